@@ -1,8 +1,8 @@
-//! What indexes compute, as columns of the tables they compute it from.
+//! Replaces expressions that an index has computed by hidden columns of the scan.
 //!
-//! Where a query says `upper(name)` and an index has computed that, a hidden column of the scan takes its place:
-//! selected, grouped, ordered or joined by. So the index covers such a query, gives it its order and its groups,
-//! and a join finds rows through it. A condition that the scan takes over stays as it is: [`super::expr`] reads it.
+//! Where a query selects, groups, orders or joins by `upper(name)` and an index stores that value, the expression
+//! becomes a hidden column. So the index can cover the query, give its order and groups, and serve join lookups. A
+//! condition that the scan takes over is left as written: [`super::expr`] reads it.
 
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, TableReference};
@@ -22,15 +22,14 @@ use super::table::TableSource;
 use crate::df::tree::{RewritePlan, RewriteTree};
 use crate::plan::Formula;
 
-/// Between what a hidden column computes and the number of its source; no name can hold it.
+/// Separates the formula from the number of its source in a hidden column's name; no other name can contain it.
 const MARK: &str = "\0=";
 
-/// Largest expression (nodes) that is compared with formulas, so that a deep one does not take the square of its
-/// depth.
+/// Largest expression (nodes) that is compared with formulas: the comparisons take quadratic time in the depth.
 const NODES_MAX: usize = 200;
 
-/// The rule. It belongs behind the one that gives scans their conditions, for those may imply the WHERE of an index,
-/// and before the one that takes the columns away which nobody asks for.
+/// The optimizer rule. It runs after filter pushdown, as a scan's conditions may imply the WHERE of an index, and
+/// before the rule that removes unused columns.
 #[derive(Debug)]
 pub struct ComputedColumns;
 
@@ -53,13 +52,12 @@ impl OptimizerRule for ComputedColumns {
     }
 }
 
-/// Name of the hidden column of a formula in the source with this number.
+/// Name of a formula's hidden column in the source with this number.
 pub fn hidden_name(formula: &str, source: usize) -> String {
     format!("{formula}{MARK}{source}")
 }
 
-/// A line of a plan in which hidden columns are called by what they compute, and output columns as the query calls
-/// them.
+/// Rewrites a plan's line for display: hidden columns appear as their formulas, output columns under the query's names.
 pub fn shown(line: &str) -> String {
     let mut pieces = line.split('\0');
     let first = pieces.next().unwrap_or_default().to_owned();
@@ -68,7 +66,7 @@ pub fn shown(line: &str) -> String {
     pieces.fold(first, |all, piece| all + &unmarked(piece))
 }
 
-/// A scan with the hidden columns of its table; its source is then the last of `sources`.
+/// Adds the hidden columns of its table to a scan, and its source to `sources`.
 fn widened(scan: TableScan, sources: &mut Vec<TableSource>) -> DfResult<Transformed<LogicalPlan>> {
     let provider = source_as_provider(&scan.source)?;
     let source = provider.downcast_ref::<TableSource>().filter(|_| scan.projection.is_none());
@@ -82,7 +80,7 @@ fn widened(scan: TableScan, sources: &mut Vec<TableSource>) -> DfResult<Transfor
     Ok(Transformed::yes(LogicalPlan::TableScan(scan.build()?)))
 }
 
-/// The node over inputs that may have hidden columns now.
+/// Rewrites a node whose inputs may have gained hidden columns.
 fn replaced(node: LogicalPlan, sources: &[TableSource]) -> DfResult<Transformed<LogicalPlan>> {
     if let LogicalPlan::Sort(sort) = &node
         && let LogicalPlan::Projection(projection) = &*sort.input
@@ -96,7 +94,7 @@ fn replaced(node: LogicalPlan, sources: &[TableSource]) -> DfResult<Transformed<
     };
     let Some(hidden) = Hidden::of(&node, sources) else { return Ok(Transformed::no(node)) };
     let names = NamePreserver::new(&node);
-    // What is left of the conditions of one table is offered to its scan again, as it is.
+    // A filter over a single table is offered to its scan again and must stay as written.
     let is_offered = matches!(node, LogicalPlan::Filter(_)) && hidden.is_alone;
     let node = match is_offered {
         true => node,
@@ -108,7 +106,7 @@ fn replaced(node: LogicalPlan, sources: &[TableSource]) -> DfResult<Transformed<
     node.recompute_schema().map(Transformed::yes)
 }
 
-/// A sort by what is computed from columns below the projection: by hidden columns that pass through it.
+/// Sorts by hidden columns where sort keys are formulas over the projection's input; the projection carries them up.
 fn sorted(sort: &Sort, projection: &Projection, sources: &[TableSource]) -> DfResult<Option<LogicalPlan>> {
     let plan = LogicalPlan::Projection(projection.clone());
     let Some(hidden) = Hidden::of(&plan, sources) else { return Ok(None) };
@@ -131,7 +129,7 @@ fn sorted(sort: &Sort, projection: &Projection, sources: &[TableSource]) -> DfRe
     Projection::try_new(columns, Arc::new(LogicalPlan::Sort(sort))).map(LogicalPlan::Projection).map(Some)
 }
 
-/// A view, or the like, that picks columns of one table: it gives out the hidden ones, too.
+/// Lets hidden columns through a view or alias that only picks columns of one table.
 fn let_through(alias: SubqueryAlias, sources: &[TableSource]) -> DfResult<SubqueryAlias> {
     let LogicalPlan::Projection(projection) = &*alias.input else { return Ok(alias) };
     let picks = projection.expr.iter().all(|expr| matches!(expr, Expr::Column(_)));
@@ -144,12 +142,12 @@ fn let_through(alias: SubqueryAlias, sources: &[TableSource]) -> DfResult<Subque
     SubqueryAlias::try_new(Arc::new(LogicalPlan::Projection(wide)), alias.alias)
 }
 
-/// The hidden columns below a node.
+/// The hidden columns in a node's inputs.
 struct Hidden<'a> {
     schema: DFSchema,
-    /// What the node calls each table that has some, and its source.
+    /// Each table that has hidden columns, as the node calls it, and its source.
     sources: Vec<(TableReference, &'a TableSource)>,
-    /// There are no columns of others.
+    /// The inputs have no columns of other tables.
     is_alone: bool,
 }
 
@@ -180,7 +178,7 @@ impl<'a> Hidden<'a> {
         })
     }
 
-    /// The hidden column that an expression is, of the expression's own type.
+    /// The hidden column that holds an expression's value, cast to the expression's type.
     fn column(&self, expr: &Expr) -> Option<Expr> {
         if is_large(expr) {
             return None;
@@ -191,7 +189,7 @@ impl<'a> Hidden<'a> {
             return None;
         }
         let mut sources = self.sources.iter().filter(|(name, _)| name == table);
-        // NULL for want of a row to join is not what a formula makes of NULLs, if it is none that gives NULL.
+        // A null-extended row holds NULL here; that is the formula's value only if the formula is strict.
         let fits = |formula: &Formula| self.is_alone || formula.is_strict();
         let name = sources.find_map(|(_, source)| source.computed_name(expr, &fits))?;
         let column = Column::new(Some(table.clone()), name);

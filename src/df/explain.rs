@@ -1,4 +1,4 @@
-//! EXPLAIN: every access of a plan, then what DataFusion does with its rows.
+//! EXPLAIN: the accesses of a plan, one by one, then DataFusion's operators above them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,7 +27,7 @@ use crate::access::{Described, NO_ROW, Need};
 use crate::error::{Error, Result};
 use crate::exec::scan::{Counters, ScanSpec};
 
-/// An access of a plan, and what it is expected to do if another part of the plan tells it what to look for.
+/// An access of a plan, with its expected form if a dynamic filter will narrow it.
 struct Accessed<'p> {
     scan: &'p ScanExec,
     expected: Option<Expected>,
@@ -45,13 +45,14 @@ impl Accessed<'_> {
         }
     }
 
-    /// What it will be told, as far as its description does not say so.
+    /// How dynamic filters will narrow it, unless its description says so already.
     fn narrowed_by(&self) -> Vec<String> {
         if self.expected.is_some() { Vec::new() } else { self.scan.narrowed_by() }
     }
 }
 
-/// The accesses of a plan, in the order it reads them, if about `told_by` rows tell it what can match.
+/// Collects the accesses of a plan in execution order. `told_by`: about how many rows feed a dynamic filter on this
+/// part.
 fn accesses<'p>(plan: &'p Arc<dyn ExecutionPlan>, told_by: Option<f64>, found: &mut Vec<Accessed<'p>>) {
     if let Some(scan) = plan.downcast_ref::<ScanExec>() {
         found.push(Accessed { scan, expected: scan.expected(told_by) });
@@ -77,7 +78,7 @@ fn all_accesses(plan: &Arc<dyn ExecutionPlan>) -> Vec<Accessed<'_>> {
     found
 }
 
-/// The scans of a plan, in the order it reads them.
+/// Collects the scans of a plan in execution order.
 fn scans<'p>(plan: &'p Arc<dyn ExecutionPlan>, found: &mut Vec<&'p ScanExec>) {
     found.extend(plan.downcast_ref::<ScanExec>());
     for child in plan.children() {
@@ -128,8 +129,8 @@ fn lines(
     lines
 }
 
-/// The first line of EXPLAIN that says what is done, and the first note on what would serve better. Every query with a
-/// deadline asks for it, so nothing is read for what scans may be told.
+/// The first line of EXPLAIN, and the first note on what would serve better. It runs for every query with a deadline,
+/// so it reads nothing to estimate the effect of dynamic filters.
 pub fn brief(plan: &Arc<dyn ExecutionPlan>) -> (String, Option<String>) {
     let mut found = Vec::new();
     scans(plan, &mut found);
@@ -139,8 +140,8 @@ pub fn brief(plan: &Arc<dyn ExecutionPlan>) -> (String, Option<String>) {
     (first.unwrap_or_default().trim_start().to_owned(), note)
 }
 
-/// EXPLAIN (FORMAT JSON): the accesses with all that their lines say, and the lines of what is done with their
-/// rows. Errors: internal, if it cannot be written.
+/// EXPLAIN (FORMAT JSON): the accesses in full, and the operators above as lines. Errors: internal, if it cannot be
+/// written.
 pub fn explain_json(plan: &Arc<dyn ExecutionPlan>, analyzed: bool, verbose: bool) -> Result<String> {
     let found = all_accesses(plan);
     let mut all = Vec::new();
@@ -171,7 +172,7 @@ pub fn explain_json(plan: &Arc<dyn ExecutionPlan>, analyzed: bool, verbose: bool
     Ok(json!({ "accesses": all, "operators": above }).to_string())
 }
 
-/// The accesses of a plan that has run.
+/// The accesses of a plan, after its run.
 pub fn ran(plan: &Arc<dyn ExecutionPlan>) -> Vec<Ran> {
     let mut found = Vec::new();
     scans(plan, &mut found);
@@ -188,37 +189,37 @@ pub fn ran(plan: &Arc<dyn ExecutionPlan>) -> Vec<Ran> {
     found.into_iter().filter_map(ran).collect()
 }
 
-/// An access that has run.
+/// One access, after its run.
 pub struct Ran {
-    /// What it wants.
+    /// What the access was asked for.
     pub need: Need,
-    /// How it reaches that.
+    /// How it was read.
     pub spec: Arc<ScanSpec>,
     /// What it read.
     pub reads: Reads,
-    /// Another part of the plan told it what to look for.
+    /// A dynamic filter narrowed it.
     pub is_narrowed: bool,
 }
 
-/// Work of an access, or of several.
+/// Work of one or more accesses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reads {
     /// GETs by key.
     pub gets: u64,
-    /// Entries looked at.
+    /// Entries walked.
     pub entries: u64,
     /// Rows read for index entries.
     pub fetched: u64,
 }
 
 impl Reads {
-    /// Rows and entries.
+    /// Rows and entries together.
     pub fn all(self) -> u64 {
         self.gets + self.entries + self.fetched
     }
 }
 
-/// What a scan did, by the names of its counters.
+/// Counters of a scan, by name.
 fn counted(c: &Counters) -> [(&'static str, u64); 6] {
     let n = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
     [
@@ -236,8 +237,8 @@ fn is_empty(plan: &Arc<dyn ExecutionPlan>) -> bool {
     plan.is::<EmptyExec>()
 }
 
-/// DataFusion's operators, outermost first; where one of our `accesses` is read, its class and name stand.
-/// Unless `verbose`, without those that only move rows between threads: they differ with the machine.
+/// DataFusion's operators, outermost first; an access appears by class and name only. Unless `verbose`, operators that
+/// merely move rows between threads are left out: they depend on the machine.
 fn operators<'p>(
     plan: &Arc<dyn ExecutionPlan>,
     depth: usize,
@@ -264,7 +265,7 @@ fn operators<'p>(
     }
 }
 
-/// The operator moves rows, or does a part of what the one above it is named for.
+/// The operator moves or picks data, or is a step of the operator above it.
 fn says_nothing(plan: &dyn ExecutionPlan) -> bool {
     plan.is::<RepartitionExec>()
         || plan.is::<CoalescePartitionsExec>()
@@ -273,13 +274,13 @@ fn says_nothing(plan: &dyn ExecutionPlan) -> bool {
         || plan.downcast_ref::<ProjectionExec>().is_some_and(only_picks)
 }
 
-/// Inputs of their own come together there.
+/// The plan is a union, so a merge above it is part of the query.
 fn is_union(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let moves = plan.is::<CooperativeExec>() || plan.is::<FixedExec>();
     plan.is::<UnionExec>() || moves && plan.children().into_iter().all(is_union)
 }
 
-/// The projection computes and renames nothing, but for the `__rowkey` and `__set_0` of a write.
+/// The projection only picks columns, the `__rowkey` and `__set_0` of a write aside.
 fn only_picks(projection: &ProjectionExec) -> bool {
     projection.expr().iter().all(|output| {
         let is_picked =
@@ -288,7 +289,7 @@ fn only_picks(projection: &ProjectionExec) -> bool {
     })
 }
 
-/// An operator's line without how it is spread over threads.
+/// An operator's line without the details of its threads.
 fn without_threads(line: &str) -> String {
     let mut line = line.to_owned();
     for mode in ["FinalPartitioned", "Final", "SinglePartitioned", "Single"] {

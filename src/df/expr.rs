@@ -1,6 +1,6 @@
-//! DataFusion's `Expr` → our [`Predicate`].
+//! Converts DataFusion's `Expr` to our [`Predicate`].
 //!
-//! What the algebra cannot say becomes [`Predicate::Opaque`]: it stays above the scan, as DataFusion's.
+//! A condition that the algebra cannot express becomes [`Predicate::Opaque`]: DataFusion evaluates it above the scan.
 
 use std::collections::HashMap;
 
@@ -22,31 +22,31 @@ use crate::value::{ColumnType, Value};
 pub struct FieldNames {
     /// Columns by name.
     pub columns: HashMap<String, (Field, ColumnType)>,
-    /// What its indexes compute.
+    /// Formulas that its indexes compute.
     pub formulas: Vec<Computed>,
 }
 
-/// A formula, and the field that is its value.
+/// A formula, and the field that holds its value.
 #[derive(Clone, Debug)]
 pub struct Computed {
-    /// It.
+    /// The formula.
     pub formula: Formula,
-    /// Its hidden column.
+    /// The hidden column that stores it.
     pub field: Field,
-    /// Of which type.
+    /// Type of that column.
     pub ty: ColumnType,
-    /// An index of all rows begins with it.
+    /// An index over all rows has it as its leading column.
     pub leads: bool,
 }
 
 impl FieldNames {
-    /// The field that an expression is, and its own type.
+    /// The field that an expression reads, and the field's type.
     pub fn of(&self, expr: &Expr) -> Option<(Field, ColumnType)> {
         let computed = self.computed(expr).map(|computed| (computed.field, computed.ty));
         computed.or_else(|| self.of_column(expr))
     }
 
-    /// The formula that an expression is.
+    /// The known formula that equals an expression.
     pub fn computed(&self, expr: &Expr) -> Option<&Computed> {
         if self.formulas.is_empty() || matches!(expr, Expr::Column(_)) {
             return None;
@@ -58,8 +58,8 @@ impl FieldNames {
     fn of_column(&self, expr: &Expr) -> Option<(Field, ColumnType)> {
         match expr {
             Expr::Column(column) => self.columns.get(&column.name).copied(),
-            // A cast that keeps every value apart and in order changes nothing for a comparison with
-            // a literal of the wider type.
+            // A cast that keeps values distinct and in order does not matter when comparing with a literal of the wider
+            // type.
             Expr::Cast(cast) => {
                 let (field, ty) = self.of(&cast.expr)?;
                 keeps_order(ty, cast.field.data_type()).then_some((field, ty))
@@ -89,7 +89,7 @@ fn keeps_order(from: ColumnType, to: &arrow::datatypes::DataType) -> bool {
     }
 }
 
-/// A decimal type with room for integers of so many digits.
+/// The decimal type has room for integers of this many digits.
 fn holds(ty: &arrow::datatypes::DataType, digits: u8) -> bool {
     use arrow::datatypes::DataType::Decimal128;
     matches!(ty, Decimal128(precision, scale) if *scale >= 0 && precision.saturating_sub(*scale as u8) >= digits)
@@ -149,7 +149,7 @@ fn known(expr: &Expr, names: &FieldNames) -> Option<Predicate> {
     }
 }
 
-/// A column in a list of literals that are values of its type, as they come in from joins by the thousand.
+/// `column IN (literals)`, all of the column's type: the dynamic filter of a join brings thousands.
 fn listed(list: &InList, names: &FieldNames) -> Option<Predicate> {
     let Expr::Column(column) = &*list.expr else { return None };
     let (field, ty) = names.columns.get(&column.name).copied()?;
@@ -201,7 +201,7 @@ pub(super) fn comparison(op: Operator) -> Option<CmpOp> {
     })
 }
 
-/// [`comparison`] of an operator as it was parsed.
+/// [`comparison`] for an operator of the parser.
 pub(super) fn parsed_comparison(op: &BinaryOperator) -> Option<CmpOp> {
     Some(match op {
         BinaryOperator::Eq => CmpOp::Eq,
@@ -222,7 +222,7 @@ fn compare(left: &Expr, op: CmpOp, right: &Expr, names: &FieldNames) -> Option<P
     let inverse = || inverse::compare(left, op, &value, names);
     if let Some(Computed { field, ty, leads, .. }) = names.computed(left) {
         let computed = compare_value(*field, *ty, op, value.clone())?;
-        // Without a key of its own, what it says about the columns inside may be of use.
+        // No index leads with the formula: a condition on the columns inside may still give a key range.
         let inside = if *leads { None } else { inverse() };
         return Some(Predicate::and(std::iter::once(computed).chain(inside)));
     }
@@ -232,7 +232,7 @@ fn compare(left: &Expr, op: CmpOp, right: &Expr, names: &FieldNames) -> Option<P
     }
 }
 
-/// A comparison with a literal of any type, exact in the column's own type.
+/// A comparison with a literal of any type, converted exactly to the column's type.
 fn compare_value(field: Field, ty: ColumnType, op: CmpOp, value: Value) -> Option<Predicate> {
     match exact(ty, &value) {
         Some(value) => Some(Predicate::Compare { field, op, value }),
@@ -240,7 +240,7 @@ fn compare_value(field: Field, ty: ColumnType, op: CmpOp, value: Value) -> Optio
     }
 }
 
-/// The literal as a value of the column's type, if that is the same value.
+/// The literal as a value of the column's type, if no information is lost.
 pub(super) fn exact(ty: ColumnType, value: &Value) -> Option<Value> {
     let cast = value.clone().cast(ty).ok()?;
     let same = match (&cast, value) {
@@ -265,7 +265,7 @@ pub(super) fn exact(ty: ColumnType, value: &Value) -> Option<Value> {
     same.then_some(cast)
 }
 
-/// A number that lies between two values of an integer column, or outside all of them.
+/// A comparison of an integer column with a number that no value of it equals.
 fn between_values(field: Field, ty: ColumnType, op: CmpOp, value: &Value) -> Option<Predicate> {
     let (min, max) = ty.integer_bounds()?;
     let floor = match value {
@@ -302,7 +302,7 @@ pub(super) fn never(field: Field) -> Predicate {
     Predicate::Or(vec![Predicate::is_null(field).not(), Predicate::Unknown]).not()
 }
 
-/// The operator with its sides exchanged.
+/// The operator for exchanged sides.
 pub(super) fn flipped(op: CmpOp) -> CmpOp {
     match op {
         CmpOp::Lt => CmpOp::Gt,

@@ -1,7 +1,7 @@
-//! DataFusion's `Expr` → our [`Formula`], if it is one.
+//! Converts DataFusion's `Expr` to our [`Formula`], where possible.
 //!
-//! The expressions are those of an analysed plan: types are settled, functions are resolved. Whatever is not
-//! listed here is no formula, for there is no telling whether it would give the same twice.
+//! The expressions come from an analysed plan: types are settled, functions resolved. Anything not listed here is no
+//! formula, as it may not be deterministic.
 
 use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
@@ -13,8 +13,8 @@ use crate::plan::{Field, Formula, Function};
 use crate::row::{arrow_type, column_type_of};
 use crate::value::{ColumnType, DECIMAL_DIGITS_MAX, Value};
 
-/// The formula that an expression is, and the expression's type; `None` if it is none. A column alone is one, too.
-/// The formula's own type may be narrower: a cast around it that changes no value is no part of it.
+/// The formula equal to an expression, and the expression's type; `None` if there is none. A single column counts as a
+/// formula. The formula's own type may be narrower: a cast that changes no value is dropped.
 pub fn formula(expr: &Expr, names: &FieldNames) -> Option<(Formula, ColumnType)> {
     match expr {
         Expr::Alias(alias) => formula(&alias.expr, names),
@@ -47,7 +47,7 @@ pub fn formula(expr: &Expr, names: &FieldNames) -> Option<(Formula, ColumnType)>
     }
 }
 
-/// Those inside an expression that are more than a column, the largest ones.
+/// The largest formulas inside an expression, single columns aside.
 pub fn formulas_in(expr: &Expr, names: &FieldNames) -> Vec<Formula> {
     let mut found = Vec::new();
     let _ = expr.apply(|e| {
@@ -98,7 +98,7 @@ fn function_of(name: &str) -> Option<Function> {
     })
 }
 
-/// A call with these arguments, if it takes them.
+/// The call with these arguments, if their types and values fit.
 fn call(function: Function, args: Vec<(Formula, ColumnType)>) -> Option<(Formula, ColumnType)> {
     use ColumnType::{BigInt, Double, Timestamp, TimestampTz, Varchar};
     let (mut formulas, types): (Vec<Formula>, Vec<ColumnType>) = args.into_iter().unzip();
@@ -109,7 +109,7 @@ fn call(function: Function, args: Vec<(Formula, ColumnType)>) -> Option<(Formula
         | (Function::Trim | Function::TrimStart | Function::TrimEnd, [Varchar], _)
         | (Function::Concat, [Varchar, Varchar], _) => Varchar,
         (Function::Length, [Varchar], _) => BigInt,
-        // Counted from the end, or before the start, they mean something else.
+        // Negative counts and positions below 1 mean something else.
         (Function::Left | Function::Right, [Varchar, _], [_, n]) if at_least(n, 0) => Varchar,
         (Function::Substr, [Varchar, _], [_, from]) if at_least(from, 1) => Varchar,
         (Function::Substr, [Varchar, ..], [_, from, n]) if at_least(from, 1) && at_least(n, 0) => Varchar,
@@ -135,7 +135,7 @@ fn call(function: Function, args: Vec<(Formula, ColumnType)>) -> Option<(Formula
     Some((Formula::Call { function, args: formulas, ty }, ty))
 }
 
-/// The type of a sum, difference or product, as DataFusion has it.
+/// DataFusion's result type of a sum, difference or product.
 fn sum(function: Function, a: ColumnType, b: ColumnType) -> Option<ColumnType> {
     let decimal = |ty: ColumnType| match ty {
         ColumnType::Decimal { precision, scale } => Some((precision, scale)),
@@ -157,7 +157,7 @@ fn sum(function: Function, a: ColumnType, b: ColumnType) -> Option<ColumnType> {
         .then_some(ColumnType::Decimal { precision: precision.min(DECIMAL_DIGITS_MAX), scale })
 }
 
-/// A cast that loses nothing. Integers and decimals are the same number in a wider type.
+/// A lossless cast. Between integers and decimals, it leaves the formula as it is.
 fn widened(of: (Formula, ColumnType), to: ColumnType) -> Option<(Formula, ColumnType)> {
     let (inner, from) = of;
     let is_same = match (from, to) {
@@ -191,7 +191,7 @@ fn widened(of: (Formula, ColumnType), to: ColumnType) -> Option<(Formula, Column
     exact.then(|| (Formula::Call { function: Function::Cast, args: vec![inner], ty: to }, to))
 }
 
-/// `CASE WHEN a IS NOT NULL THEN a ... ELSE b END`, as `coalesce` is written out.
+/// `CASE WHEN a IS NOT NULL THEN a ... ELSE b END`, the expansion of `coalesce`.
 fn coalesced(case: &Case, names: &FieldNames) -> Option<(Formula, ColumnType)> {
     if case.expr.is_some() {
         return None;
@@ -210,7 +210,7 @@ fn coalesced(case: &Case, names: &FieldNames) -> Option<(Formula, ColumnType)> {
     fits.then_some((Formula::Call { function: Function::Coalesce, args, ty }, ty))
 }
 
-/// The same expression, but perhaps for a cast.
+/// The two are the same expression, up to a cast.
 fn is_same(tested: &Expr, then: &Expr) -> bool {
     tested == then || matches!(then, Expr::Cast(cast) if *cast.expr == *tested)
 }

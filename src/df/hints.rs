@@ -1,4 +1,4 @@
-//! The hints of a statement, handed to the tables they are about.
+//! Hands the hints of a statement to the tables they name.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -11,7 +11,7 @@ use crate::error::{Error, Result, sqlstate};
 use crate::schema::{IndexDef, TableDef};
 use crate::sql::{Hint, HintKind, take_hints};
 
-/// The hints of one statement, and which of their names were found in it.
+/// The hints of one statement, and the hinted names that occurred in it.
 #[derive(Default)]
 pub struct Hinted {
     hints: RefCell<Vec<Hint>>,
@@ -19,13 +19,13 @@ pub struct Hinted {
 }
 
 impl Hinted {
-    /// Takes the hints out of a query of the statement.
+    /// Moves the hints of a query, which is a part of the statement, in here.
     pub fn take(&self, query: &mut Query) -> Result<()> {
         self.hints.borrow_mut().extend(take_hints(query)?);
         Ok(())
     }
 
-    /// What the hints say about a table, or about an index table that is read as one.
+    /// The hints for a table, or for an index table read as one.
     pub fn about(&self, table: &TableDef, as_table: Option<&IndexDef>) -> Hints {
         let relation = as_table.map_or(&table.name, |index| &index.name);
         let mut hints = Hints::default();

@@ -1,8 +1,8 @@
-//! Functions of a column compared with a literal, as conditions on the column itself.
+//! Turns comparisons of a function of a column with a literal into conditions on the column itself.
 //!
-//! `date_trunc('day', ts) = '2017-01-01'` is `ts >= '2017-01-01' AND ts < '2017-01-02'`, and `left(name, 3) = 'ann'`
-//! is `name LIKE 'ann%'`: said so, they become key ranges. Each is true, false and unknown where the function's
-//! comparison is.
+//! `date_trunc('day', ts) = '2017-01-01'` becomes `ts >= '2017-01-01' AND ts < '2017-01-02'`, and `left(name, 3) =
+//! 'ann'` becomes `name LIKE 'ann%'`, so both turn into key ranges. Each condition is true, false or unknown exactly
+//! where the original comparison is.
 
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{Expr, expr::ScalarFunction};
@@ -12,7 +12,7 @@ use crate::key::{TimeFormat, text_successor};
 use crate::plan::{CmpOp, Field, LikePattern, Predicate};
 use crate::value::{ColumnType, US_PER_DAY, Value, unit_around};
 
-/// The condition that `expr op value` is; `None` if `expr` is no such function.
+/// The condition equivalent to `expr op value`; `None` if `expr` is no such function.
 pub fn compare(expr: &Expr, op: CmpOp, value: &Value, names: &FieldNames) -> Option<Predicate> {
     match expr {
         Expr::Alias(alias) => compare(&alias.expr, op, value, names),
@@ -53,7 +53,7 @@ fn function(call: &ScalarFunction, op: CmpOp, value: &Value, names: &FieldNames)
     }
 }
 
-/// A time that is rounded down to some unit.
+/// A time column, rounded down to some unit.
 struct Stepped {
     field: Field,
     ty: ColumnType,
@@ -66,7 +66,7 @@ impl Stepped {
         matches!(ty, ColumnType::Timestamp | ColumnType::TimestampTz).then_some(Stepped { field, ty })
     }
 
-    /// The time, rounded down to a unit, compared with `us`.
+    /// Compares the rounded time with `us`.
     fn compare(&self, op: CmpOp, us: i64, unit: &str) -> Option<Predicate> {
         let (start, next) = unit_around(unit, us)?;
         let at = |op: CmpOp, us: i64| {
@@ -76,7 +76,7 @@ impl Stepped {
             };
             Predicate::compare(self.field, op, value)
         };
-        // The first time that is rounded down to `us` or later.
+        // The earliest time that rounds down to `us` or later.
         let reached = if start == us { us } else { next };
         Some(match op {
             CmpOp::Eq if start == us => Predicate::and([at(CmpOp::Ge, start), at(CmpOp::Lt, next)]),
@@ -90,7 +90,7 @@ impl Stepped {
     }
 }
 
-/// `expr LIKE pattern`, where the pattern says only how the text begins.
+/// `expr LIKE pattern`, if the pattern is a plain text or a prefix.
 pub fn like(expr: &Expr, pattern: &LikePattern, names: &FieldNames) -> Option<Predicate> {
     let Expr::ScalarFunction(call) = expr else { return None };
     let ("to_char", [of, format]) = (call.name(), &call.args[..]) else { return None };
@@ -106,7 +106,7 @@ pub fn like(expr: &Expr, pattern: &LikePattern, names: &FieldNames) -> Option<Pr
     Some(Predicate::and([shown.compare(CmpOp::Ge, pattern.prefix())].into_iter().chain(before)))
 }
 
-/// A time as text, in a format that orders texts as times: `to_char(ts, 'YYYY-MM')`.
+/// A time shown as text in a format whose texts sort like the times: `to_char(ts, 'YYYY-MM')`.
 struct Shown {
     field: Field,
     ty: ColumnType,
@@ -136,7 +136,7 @@ impl Shown {
         }
     }
 
-    /// The first value that is not before `us`: a date is its midnight.
+    /// The first value that is not before `us`; a date counts as its midnight.
     fn first(&self, us: i64) -> Value {
         match self.ty {
             ColumnType::Date => Value::Date((us + US_PER_DAY - 1).div_euclid(US_PER_DAY) as i32),
@@ -146,7 +146,7 @@ impl Shown {
     }
 }
 
-/// The first `count` characters of a text equal `start`, or differ.
+/// `left(text, count)` equals `start`, or differs from it.
 fn starts(of: &Expr, count: i64, op: CmpOp, start: &str, names: &FieldNames) -> Option<Predicate> {
     let (field, ColumnType::Varchar) = names.of(of)? else { return None };
     let count = usize::try_from(count).ok().filter(|count| *count > 0)?;

@@ -1,18 +1,18 @@
-//! Where DataFusion meets the store: the rest of SQL, over our access paths.
+//! Connects DataFusion with the store: all of SQL on top of our access paths.
 //!
 //! [`query::Planner`] turns a query into DataFusion's logical plan, with one [`table::TableSource`] for each table it
-//! names; what indexes have computed becomes a column ([`computed`]); the optimised plan tells each source which order
-//! and limit the statement wants ([`order`]), or that any will do ([`parallel`]); the source converts the pushed-down
-//! filters ([`expr`]), chooses an access path and becomes a scan ([`operators::scan`]). [`ways`] makes the rest of the
-//! plan executable. Of one table, what a scan gives by itself is planned without all that ([`kept::plain`]).
+//! names. Expressions that indexes have computed become columns ([`computed`]). The optimised plan tells each source
+//! which order and limit the statement wants ([`order`]), or that any order will do ([`parallel`]). The source converts
+//! the pushed-down filters ([`expr`]), chooses an access path and becomes a scan ([`operators::scan`]). [`ways`] makes
+//! the rest of the plan executable. Queries of one table that a scan answers by itself skip all that ([`kept::plain`]).
 //!
 //! | folder | holds |
 //! |---|---|
-//! | [`expressions`] | what expressions mean, by PostgreSQL's rules |
-//! | [`functions`] | functions that DataFusion has not, or has otherwise |
+//! | [`expressions`] | the meaning of expressions, by PostgreSQL's rules |
+//! | [`functions`] | functions that DataFusion lacks or defines differently |
 //! | [`subqueries`] | subqueries as joins |
-//! | [`rules`] | rules over plans |
-//! | [`operators`] | scans, lookups, and what else runs of ours |
+//! | [`rules`] | optimizer rules |
+//! | [`operators`] | scans, lookup joins and our other physical operators |
 //! | [`kept`] | plans that are made once and run many times |
 //! | [`errors`] | DataFusion's errors as ours |
 

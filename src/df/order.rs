@@ -1,11 +1,12 @@
-//! Tells each table source which order and limit the statement wants of it.
+//! Tells each table source which order and limit the statement wants.
 //!
-//! DataFusion asks a table for filters and a limit, but not for an order. So after the logical plan is
-//! optimised, every `Sort` is followed down through projections, aliases and filters to the one table it
-//! sorts; that source then prefers a path which gives the order for free, and DataFusion drops the sort. So it is for
-//! each of the inputs of a UNION ALL, whose rows are merged then.
-//! The first rows of a join may be worth the same (`early`): then it is followed to that side whose columns it sorts by.
-//! So may the first groups be of what is grouped by the columns that it sorts by. Windows sort, too, if they have to.
+//! DataFusion pushes filters and limits into a table, but no order. So after logical optimisation, every `Sort` is
+//! followed down through projections, aliases and filters to the one table it sorts. That source then prefers a path
+//! that gives the order for free, and DataFusion drops the sort. The same is done for each input of a UNION ALL, whose
+//! rows are then merged, and for the sorts of windows.
+//!
+//! A top-k sort above a join is followed into the side whose columns it sorts by, if reading that side in order may pay
+//! off (`early`). Above an aggregate that is grouped by the sort columns, it asks the table for the first groups.
 
 use std::sync::Arc;
 
@@ -24,24 +25,24 @@ use super::wanted::{FirstFound, Wanted, What};
 use crate::access::OrderBy;
 use crate::df::tree::RewritePlan;
 
-/// Most rows (count) that are worth being looked for one after the other.
+/// Largest top-k (rows) that is followed into a join.
 const FEW: usize = 5000;
 
-/// Of so many groups one is taken to pass HAVING.
+/// Groups (count) of which one is expected to pass HAVING.
 const HAVING: u64 = 10;
 
-/// Whether sorts and limits are followed into joins.
+/// Whether and how sorts and limits are followed into joins.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Joins {
-    /// They are not.
+    /// Not followed.
     Around,
-    /// Sorts and limits of the first few rows are; where no order tells the side, into the left one.
+    /// Small sorts and limits are followed; where no order decides, into the left side.
     Left,
-    /// Limits are, into the right side.
+    /// Small limits are followed, into the right side.
     Right,
 }
 
-/// One wanted expression, largest or smallest first.
+/// A sort key.
 #[derive(Clone)]
 struct By {
     expr: Expr,
@@ -49,9 +50,9 @@ struct By {
     nulls_first: bool,
 }
 
-/// The same plan, its sources knowing their order.
+/// The same plan, with order and limit set in its sources.
 pub fn advise(plan: LogicalPlan, joins: Joins) -> DfResult<Transformed<LogicalPlan>> {
-    // What the limit above passes over, and how many rows it needs for that.
+    // Offset of the limit directly above, and offset plus limit.
     let mut above = None;
     let is_followed = |rows: Option<usize>, input: &LogicalPlan| match joins {
         Joins::Around => true,
@@ -69,7 +70,7 @@ pub fn advise(plan: LogicalPlan, joins: Joins) -> DfResult<Transformed<LogicalPl
                     _ => None,
                 };
                 let few = above.filter(|(_, rows)| is_followed(Some(*rows), &limit.input));
-                // Without a join, DataFusion tells a source itself.
+                // Without joins, DataFusion pushes the limit down itself.
                 few.filter(|_| joins != Joins::Around).map(|few| (&limit.input, Vec::new(), first(few)))
             }
             LogicalPlan::Window(window) if joins == Joins::Around => {
@@ -90,12 +91,12 @@ pub fn advise(plan: LogicalPlan, joins: Joins) -> DfResult<Transformed<LogicalPl
     })
 }
 
-/// The first rows, of which some are passed over.
+/// The first rows, after an offset.
 fn first((offset, rows): (usize, usize)) -> What {
     What::First { rows: rows as u64, offset: offset as u64 }
 }
 
-/// What a plan computes from, and does nothing else with.
+/// The input below projections and aliases.
 fn computed_from(plan: &LogicalPlan) -> &LogicalPlan {
     match plan {
         LogicalPlan::Projection(projection) => computed_from(&projection.input),
@@ -112,7 +113,7 @@ fn groups_rows(plan: &LogicalPlan) -> bool {
     matches!(computed_from(plan), LogicalPlan::Aggregate(_))
 }
 
-/// How a window sorts its rows, if it has to.
+/// The order in which a window needs its rows.
 fn sorted_for(window: &Window) -> Vec<By> {
     let Some(Expr::WindowFunction(call)) = window.window_expr.first().map(|expr| expr.clone().unalias())
     else {
@@ -129,7 +130,7 @@ impl By {
     }
 }
 
-/// The longest start of an order of which each column becomes something, and what is wanted then.
+/// The longest prefix of an order that `into` can map, and what is wanted in that prefix.
 fn front<T>(order: &[By], what: What, into: impl Fn(&By) -> Option<T>) -> Option<(Vec<T>, What)> {
     let front: Vec<T> = order.iter().map_while(into).collect();
     match what {
@@ -155,7 +156,7 @@ fn follow(plan: &LogicalPlan, order: Vec<By>, what: What, joins: Joins) -> DfRes
                 }
                 What::Led(_) | What::Groups(_) => return Ok(None),
                 What::Found(_) => what,
-                // What is filtered up here, the source cannot count.
+                // The source cannot count rows that are filtered above it.
                 _ => What::All,
             };
             rebuild(plan, follow(&filter.input, order, what, joins)?)
@@ -195,7 +196,7 @@ fn follow(plan: &LogicalPlan, order: Vec<By>, what: What, joins: Joins) -> DfRes
     }
 }
 
-/// Into the side whose columns the order names; those in front do, where whoever sorts can stop early.
+/// Follows the side whose columns the order names. A prefix of the order is enough where the sort above can stop early.
 fn follow_join(join: &Join, mut order: Vec<By>, what: What, joins: Joins) -> DfResult<Option<LogicalPlan>> {
     let found = match (what, joins) {
         (What::First { rows, .. } | What::Led(rows) | What::Found(rows), Joins::Around) => What::Found(rows),
@@ -211,7 +212,7 @@ fn follow_join(join: &Join, mut order: Vec<By>, what: What, joins: Joins) -> DfR
         (columns == order.len() || columns > 0 && joins != Joins::Around).then_some(columns)
     };
     let (mut left, mut right) = (Arc::clone(&join.left), Arc::clone(&join.right));
-    // About how many rows are needed, nobody can tell then.
+    // With a residual filter, the number of rows needed is unknown.
     let is_filtered = join.filter.is_some() && joins != Joins::Around;
     if join.on.is_empty() || is_filtered {
         return Ok(None);
@@ -233,10 +234,10 @@ fn follow_join(join: &Join, mut order: Vec<By>, what: What, joins: Joins) -> DfR
     Ok(Some(LogicalPlan::Join(Join { left, right, ..join.clone() })))
 }
 
-/// The first of all inputs are among the first of each.
+/// The first rows of a union are among the first rows of its inputs.
 fn follow_union(union: &Union, order: &[By], what: What, joins: Joins) -> DfResult<Option<LogicalPlan>> {
     let what = match what {
-        // Whatever is passed over may all be of one input.
+        // The skipped rows may all come from one input.
         What::First { rows, .. } => What::First { rows, offset: 0 },
         What::All | What::Led(_) => what,
         What::About(_) | What::Groups(_) | What::Found(_) => return Ok(None),

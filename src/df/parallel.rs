@@ -1,7 +1,7 @@
-//! Tells a table source when nobody can tell in which order its rows come: several threads may read them then.
+//! Tells a table source when the order of its rows cannot be observed, so that several threads may read them.
 //!
-//! That is so under an aggregate whose result is the same in every order. Elsewhere rows keep the order of the
-//! keys, even where a statement does not ask for it. A plan that reads little is left to one thread.
+//! That holds under an aggregate whose result is the same in every order. Elsewhere rows keep the order of the keys,
+//! even where a statement does not ask for it. A plan that reads little is left to one thread.
 
 use std::sync::Arc;
 
@@ -28,11 +28,11 @@ use super::table::TableSource;
 use crate::df::tree::RewritePlan;
 use crate::exec::scan::PARALLEL_WORK;
 
-/// Aggregates of a set: what they give does not depend on which row comes first, and but for DISTINCT they keep a
-/// number or a value.
+/// Aggregates whose result does not depend on the order of rows. Without DISTINCT, their state is a single number or
+/// value.
 pub const OF_A_SET: [&str; 5] = ["count", "sum", "min", "max", "avg"];
 
-/// The same plan, the sources under such aggregates told so.
+/// The same plan, with `any_order` set in the sources under such aggregates.
 pub fn advise(plan: LogicalPlan) -> DfResult<LogicalPlan> {
     let advised = plan.rewrite_down_with_subqueries(|node| {
         let LogicalPlan::Aggregate(aggregate) = &node else { return Ok(Transformed::no(node)) };
@@ -47,12 +47,13 @@ pub fn advise(plan: LogicalPlan) -> DfResult<LogicalPlan> {
     Ok(advised.data)
 }
 
-/// The plan reads much, or something of which we do not know how much it is.
+/// The plan reads much, or an unknown amount.
 pub fn is_long(plan: &Arc<dyn ExecutionPlan>) -> bool {
     reads_much(plan, None)
 }
 
-/// What it takes to read all that a plan reads, as of [`Access::work`](crate::access::Access::work), where that is known.
+/// Estimated cost of all reads of a plan, as in [`Access::work`](crate::access::Access::work); unknown costs count as
+/// zero.
 pub fn work(plan: &Arc<dyn ExecutionPlan>) -> f64 {
     work_of(plan, None)
 }
@@ -67,7 +68,7 @@ fn work_of(plan: &Arc<dyn ExecutionPlan>, told_by: Option<f64>) -> f64 {
     inputs(plan, told_by).into_iter().map(|(input, told_by)| work_of(input, told_by)).sum()
 }
 
-/// The same of a part of a plan whose scans will know what about so many rows can match, if they are told anything.
+/// [`is_long`] for a part of a plan; `told_by`: about how many rows feed its dynamic filters, if it has any.
 fn reads_much(plan: &Arc<dyn ExecutionPlan>, told_by: Option<f64>) -> bool {
     if let Some(scan) = plan.downcast_ref::<ScanExec>() {
         return scan.work(told_by).is_none_or(|work| work >= PARALLEL_WORK);
@@ -88,7 +89,7 @@ fn reads_much(plan: &Arc<dyn ExecutionPlan>, told_by: Option<f64>) -> bool {
     }
 }
 
-/// The inputs of an operator, each with about how many rows (count) tell what can match there, if `told_by` rows tell
+/// The inputs of an operator, each with about how many rows (count) feed dynamic filters on it. `told_by`: the same for
 /// the operator itself.
 pub fn inputs(
     plan: &Arc<dyn ExecutionPlan>,
@@ -105,7 +106,7 @@ pub fn inputs(
     plan.children().into_iter().map(|input| (input, told_by)).collect()
 }
 
-/// What equals the one value that a subquery gives.
+/// The term compares for equality with the value of a scalar subquery.
 fn equals_subquery(term: &Arc<dyn PhysicalExpr>) -> bool {
     term.downcast_ref::<BinaryExpr>().is_some_and(|equal| *equal.op() == Operator::Eq) && is_late(term)
 }
@@ -120,7 +121,7 @@ fn is_unordered(expr: &Expr) -> bool {
     }
 }
 
-/// The plan, if it is one table with nothing above it that counts rows.
+/// The plan with `any_order` set in its source, if it reads one table without a limit.
 fn in_any_order(plan: &LogicalPlan) -> DfResult<Option<LogicalPlan>> {
     match plan {
         LogicalPlan::Projection(_) | LogicalPlan::Filter(_) | LogicalPlan::SubqueryAlias(_) => {

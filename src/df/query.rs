@@ -1,8 +1,8 @@
-//! A query → DataFusion's plan over our tables → batches.
+//! Plans a query with DataFusion over our tables, and runs the plan.
 //!
-//! [`Planner`] is built once, when the first query comes: it owns the function registry and the optimizer. What
-//! changes from statement to statement (catalog, snapshot, whether the rowkey is a column) is a
-//! [`Scope`], so plans of one statement see one catalog and one snapshot.
+//! One [`Planner`] serves the process: it owns the function registry and the optimizer, and is built for the first
+//! query. What changes from statement to statement (catalog, snapshot, whether the rowkey is a column) is a [`Scope`],
+//! so all plans of a statement see one catalog and one snapshot.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -99,59 +99,60 @@ use crate::plan::{Formula, Predicate};
 use crate::store::Snapshot;
 use crate::value::{ColumnType, Value};
 
-/// Keys (count) and bytes of them that a join's smaller side tells the scan of the larger one, at the most.
+/// Limits of a join's dynamic filter: keys (count) and bytes of keys of the build side that narrow the probe side's
+/// scan.
 const LEARNED_VALUES: usize = 10_000;
 const LEARNED_BYTES: usize = 1 << 20;
 
-/// What a process that was killed leaves in there is of no use to anybody.
+/// Folder of spill files. Whatever a killed process leaves there is garbage.
 pub const SPILL_FOLDER: &str = "spill";
 
-/// The batches of a query, read as they are asked for.
+/// The batches of a query, computed as they are polled.
 pub type BatchStream = Pin<Box<dyn Stream<Item = Result<RecordBatch>> + Send>>;
 
-/// Definitions and data of one moment.
+/// Catalog and data at one moment.
 #[derive(Clone)]
 pub struct Moment {
     /// Tables, index tables and views.
     pub catalog: Arc<Catalog>,
-    /// What they hold.
+    /// The data.
     pub snapshot: Arc<dyn Snapshot>,
-    /// When that was, in microseconds since 1970: rows that had expired by then are not there.
+    /// When that was, in microseconds since 1970: rows that had expired by then are hidden.
     pub as_of_us: i64,
 }
 
-/// Moments by their names.
+/// Moments by snapshot name.
 pub type Moments = BTreeMap<String, Moment>;
 
 /// What the names in one statement stand for.
 pub struct Scope<'a> {
     /// Tables, index tables and views.
     pub catalog: &'a Catalog,
-    /// The same as they were, behind the name of a snapshot and a period.
+    /// Past moments: a table's name may be qualified by a snapshot or a period.
     pub moments: &'a Moments,
-    /// What they hold, and the parameters that the plan leaves open.
+    /// Snapshot, and the parameters that the plan leaves open.
     pub binding: Binding,
     /// Names under which the rowkey is a column of every table; none unless the statement mentions it.
     pub rowkeys: Vec<&'a str>,
-    /// Rows that are in no table, by name; they hide tables of the same name.
+    /// Rows of no table, by name; they hide tables of the same name.
     pub rows: Vec<(String, RecordBatch)>,
 }
 
-/// What a run may take.
+/// Resource limits of a run.
 pub struct Limits<'a> {
-    /// Bytes of sorts, joins and groups; then they go to disk.
+    /// Bytes for sorts, joins and groups; beyond that they spill to disk.
     pub memory: Option<u64>,
-    /// The folder of the database, whose [`SPILL_FOLDER`] they go to.
+    /// The folder of the database; spill files go to its [`SPILL_FOLDER`].
     pub folder: Option<&'a Path>,
-    /// Time, and whoever stops it.
+    /// Deadline and cancellation.
     pub cancel: &'a CancelHandle,
 }
 
 impl Limits<'_> {
-    /// Makes the errors of the limits tell the plan that ran into them.
+    /// Makes errors of these limits name the plan that ran into them.
     fn follow(&self, plan: &Arc<dyn ExecutionPlan>) -> impl Fn(DataFusionError) -> Error + use<> {
         self.cancel.plan(|| {
-            // The words only: the plan would keep its snapshot from going.
+            // Keep the text only: the plan would keep its snapshot alive.
             let brief = explain::brief(plan);
             Arc::new(move || brief.clone())
         });
@@ -178,7 +179,7 @@ pub struct Planner {
 }
 
 impl Planner {
-    /// The one of this process.
+    /// The planner of this process.
     pub fn shared() -> &'static Planner {
         static SHARED: LazyLock<Planner> = LazyLock::new(Planner::new);
         &SHARED
@@ -192,16 +193,16 @@ impl Planner {
         options.sql_parser.parse_float_as_decimal = true;
         options.sql_parser.map_string_types_to_utf8view = false;
         options.sql_parser.collect_spans = true;
-        // What a join's smaller side holds narrows the scan of the larger.
+        // The build side of a join narrows the scan of the probe side.
         options.optimizer.hash_join_inlist_pushdown_max_distinct_values = LEARNED_VALUES;
         options.optimizer.hash_join_inlist_pushdown_max_size = LEARNED_BYTES;
-        // A scan asks once what is known above it, before any of these have learned something.
+        // A scan reads its dynamic filters once, at its start; top-k and aggregates fill theirs later.
         options.optimizer.enable_topk_dynamic_filter_pushdown = false;
         options.optimizer.enable_aggregate_dynamic_filter_pushdown = false;
-        // It takes no NaN for another, and may come to an end that it does not have.
+        // It treats NaNs as different from each other, and it can panic.
         options.optimizer.enable_topk_aggregation = false;
         options.optimizer.use_statistics_registry = true;
-        // It compares what is known to be NOT NULL before and after planning, which may differ for CASE and NULLIF.
+        // The check compares nullability before and after planning, which may differ for CASE and NULLIF.
         options.execution.skip_physical_aggregate_schema_check = true;
         // NULLs are smallest, as in SQLite and in our keys: an index gives ORDER BY for free.
         options.sql_parser.default_null_ordering = "nulls_min".to_owned();
@@ -258,7 +259,7 @@ impl Planner {
     }
 }
 
-/// DataFusion's, but for those that take NULLs for what they are not, and with two of our own.
+/// DataFusion's logical rules, with two of our own; those that can give wrong results are wrapped or replaced.
 fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let mut rules = Vec::new();
     for rule in Optimizer::new().rules {
@@ -280,7 +281,7 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     rules
 }
 
-/// DataFusion's, but for those that follow columns by their names, and with some of our own.
+/// DataFusion's physical rules, without those that identify columns by name, and with our own.
 fn physical_optimizer_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let mut rules = Vec::new();
     for rule in PhysicalOptimizer::new().rules {
@@ -311,8 +312,8 @@ impl Planner {
         plan.with_param_values(ParamValues::from(values?)).map_err(df_error)
     }
 
-    /// The plan as the names in it resolve, for parameters of such types, and whether all names mean what is there now.
-    /// Errors: a name or a hint that names nothing.
+    /// Resolves the names of a query, for parameters of these types; also: whether no name refers to the past. Errors:
+    /// a name or a hint that names nothing.
     fn resolved(&self, query: Query, scope: &Scope<'_>, params: &[Value]) -> Result<(LogicalPlan, bool)> {
         let (hints, is_now) = (Hinted::default(), Cell::new(true));
         let resolver =
@@ -322,12 +323,12 @@ impl Planner {
         Ok((plan, is_now.get()))
     }
 
-    /// The functions of its queries, by their names.
+    /// The functions of the registry, by name.
     pub fn functions(&self) -> Vec<DescribedFunction> {
         described::functions(&self.state)
     }
 
-    /// The function is computed from many rows.
+    /// The function is an aggregate.
     pub fn is_aggregate(&self, call: &Function) -> bool {
         let name = call.name.0.last().and_then(ObjectNamePart::as_ident).map(crate::sql::name_of);
         name.is_some_and(|name| self.state.aggregate_functions().contains_key(&name))
@@ -342,9 +343,9 @@ impl Planner {
     }
 
     async fn ways(&self, plan: LogicalPlan, keep: Keep, cancel: &CancelHandle) -> Result<Ways> {
-        // Boxed: futures are copied when they are handed on, and whoever may have to plan would hold this one.
+        // Boxed: a future is moved by copying, and the futures of all callers would contain this one.
         let planned = AssertUnwindSafe(ways(self.state.clone(), plan, keep)).catch_unwind();
-        // What DataFusion gives up on is this query's, and nobody else's.
+        // A panic inside DataFusion fails this query only.
         let planned =
             Box::pin(planned.map(|planned| {
                 planned.unwrap_or_else(|_| Err(Error::internal("this query cannot be planned")))
@@ -352,8 +353,8 @@ impl Planner {
         if cancel.may_stop() { apart(planned).await } else { planned.await }
     }
 
-    /// Plans a query to be run many times, with the scope's parameters left open, but for those that are `settled`, or
-    /// others that shape the plan: the places of these come with it. `None` if it has to be planned each time.
+    /// Plans a query once for many runs. The scope's parameters stay open, except the `settled` ones, or those that
+    /// shape the plan; their positions are returned. `None`: the query has to be planned each time.
     pub async fn keep(
         &self,
         query: Query,
@@ -363,7 +364,7 @@ impl Planner {
     ) -> Result<Option<(Plan, Vec<usize>)>> {
         let params = &scope.binding.params;
         let (plan, is_now) = self.resolved(query, scope, params)?;
-        // A run brings one snapshot along, for all scans.
+        // A run brings one snapshot for all scans.
         if !is_now || depends_on_time(&plan)? {
             return Ok(None);
         }
@@ -409,7 +410,7 @@ impl Planner {
         Plan::new(&ways.alone, ways.shared.as_ref(), self.state.config_options())
     }
 
-    /// Plans a query over the scope's rows to be run many times; `None` if it has to be planned each time.
+    /// [`Planner::keep`] for a query over the scope's own rows. `None`: it has to be planned each time.
     pub async fn keep_map(
         &self,
         query: Query,
@@ -426,13 +427,13 @@ impl Planner {
         Ok(map.filter(RowMap::is_of_each))
     }
 
-    /// What a plan runs in: its sorts, joins and groups take so much memory at the most, then go to disk.
+    /// The task context of a run: its sorts, joins and groups use at most this much memory, then spill.
     fn context(&self, limits: &Limits<'_>) -> Result<Arc<TaskContext>> {
         let Some(bytes) = limits.memory else { return Ok(Arc::clone(&self.context)) };
         let pool = FairSpillPool::new(usize::try_from(bytes).unwrap_or(usize::MAX));
         let mut runtime = RuntimeEnvBuilder::new().with_memory_pool(Arc::new(pool));
         if let Some(folder) = limits.folder {
-            // Beside the data: the system's own folder may be memory.
+            // Beside the data: the system's temporary folder may be in memory.
             let folder = folder.join(SPILL_FOLDER);
             std::fs::create_dir_all(&folder)?;
             let mode = DiskManagerMode::Directories(vec![folder]);
@@ -442,7 +443,7 @@ impl Planner {
         Ok(Arc::new(TaskContext::from(&self.state).with_runtime(runtime)))
     }
 
-    /// The batches of a plan as they come out of it.
+    /// Starts a plan; its batches as a stream.
     fn start(
         &self,
         plan: Arc<dyn ExecutionPlan>,
@@ -458,7 +459,7 @@ impl Planner {
         }))
     }
 
-    /// Starts running a plan; gives its batches and their columns.
+    /// Starts a plan; its batches as a stream, and their schema.
     pub fn run(&self, plan: Arc<dyn ExecutionPlan>, limits: &Limits<'_>) -> Result<(BatchStream, SchemaRef)> {
         let inner = plan.schema();
         let schema = output_schema(&inner);
@@ -474,7 +475,7 @@ impl Planner {
         Ok((Box::pin(batches), schema))
     }
 
-    /// The condition of a query over one table: for the WHERE of an index.
+    /// The condition of a query over one table, for the WHERE of an index.
     pub fn condition(&self, query: Query, scope: &Scope<'_>) -> Result<Condition> {
         let plan = self.state.optimize(&self.plan(query, scope, &[])?).map_err(df_error)?;
         let (mut found, mut formulas) = (Vec::new(), Vec::new());
@@ -488,7 +489,7 @@ impl Planner {
         Ok(Condition { predicate: Predicate::and(found), formulas })
     }
 
-    /// The formula that the one output of a query over one table is, or a column; `None` if it is neither.
+    /// The formula or column that is the one output of a query over one table; `None` if it is neither.
     pub fn formula(&self, query: Query, scope: &Scope<'_>) -> Result<Option<Formula>> {
         let plan = self.state.optimize(&self.plan(query, scope, &[])?).map_err(df_error)?;
         let LogicalPlan::Projection(projection) = &plan else { return Ok(None) };
@@ -498,7 +499,7 @@ impl Planner {
         Ok(found.filter(|formula| !matches!(formula, Formula::Literal(_))))
     }
 
-    /// All rows of a query in one batch: for the small ones a statement needs on the way.
+    /// All rows of a query in one batch, for small internal queries of a statement.
     pub async fn collect(
         &self,
         query: Query,
@@ -517,13 +518,13 @@ impl Planner {
 
 /// The WHERE of an index.
 pub struct Condition {
-    /// In our own algebra.
+    /// The condition in our algebra.
     pub predicate: Predicate,
-    /// What it computes.
+    /// Formulas that occur in it.
     pub formulas: Vec<Formula>,
 }
 
-/// The table that a plan reads first.
+/// The source of the first table that a plan reads.
 fn source_of(plan: &LogicalPlan) -> Result<Option<TableSource>> {
     if let LogicalPlan::TableScan(scan) = plan {
         let provider = source_as_provider(&scan.source).map_err(df_error)?;
@@ -532,7 +533,7 @@ fn source_of(plan: &LogicalPlan) -> Result<Option<TableSource>> {
     plan.inputs().first().map_or(Ok(None), |input| source_of(input))
 }
 
-/// An expression over the output of `input`, without the projections that common parts were moved to.
+/// An expression over `input` as one over the scan: common subexpressions were moved into projections.
 fn at_scan(expr: Expr, input: &LogicalPlan) -> Option<Expr> {
     match input {
         LogicalPlan::Projection(projection) => at_scan(below(&expr, input)?, &projection.input),
@@ -540,7 +541,7 @@ fn at_scan(expr: Expr, input: &LogicalPlan) -> Option<Expr> {
     }
 }
 
-/// What a plan filters its one table by, in our algebra and as DataFusion has it.
+/// Visits the conditions on the plan's one table, in our algebra and as DataFusion's expression.
 fn conditions(
     plan: &LogicalPlan,
     source: Option<&TableSource>,
@@ -556,20 +557,20 @@ fn conditions(
             see(Predicate::Opaque(predicate.to_string()), at_scan(predicate.clone(), input).as_ref());
         }
         (LogicalPlan::Projection(_) | LogicalPlan::SubqueryAlias(_), _) => {}
-        // Other rows decide as well.
+        // Here the condition depends on other rows.
         (other, _) => return see(Predicate::Opaque(other.display().to_string()), None),
     }
     plan.inputs().into_iter().for_each(|input| conditions(input, source, see));
 }
 
-/// Errors with it: a condition of an index that our algebra cannot say.
+/// The error for an index condition that our algebra cannot express.
 pub fn too_much_for_an_index() -> Error {
     Error::unsupported("this WHERE is too much for an index")
         .why("an entry must be decided from one row's columns and literals alone")
         .hint("use =, <, BETWEEN, IN, LIKE, IS NULL, AND, OR and NOT on columns, formulas and literals")
 }
 
-/// The type of a parameter with this value; `None` of NULL.
+/// The type of a parameter with this value; `None` for NULL.
 pub fn type_of_value(value: &Value) -> Option<ColumnType> {
     let ty = scalar_of(value).ok()?.data_type();
     crate::row::column_type_of(&Field::new("", ty, true))

@@ -1,4 +1,4 @@
-//! What the names in one statement stand for: tables, views, snapshots, functions, types.
+//! Resolves the names of one statement: tables, views, snapshots, functions, types.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -33,7 +33,7 @@ use crate::sql::rewrite::ROWKEY;
 use crate::sql::{AsOf, CATALOG_HINT, name_sql, output_name};
 use crate::value::Value;
 
-/// Views inside views, at the most.
+/// Deepest nesting of views.
 const VIEW_DEPTH: usize = 32;
 
 /// Resolves the names of one statement.
@@ -42,10 +42,10 @@ pub(super) struct Resolver<'a> {
     pub(super) scope: &'a Scope<'a>,
     /// Values of `$1`, `$2`, ...
     pub(super) params: &'a [Value],
-    /// Views whose query this is, the outermost first.
+    /// Views that contain this query, outermost first.
     pub(super) views: Vec<String>,
     pub(super) hints: &'a Hinted,
-    /// No snapshot was named.
+    /// Cleared when the statement names a snapshot or a time.
     pub(super) is_now: &'a Cell<bool>,
 }
 
@@ -81,7 +81,7 @@ impl Resolver<'_> {
         let mut query = crate::sql::parse_query(&view.sql).map_err(to_df)?;
         crate::sql::name_outputs(&mut query);
         let wanted = crate::sql::mentions_rowkey(&query);
-        // Whether tables have their rowkey for a column, each query says for itself.
+        // Each query decides for itself whether tables have a rowkey column.
         let rowkeys = if wanted { vec![ROWKEY] } else { Vec::new() };
         let scope = &Scope { rowkeys, rows: Vec::new(), binding: self.scope.binding.clone(), ..*self.scope };
         let views = self.views.iter().chain([&view.name]).cloned().collect();
@@ -95,7 +95,7 @@ impl Resolver<'_> {
         Ok(provider_as_source(Arc::new(ViewTable::new(plan, Some(view.sql.clone())))))
     }
 
-    /// A name is that of a table or an index table whose rowkey is not one of its columns already.
+    /// The name is a table or an index table whose rowkey is not among its columns already.
     fn has_rowkey(&self, name: &ast::ObjectName) -> bool {
         let name = crate::sql::table_name_of(name).ok();
         match name.and_then(|name| self.scope.catalog.find(&name)) {
@@ -105,7 +105,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Columns of the table or view of a name, if they can be told.
+    /// Columns of the table or view with this name, if known.
     fn columns_of(&self, name: &ast::ObjectName) -> Option<Vec<String>> {
         let source = match self.scope.catalog.find(&crate::sql::table_name_of(name).ok()?)? {
             Relation::Table(table) => {
@@ -117,7 +117,7 @@ impl Resolver<'_> {
         Some(source.schema().fields().iter().map(|field| field.name().clone()).collect())
     }
 
-    /// What a name stood for.
+    /// The table or view as it was at a past moment.
     fn as_of(&self, schema: &str, name: &str) -> DfResult<Arc<dyn DfTableSource>> {
         match AsOf::of(schema) {
             AsOf::Snapshot(snapshot) => self.as_of_snapshot(snapshot, name),
@@ -127,7 +127,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// A table, that of the versions its rows had, and the columns that tell when they were written and ended.
+    /// A table with its history, and the columns that hold when a version was written and ended.
     fn past_of(&self, name: &str) -> DfResult<Past> {
         let table = self.scope.catalog.table(name).map_err(to_df)?;
         let (Some(history), Some(written_at), Some(past)) = (&table.history, table.written_at, table.past())
@@ -142,19 +142,19 @@ impl Resolver<'_> {
         Ok(Past { past: Arc::clone(past), written_at, ended_at, table })
     }
 
-    /// What the statement and ANALYZE say of it.
+    /// Hints and statistics of a table.
     fn known_of(&self, table: &TableDef) -> Advice {
         let hints = self.hints.about(table, None);
         Advice { hints, statistics: self.scope.catalog.statistics(table.id).cloned() }
     }
 
-    /// Rows as they were at a time, in microseconds since 1970.
+    /// Rows as of a time, in microseconds since 1970.
     fn as_of_time(&self, time_us: i64, name: &str) -> DfResult<Arc<dyn DfTableSource>> {
         let Past { table, past, written_at, ended_at } = self.past_of(name)?;
         let time = || Value::TimestampTz(time_us);
         let began = || Predicate::compare(written_at, CmpOp::Le, time());
         let lasted = Predicate::and([began(), Predicate::compare(ended_at, CmpOp::Gt, time())]);
-        // What has expired by now is not there, whatever the time.
+        // Rows that have expired by now are hidden at any time.
         let binding = &self.scope.binding;
         let source = |table, seen| {
             TableSource::new(Arc::clone(&table), None, binding.clone(), &[], self.known_of(&table))
@@ -164,7 +164,7 @@ impl Resolver<'_> {
         both(name, [source(table, began()), source(past, lasted)], &names)
     }
 
-    /// All versions of rows, with when each was written and ended; NULL for those that are there.
+    /// All versions of rows, each with the times it was written and ended; a current row has no end (NULL).
     fn versions(&self, name: &str) -> DfResult<Arc<dyn DfTableSource>> {
         let Past { table, past, .. } = self.past_of(name)?;
         let binding = &self.scope.binding;
@@ -173,12 +173,12 @@ impl Resolver<'_> {
             TableSource::new(table, None, binding.clone(), &[], known)
         };
         let mut names: Vec<String> = past.live_columns().map(|(_, column)| column.name.clone()).collect();
-        // Behind columns that were added later, too.
+        // The two times come last, behind columns that were added later.
         names.sort_by_key(|name| [WRITTEN_AT, ENDED_AT].iter().position(|time| time == name));
         both(name, [source(table).with_hidden(), source(past)], &names)
     }
 
-    /// What a name stood for in a snapshot.
+    /// A table or view as of a snapshot.
     fn as_of_snapshot(&self, snapshot: &str, name: &str) -> DfResult<Arc<dyn DfTableSource>> {
         let Scope { moments, binding, rowkeys, .. } = self.scope;
         let Some(moment) = moments.get(snapshot) else {
@@ -208,7 +208,7 @@ impl Resolver<'_> {
     }
 }
 
-/// A table and its versions that have ended.
+/// A table, and the table of its ended versions.
 struct Past {
     table: Arc<TableDef>,
     past: Arc<TableDef>,
@@ -216,7 +216,7 @@ struct Past {
     ended_at: Field,
 }
 
-/// The rows of both, of these columns.
+/// UNION ALL of both, with these columns.
 fn both(name: &str, sources: [TableSource; 2], columns: &[String]) -> DfResult<Arc<dyn DfTableSource>> {
     let [now, then] = sources.map(|source| {
         let scan =
@@ -227,7 +227,7 @@ fn both(name: &str, sources: [TableSource; 2], columns: &[String]) -> DfResult<A
     Ok(provider_as_source(Arc::new(ViewTable::new(plan, None))))
 }
 
-/// Says which view an error is in, of several the innermost. Its place is none in the statement.
+/// Adds the innermost view's name to an error and drops its position, which is not one in the statement.
 fn in_view(error: Error, name: &str) -> Error {
     let error = error.unplaced();
     match error.reason() {
@@ -240,7 +240,7 @@ fn in_view(error: Error, name: &str) -> Error {
     }
 }
 
-/// The same plan with these output names; if there are none, with its own, without the marks that are not needed.
+/// Gives a plan these output names. Without names it keeps its own, less the marks of names that are unique anyway.
 fn rename(plan: LogicalPlan, names: &[String]) -> DfResult<LogicalPlan> {
     let columns = plan.schema().columns();
     let mut times: HashMap<&str, usize> = HashMap::new();
@@ -353,7 +353,7 @@ impl ContextProvider for Resolver<'_> {
     }
 }
 
-/// Our types where DataFusion reads a name differently: FLOAT is 64-bit, times are microseconds.
+/// Type names that DataFusion reads differently: FLOAT is 64-bit, times are microseconds.
 #[derive(Debug)]
 pub(super) struct Types;
 

@@ -1,4 +1,4 @@
-//! Expressions of a plan, or of a query's text, rewritten one by one.
+//! Rewrites of single expressions, in a plan or in a query's syntax tree.
 
 use std::cell::Cell;
 use std::ops::ControlFlow;
@@ -27,7 +27,7 @@ use crate::sql::{name_of, span_of};
 /// How a rule rewrites one expression.
 type Rewrite = fn(Expr, &DFSchema) -> DfResult<Transformed<Expr>>;
 
-/// Rules of the analyzer that rewrite every expression by itself, one after the other, in one walk over the plan.
+/// An analyzer rule that applies rewrites to every expression, one after the other, in one walk over the plan.
 #[derive(Debug)]
 pub struct ExpressionRules(pub &'static str, pub &'static [Rewrite]);
 
@@ -41,7 +41,7 @@ impl AnalyzerRule for ExpressionRules {
     }
 }
 
-/// A rule of the analyzer that rewrites every node of a plan by itself, subqueries included, innermost first.
+/// An analyzer rule that rewrites every node of a plan, subqueries included, innermost first.
 #[derive(Debug)]
 pub struct NodeRule(pub &'static str, pub fn(LogicalPlan) -> DfResult<Transformed<LogicalPlan>>);
 
@@ -55,13 +55,13 @@ impl AnalyzerRule for NodeRule {
     }
 }
 
-/// Rewrites every expression of a plan, subqueries included, innermost first; each by one rule after the other. Output
-/// columns keep their names. Columns by themselves stay what they are. After DataFusion's own `TypeCoercion`.
+/// Rewrites every expression of a plan, subqueries included, innermost first, by all rules in turn. Output columns keep
+/// their names. Bare columns are left alone. Runs after DataFusion's own `TypeCoercion`.
 pub fn rewrite_expressions(
     plan: LogicalPlan,
     rules: &[impl Fn(Expr, &DFSchema) -> DfResult<Transformed<Expr>>],
 ) -> DfResult<LogicalPlan> {
-    // Some column has got another type.
+    // The type of some column has changed.
     let has_changed = Cell::new(false);
     plan.rewrite_up_with_subqueries(|plan| {
         let plan = if has_changed.get() { hears_of_types(plan)? } else { Transformed::no(plan) };
@@ -100,7 +100,7 @@ fn types(schema: &DFSchema) -> impl Iterator<Item = &DataType> {
     schema.fields().iter().map(|field| field.data_type())
 }
 
-/// The plan with the types that its columns have in what it reads. Of a UNION they are for another rule to settle.
+/// Recomputes the schema of a node after its inputs' types have changed. Another rule settles the types of a UNION.
 fn hears_of_types(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
     match plan {
         LogicalPlan::Projection(_)
@@ -112,8 +112,8 @@ fn hears_of_types(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
     }
 }
 
-/// A node has an expression that is more than the name of a column: putting together what all names of a node mean costs
-/// more than most rules, of which there are many.
+/// The node has an expression other than a column. Otherwise it is skipped: merging the schemas of its inputs costs
+/// more than most rules.
 fn computes(plan: &LogicalPlan) -> bool {
     let mut found = false;
     let _ = plan.apply_expressions(|expr| {
@@ -123,14 +123,13 @@ fn computes(plan: &LogicalPlan) -> bool {
     found
 }
 
-/// It is a column by itself, be it under another name.
+/// The expression is a column, possibly aliased.
 fn is_column(expr: &Expr) -> bool {
     let named = if let Expr::Alias(alias) = expr { &alias.expr } else { expr };
     matches!(named, Expr::Column(_))
 }
 
-/// Rewrites an expression of a node; whoever names it finds it under the name it had. Of grouping sets, those are
-/// the expressions inside.
+/// Rewrites an expression of a node under its old output name. For grouping sets, the expressions inside are rewritten.
 pub fn rename_kept(
     expr: Expr,
     names: &NamePreserver,
@@ -143,8 +142,8 @@ pub fn rename_kept(
     Ok(rewrite(expr)?.update_data(|expr| name.restore(expr)))
 }
 
-/// The type of an expression before type coercion, if that will not change it: DataFusion gives a CASE that is
-/// not coerced yet the type of its first branch.
+/// The type of an expression before type coercion, if coercion will not change it: DataFusion gives an uncoerced CASE
+/// the type of its first branch.
 pub fn settled_type(expr: &Expr, schema: &DFSchema) -> Option<DataType> {
     let differ = |values: Vec<&Expr>| {
         let types = values.into_iter().map(|value| value.get_type(schema).ok());
@@ -156,7 +155,7 @@ pub fn settled_type(expr: &Expr, schema: &DFSchema) -> Option<DataType> {
     if unsettled.unwrap_or(true) { None } else { expr.get_type(schema).ok() }
 }
 
-/// What an expression gives one of, if it is a choice.
+/// The candidate results of an expression that chooses one of them.
 pub fn branches(expr: &Expr) -> Vec<&Expr> {
     match expr {
         Expr::Case(case) => {
@@ -172,14 +171,14 @@ pub fn branches(expr: &Expr) -> Vec<&Expr> {
     }
 }
 
-/// Writes out the functions that DataFusion has only as a CASE: its simplifier would do it, were it not for
-/// arguments with an AND or OR, which [`ThreeValued`](super::expressions::three_valued::ThreeValued) keeps from it.
+/// Expands the functions that DataFusion implements only as a CASE. Its simplifier would do it, but
+/// [`ThreeValued`](super::expressions::three_valued::ThreeValued) keeps arguments with an AND or OR from it.
 pub fn lazy_functions(expr: Expr, _: &DFSchema) -> DfResult<Transformed<Expr>> {
     match expr {
         Expr::ScalarFunction(ScalarFunction { func, args })
             if matches!(func.name(), "coalesce" | "nvl" | "nvl2") =>
         {
-            // Each argument but the last comes to stand there twice.
+            // The CASE repeats each argument but the last.
             let nodes: usize = args.iter().map(size).sum();
             if nodes > LAZY_NODES_MAX {
                 let error = Error::invalid(format!("calls of {} are nested too deeply", func.name()));
@@ -196,8 +195,8 @@ pub fn lazy_functions(expr: Expr, _: &DFSchema) -> DfResult<Transformed<Expr>> {
     }
 }
 
-/// Takes the ORDER BY out of aggregates that give the same in every order: most of DataFusion's would take what
-/// they are ordered by for a second argument.
+/// Removes the ORDER BY of aggregates that give the same in every order: most of DataFusion's treat the sort keys as a
+/// second argument.
 pub fn idle_orders(mut expr: Expr, _: &DFSchema) -> DfResult<Transformed<Expr>> {
     match &mut expr {
         Expr::AggregateFunction(AggregateFunction { func, params })
@@ -213,7 +212,7 @@ pub fn idle_orders(mut expr: Expr, _: &DFSchema) -> DfResult<Transformed<Expr>> 
 /// Aggregates whose result depends on the order of the rows.
 const IN_ORDER: [&str; 5] = ["array_agg", "string_agg", "first_value", "last_value", "nth_value"];
 
-/// Largest arguments of a function that is written out, in nodes.
+/// Largest arguments (nodes) of a function that is expanded.
 const LAZY_NODES_MAX: usize = 20_000;
 
 fn size(expr: &Expr) -> usize {
@@ -225,8 +224,8 @@ fn size(expr: &Expr) -> usize {
     nodes
 }
 
-/// An expression over what a projection or an alias gives, as one over what it reads; `None` if it names anything else,
-/// or the plan is another one.
+/// Rewrites an expression over the output of a projection or an alias as one over its input; `None` if it names
+/// anything else, or for any other node.
 pub fn below(expr: &Expr, plan: &LogicalPlan) -> Option<Expr> {
     let schema = plan.schema();
     let source = |column: &Column| {
@@ -254,7 +253,7 @@ pub fn below(expr: &Expr, plan: &LogicalPlan) -> Option<Expr> {
     replaced.ok().filter(|_| all).map(|replaced| replaced.data)
 }
 
-/// Errors: a call of one of the functions that `is_scalar`, with a clause that only an aggregate or a window heeds.
+/// Errors: a call of a scalar function (`is_scalar`) with a clause that only aggregates or windows take.
 pub fn check_calls(query: &Query, is_scalar: &dyn Fn(&str) -> bool) -> Result<()> {
     let call = visit_expressions(query, |expr| match expr {
         ast::Expr::Function(call) => {
@@ -296,9 +295,9 @@ fn idle_clause(call: &ast::Function) -> Option<&'static str> {
     clauses.into_iter().find(|(there, _)| *there).map(|(_, clause)| clause)
 }
 
-/// Numbers and calls as DataFusion reads them: a number with an exponent is a double, one that is no BIGINT a decimal,
-/// a plus sign changes nothing, `mod(a, b)` is `a % b`, a NULL that is added up is a number, and a cast to UUID or JSON
-/// is a call of what reads them: to DataFusion both are texts.
+/// Rewrites numbers and calls for DataFusion: a number with an exponent is a double, one beyond BIGINT a decimal; a
+/// plus sign is dropped; `mod(a, b)` is `a % b`; NULL in `sum` and `avg` is a number; a cast to UUID or JSON, which are
+/// texts to DataFusion, becomes a call of a parsing function.
 pub fn plain_calls(query: &mut Query) {
     let _ = visit_mut(query, &mut PlainCalls);
 }
@@ -311,7 +310,7 @@ impl VisitorMut for PlainCalls {
     fn pre_visit_expr(&mut self, expr: &mut ast::Expr) -> ControlFlow<()> {
         if let ast::Expr::UnaryOp { op: UnaryOperator::Minus, expr: inner } = expr
             && let Some(digits) = digits_of(inner)
-            // The least BIGINT is the opposite of none.
+            // The smallest BIGINT has no positive counterpart, so it takes its sign along.
             && without_gaps(digits).parse() == Ok(i64::MIN.unsigned_abs())
         {
             *digits = i64::MIN.to_string();
@@ -329,7 +328,7 @@ impl VisitorMut for PlainCalls {
                 let text = ast::Expr::value(ast::Value::SingleQuotedString(digits.clone()));
                 *expr = cast_as(text, ast::DataType::DoublePrecision);
             }
-            // DataFusion has a type for those that fit into 64 bits without a sign, but few sums and casts for it.
+            // DataFusion has UInt64 for these, but few sums and casts for it.
             ast::Expr::Value(ast::ValueWithSpan { value: ast::Value::Number(digits, _), .. })
                 if without_gaps(digits).parse().is_ok_and(|number: u64| number > i64::MAX.unsigned_abs()) =>
             {
@@ -357,7 +356,7 @@ impl VisitorMut for PlainCalls {
                     ("sum" | "avg", [arg]) if is_null(arg) => {
                         **arg = cast_as(take(arg), ast::DataType::BigInt(None));
                     }
-                    // SQLite's: a DOUBLE, and zero of no rows.
+                    // SQLite's `total`: a DOUBLE, and zero for no rows.
                     ("total", [arg]) => {
                         **arg = cast_as(take(arg), ast::DataType::DoublePrecision);
                         call.name = vec![ast::Ident::new("sum")].into();
@@ -365,7 +364,7 @@ impl VisitorMut for PlainCalls {
                         let args = [take(expr), cast_as(zero, ast::DataType::DoublePrecision)];
                         *expr = crate::sql::call("coalesce", args);
                     }
-                    // DataFusion's has no padding.
+                    // DataFusion's `base64` has no padding.
                     ("encode", [_, format]) if is_text(format, "base64") => {
                         **format = ast::Expr::value(ast::Value::SingleQuotedString("base64pad".to_owned()));
                     }
@@ -381,7 +380,7 @@ impl VisitorMut for PlainCalls {
     }
 }
 
-/// The function that makes a value of a type which is a text in Arrow; `tries`: what cannot be read is NULL.
+/// The function that parses a value of a type that is a text in Arrow; `tries`: it gives NULL where parsing fails.
 fn reader_of(ty: &ast::DataType, tries: bool) -> Option<&'static str> {
     match (ty, tries) {
         (ast::DataType::Uuid, false) => Some("as_uuid"),
@@ -397,7 +396,7 @@ fn is_text(expr: &ast::Expr, text: &str) -> bool {
         if value.eq_ignore_ascii_case(text))
 }
 
-/// A number as it is written, if an expression is one.
+/// The digits of a number literal.
 fn digits_of(expr: &mut ast::Expr) -> Option<&mut String> {
     match expr {
         ast::Expr::Value(ast::ValueWithSpan { value: ast::Value::Number(digits, _), .. }) => Some(digits),
@@ -405,12 +404,12 @@ fn digits_of(expr: &mut ast::Expr) -> Option<&mut String> {
     }
 }
 
-/// Digits without what may stand between them.
+/// Digits without their separators.
 fn without_gaps(digits: &str) -> String {
     digits.replace('_', "")
 }
 
-/// Arguments of a call; none unless all of them are expressions.
+/// Arguments of a call; empty unless all are expressions.
 fn arguments(call: &mut ast::Function) -> Vec<&mut ast::Expr> {
     let ast::FunctionArguments::List(list) = &mut call.args else { return Vec::new() };
     let exprs = list.args.iter_mut().map(|arg| match arg {
@@ -432,8 +431,8 @@ fn cast_as(expr: ast::Expr, data_type: ast::DataType) -> ast::Expr {
     ast::Expr::Cast { kind: ast::CastKind::Cast, expr: Box::new(expr), data_type, array: false, format: None }
 }
 
-/// Makes the numbers or times that LAG and LEAD look at of the type that they have in common with the default, if that is
-/// none of them: DataFusion cuts the default. It belongs before type coercion.
+/// Casts the argument and the default of LAG and LEAD to their common type, if the argument's type cannot hold the
+/// default: DataFusion would truncate it. Runs before type coercion.
 pub fn lag_defaults(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     if let Expr::WindowFunction(window) = &mut expr
         && matches!(window.fun.name(), "lag" | "lead")
@@ -452,7 +451,7 @@ pub fn lag_defaults(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<E
     Ok(Transformed::no(expr))
 }
 
-/// A literal that is a value of another type, too.
+/// The expression is a literal that `ty` holds without loss.
 pub fn is_exactly(expr: &Expr, ty: &DataType) -> bool {
     let Expr::Literal(value, _) = expr else { return false };
     let there = value.cast_to(ty);
@@ -460,7 +459,7 @@ pub fn is_exactly(expr: &Expr, ty: &DataType) -> bool {
     value.is_null() || back.is_ok_and(|back| back == *value)
 }
 
-/// An integer that is written as one.
+/// An integer literal, possibly negated or cast.
 fn integer(expr: &Expr) -> Option<i32> {
     match expr {
         Expr::Literal(ScalarValue::Int64(Some(n)), _) => i32::try_from(*n).ok(),
@@ -470,8 +469,8 @@ fn integer(expr: &Expr) -> Option<i32> {
     }
 }
 
-/// Casts of decimals that lose digits go by way of a longer type: what is compared with them, DataFusion would compare
-/// with what is cast. It belongs behind type coercion.
+/// Routes casts of decimals that lose digits through a longer type: in a comparison, DataFusion would compare the
+/// uncast value. Runs after type coercion.
 pub fn lossy_casts(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     if let Expr::Cast(Cast { expr: of, field }) | Expr::TryCast(TryCast { expr: of, field }) = &mut expr
         && let Ok(DataType::Decimal128(_, scale @ 1..)) = of.get_type(schema)
@@ -486,9 +485,9 @@ pub fn lossy_casts(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Ex
     Ok(Transformed::no(expr))
 }
 
-/// Gives FLOOR and CEIL of a decimal a digit more: `ceil(0.5)` has one before the point. Gives ROUND its digits as the
-/// INTEGER that it takes: a cast around them hides how many there are until it is evaluated, and the type of what is
-/// rounded depends on it. It belongs before type coercion.
+/// Gives the argument of FLOOR and CEIL of a decimal one more digit: `ceil(0.5)` has one before the point. Makes the
+/// digits of ROUND an INTEGER literal: its result type depends on them, and a cast would hide them until run time. Runs
+/// before type coercion.
 pub fn rounded_decimals(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     if let Expr::ScalarFunction(ScalarFunction { func, args }) = &mut expr
         && func.name() == "round"

@@ -1,4 +1,4 @@
-//! How much there is, asked of the snapshot that a query reads.
+//! Answers the planner's questions about sizes from the snapshot that a query reads.
 
 use crate::access::{Jumps, Statistics, probe_jumps};
 use crate::error::Result;
@@ -7,13 +7,12 @@ use crate::plan::Skip;
 use crate::schema::TableStatistics;
 use crate::store::{Direction, KeyspaceId, Snapshot};
 
-/// Of more ranges (count) than these, so many or a few more are asked what is in them.
+/// Ranges (count) to estimate one by one; of more, evenly spaced ones stand for all.
 const RANGES_ESTIMATED: usize = 64;
 
-/// The planner's questions, answered by the snapshot. What cannot be read counts as empty here: the
-/// scan itself reports it.
+/// Statistics of the snapshot. Data that cannot be read counts as empty: the scan itself reports it.
 pub struct StoreStatistics<'a> {
-    /// What is read.
+    /// The snapshot of the query.
     pub snapshot: &'a dyn Snapshot,
     /// What ANALYZE found, if it ran.
     pub collected: Option<&'a TableStatistics>,
@@ -43,7 +42,7 @@ impl Statistics for StoreStatistics<'_> {
         let ranges = ranges.as_slice();
         let every = (ranges.len() / RANGES_ESTIMATED).max(1);
         let reader = self.snapshot.unrecorded().ok()?;
-        // Who reads a damaged page will say so.
+        // The scan itself reports a damaged page.
         let asked = ranges.iter().step_by(every);
         let mut entries = asked.map(|range| reader.estimate(keyspace, range).ok().flatten());
         entries.try_fold(0u64, |sum, entries| sum.checked_add(entries?))?.checked_mul(every as u64)

@@ -1,4 +1,4 @@
-//! A table or index table as DataFusion sees it.
+//! A table or index table as DataFusion's table provider.
 
 mod along;
 mod relation;
@@ -38,19 +38,19 @@ use crate::schema::{IndexDef, TableDef};
 use crate::store::Snapshot;
 use crate::value::Value;
 
-/// How much less the first row in an order must take than all rows, if nothing says how soon one passes.
+/// Factor by which finding the first row in order must be cheaper than reading all, if the selectivity is unknown.
 const LIKELY: f64 = 4.0;
 
-/// What a run of a plan brings along.
+/// What each run of a plan provides.
 #[derive(Clone)]
 pub struct Binding {
-    /// What is read.
+    /// The snapshot to read.
     pub snapshot: Arc<dyn Snapshot>,
-    /// Values of `$1`, `$2`, ... that are not in the plan.
+    /// Values of `$1`, `$2`, ... that the plan leaves open.
     pub params: Arc<[Value]>,
-    /// What a scan may read.
+    /// Limits on what scans may read.
     pub guards: Guards,
-    /// When: rows that have expired by then are not there. In microseconds since 1970.
+    /// Time of the run, in microseconds since 1970: rows that have expired by then are hidden.
     pub as_of_us: i64,
 }
 
@@ -59,17 +59,17 @@ pub struct Binding {
 pub struct TableSource {
     relation: Arc<Relation>,
     binding: Binding,
-    /// What the statement wants.
+    /// Order and number of rows that the statement wants.
     pub wanted: Wanted,
-    /// What it wants of those that a join finds, if there is one.
+    /// The first rows wanted above a join that finds rows here, if there is one.
     pub first_found: Option<FirstFound>,
-    /// The same of those that each row of the join's other side finds.
+    /// The first rows wanted for each row of the join's other side.
     pub first_of_row: Option<FirstFound>,
-    /// A few rows of each group are enough.
+    /// Only a few rows of each group are needed.
     pub each: Option<Each>,
-    /// Nobody can tell in which order the rows come.
+    /// The order of rows cannot be observed.
     pub any_order: bool,
-    /// What only is seen of it.
+    /// Only rows that satisfy this are visible.
     seen: Predicate,
 }
 
@@ -95,17 +95,17 @@ impl TableSource {
         }
     }
 
-    /// Of the rows those only for which this is true.
+    /// Makes only those rows visible that satisfy `seen`.
     pub fn seeing(self, seen: Predicate) -> TableSource {
         TableSource { seen, ..self }
     }
 
-    /// With hidden columns: when a row was written, and when it ended.
+    /// Adds the hidden columns that hold when a row was written and when it ended.
     pub fn with_hidden(self) -> TableSource {
         TableSource { relation: Arc::new(self.relation.with_hidden()), ..self }
     }
 
-    /// The table that a column of a plan is read from as it is, and the column's name there.
+    /// The table that a column of a plan is read from unchanged, and the column's name there.
     pub fn behind(column: &Column, plan: &LogicalPlan) -> DfResult<Option<(TableSource, String)>> {
         match plan {
             LogicalPlan::Projection(Projection { input, .. })
@@ -124,8 +124,8 @@ impl TableSource {
         }
     }
 
-    /// The same with hidden columns for what the indexes compute of every row that passes `filters`, called by this
-    /// number; `None` if there is nothing such, or they are there already.
+    /// Adds hidden columns for the formulas that indexes hold for every row that passes `filters`; `number` becomes
+    /// part of their names. `None` if there are none, or they are there already.
     pub fn with_computed(&self, filters: &[Expr], number: usize) -> Option<TableSource> {
         let names = &self.relation.names;
         let known =
@@ -134,7 +134,7 @@ impl TableSource {
         Some(TableSource { relation, ..self.clone() })
     }
 
-    /// Name of the hidden column of the formula that an expression is, if that one `fits`.
+    /// Name of the hidden column that holds an expression's value, if its formula `fits`.
     pub fn computed_name(&self, expr: &Expr, fits: &dyn Fn(&Formula) -> bool) -> Option<String> {
         let Relation { table, names, computed, .. } = &*self.relation;
         let known = names.computed(expr).filter(|known| fits(&known.formula))?;
@@ -158,32 +158,32 @@ impl TableSource {
             _ => None,
         });
         let fields: Vec<Field> = names.map(|(field, _)| field).collect();
-        // Whoever draws a part at random may draw another one for the same values.
+        // With a random key part, equal values may get different keys.
         let is_drawn = table.key.parts().iter().any(KeyPart::is_random);
         let settles =
             |id: ColumnId| fields.contains(&Field::Column(id)) && table.column(id).ty.compares_as_bytes();
         index.is_none() && !is_drawn && table.key.columns().into_iter().all(settles)
     }
 
-    /// The column is the first thing that some rowkey or index key says.
+    /// The column is the leading one of some rowkey or index key.
     pub fn leads(&self, column: &str) -> bool {
         self.relation.led_by(column).is_some()
     }
 
-    /// Its fields as the query names them.
+    /// The fields under the query's names.
     pub fn names(&self) -> &FieldNames {
         &self.relation.names
     }
 
-    /// A filter of this table in our own algebra; opaque if a parameter does not suit it.
+    /// A filter on this table in our algebra; opaque if a parameter does not suit it.
     pub fn predicate(&self, filter: &Expr) -> Predicate {
         let names = &self.relation.names;
         let known = Template::new(filter, names).fill(names, &self.binding);
         known.unwrap_or_else(|| Predicate::Opaque(filter.to_string()))
     }
 
-    /// The first of the rows that pass `filters`, in the order of a column, is found at once; `alone`: or by
-    /// looking at far less than anybody would who looks at all that pass.
+    /// The first row in a column's order, of those that pass `filters`, is found at once; `alone`: or at least far more
+    /// cheaply than by reading all of them.
     pub fn gives_first(&self, column: &str, descending: bool, filters: &[Expr], alone: bool) -> bool {
         let Some((field, _)) = self.field(column) else { return false };
         let wanted =
@@ -205,7 +205,7 @@ impl TableSource {
         scan.is_ok_and(|scan| scan.bound().is_ok_and(|bound| suits(&bound.spec.access)))
     }
 
-    /// The request with its path, or one for rows whose first columns only are in order, if that is cheaper.
+    /// The request with its path; or one for rows sorted by a prefix of the order only, if that is cheaper.
     fn in_some_order(&self, request: Request) -> Result<(Request, Bound)> {
         let bind = |request: &Request| {
             let bound = request.bind(&self.binding)?;
@@ -223,7 +223,7 @@ impl TableSource {
         for (order, rows) in self.wanted.otherwise(equal) {
             let mut other = Request { order, rows, offset: 0, any_order: false, ..request.clone() };
             if other.leading().is_some() {
-                // Entries before the page are passed over.
+                // The scan itself can skip entries before the page.
                 other.offset = request.offset;
             }
             let reached = bind(&other)?;
@@ -247,7 +247,7 @@ impl TableSource {
         self.planned(projection.unwrap_or(&all), filters, limit.map(|n| n as u64))
     }
 
-    /// The same for filters that are templates already; `None` if a parameter does not suit its filter.
+    /// A scan for filters that are templates already; `None` if a parameter does not suit its filter.
     pub fn scan_of(
         &self,
         columns: &[usize],

@@ -1,5 +1,5 @@
-//! DataFusion's walks that change plans and expressions, compiled once for each kind of node: its own are compiled for
-//! every closure, a tenth of all code (2026-11-26).
+//! DataFusion's tree rewrites, compiled once for each type of node: its own are compiled for every closure, which made
+//! up a tenth of all code (2026-11-26).
 
 #![expect(clippy::disallowed_methods, reason = "this is where they are called")]
 
@@ -7,7 +7,7 @@ use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::logical_expr::{Expr, LogicalPlan};
 
-/// What is left of a node, and whether it is another.
+/// The rewritten node, and whether it has changed.
 type Changed<T> = Result<Transformed<T>>;
 
 /// A change of one node.
@@ -28,7 +28,7 @@ pub trait RewriteTree: TreeNode {
 
 impl<T: TreeNode> RewriteTree for T {}
 
-/// The same of plans with the plans of their subqueries, and of the expressions of one node.
+/// The same for plans including their subqueries, and for the expressions of one node.
 pub trait RewritePlan: Sized {
     /// Changes a plan and its subqueries, inner nodes first.
     fn rewrite_up_with_subqueries(self, change: impl FnMut(Self) -> Changed<Self>) -> Changed<Self>;
@@ -36,7 +36,7 @@ pub trait RewritePlan: Sized {
     /// Changes a plan and its subqueries, outer nodes first.
     fn rewrite_down_with_subqueries(self, change: impl FnMut(Self) -> Changed<Self>) -> Changed<Self>;
 
-    /// Changes the expressions of this node; what is inside them is up to `change`.
+    /// Changes the expressions of this node; `change` sees whole expressions and descends itself.
     fn rewrite_own_expressions(self, change: impl FnMut(Expr) -> Changed<Expr>) -> Changed<Self>;
 }
 

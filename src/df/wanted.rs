@@ -1,51 +1,51 @@
-//! In which order a statement wants the rows of a table, and how many of them.
+//! The order and the number of rows that a statement wants of a table.
 
 use crate::access::OrderBy;
 
 /// Rows that a statement wants of one table, counted after all filters.
 #[derive(Clone, Debug, Default)]
 pub struct Wanted {
-    /// First to last; empty if any order will do.
+    /// Sort keys, the major one first; empty if any order will do.
     pub order: Vec<OrderBy>,
-    /// Which of them, in this order.
+    /// Which rows, in this order.
     pub what: What,
 }
 
-/// Which rows are wanted, of those in some order.
+/// Which rows are wanted, in some order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum What {
     /// All of them.
     #[default]
     All,
-    /// The first so many, of which some are passed over.
+    /// The first rows, possibly after an offset.
     First {
-        /// All in all.
+        /// Offset included (count).
         rows: u64,
-        /// Before the first one that anybody looks at.
+        /// Rows to skip (count).
         offset: u64,
     },
-    /// The first so many in an order that only begins like this one.
+    /// The first so many in an order that only starts like this one.
     Led(u64),
-    /// As many as a join above asks for, about so many.
+    /// As many as a join above consumes, about so many.
     About(u64),
-    /// All of the first so many groups by the columns of the order.
+    /// All rows of the first so many groups, by the columns of the order.
     Groups(u64),
-    /// The first so many of those that a join finds here, in an order that may only begin like this one: see
+    /// The first so many of the rows that a join finds here, in an order that may only start like this one: see
     /// [`FirstFound`].
     Found(u64),
 }
 
 /// The first rows, in some order, of those that a join finds in a table. They are sorted above the join, so the table
-/// may give them in any order; but the plan of a join that looks them up can be a better one if it gives them in this.
+/// may give them in any order; but a lookup join may have a better plan if it gets them in this one.
 #[derive(Clone, Debug)]
 pub struct FirstFound {
-    /// First to last; what the rows are sorted by may have more columns.
+    /// Sort keys, the major one first; the sort itself may have more.
     pub order: Vec<OrderBy>,
     /// How many (count).
     pub rows: u64,
 }
 
-/// How many rows a scan is asked for.
+/// Number of rows that a scan is asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Rows {
     /// All of them.
@@ -53,20 +53,20 @@ pub enum Rows {
     All,
     /// The first so many.
     First(u64),
-    /// As many as somebody above asks for, who stops when there are enough.
+    /// Unlimited: the consumer stops the scan when it has enough.
     About {
-        /// At first.
+        /// At least: the first batch.
         least: u64,
-        /// All in all.
+        /// In total, as expected.
         expected: u64,
     },
 }
 
-/// Rows (count) that are expected to be equal in the columns in front, at the most, where a join above takes each.
+/// Most ties (rows) in a prefix of the order below a join, which has to process each of them.
 const EQUAL_MAX: f64 = 1000.0;
 
 impl Rows {
-    /// How many are expected, if not all.
+    /// The expected number of rows, unless it is all.
     pub fn expected(self) -> Option<u64> {
         match self {
             Rows::All => None,
@@ -76,7 +76,7 @@ impl Rows {
 }
 
 impl Wanted {
-    /// What to ask a scan for, so that nobody needs to know how many rows there are.
+    /// Order and rows to ask a scan for, where no estimate of the number of rows is needed.
     pub fn plainly(&self) -> (Vec<OrderBy>, Rows) {
         let rows = match self.what {
             What::Led(_) | What::Groups(_) | What::Found(_) => return Default::default(),
@@ -87,7 +87,7 @@ impl Wanted {
         (self.order.clone(), rows)
     }
 
-    /// Rows (count) that are passed over before the first one that anybody looks at.
+    /// Rows (count) to skip.
     pub fn offset(&self) -> u64 {
         match self.what {
             What::First { offset, .. } => offset,
@@ -95,16 +95,15 @@ impl Wanted {
         }
     }
 
-    /// What else it may be asked for, the best first, where that is not to be had in this order: rows of which some
-    /// columns in front are in order, so that whoever sorts or groups them can stop early. `equal`: how many rows
-    /// (count) are expected to be equal in such columns.
+    /// Alternatives, best first, if the full order is not to be had cheaply: rows sorted by a prefix of the order only,
+    /// so that the sort or aggregate above can stop early. `equal`: rows (count) expected to be equal in such a prefix.
     pub fn otherwise(&self, equal: impl Fn(&[OrderBy]) -> f64) -> Vec<(Vec<OrderBy>, Rows)> {
         let (longest, n) = match self.what {
             What::All | What::Found(_) => return Vec::new(),
             What::First { rows: n, .. } | What::About(n) => (self.order.len().saturating_sub(1), n),
             What::Led(n) | What::Groups(n) => (self.order.len(), n),
         };
-        // Whoever takes the first rows sees by one more that they are all there; so it is with groups.
+        // One more: only the next row (or group) shows that the wanted ones are complete.
         let least = n.saturating_add(1);
         let of_front = |columns: usize| {
             let front = self.order[..columns].to_vec();

@@ -1,4 +1,4 @@
-//! A logical plan made executable, in one way or in several.
+//! Makes a logical plan executable, in one or several alternative ways.
 
 use std::sync::Arc;
 
@@ -18,19 +18,19 @@ use crate::df::rules::early::{self, Early};
 use crate::df::rules::{extremes, first_left, join_keys};
 use crate::error::Result;
 
-/// A plan made executable for one thread, and for all of them.
+/// A physical plan for one thread, and one for all threads.
 pub(super) struct Ways {
     pub(super) alone: Arc<dyn ExecutionPlan>,
-    /// None where nothing can be shared.
+    /// `None` where the work is not worth sharing.
     pub(super) shared: Option<Arc<dyn ExecutionPlan>>,
 }
 
-/// Is it known what a plan is for?
+/// What the physical plan is made for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Keep {
-    /// One run, now: it is made one way, joins that can look rows up doing so.
+    /// One run, now: the plan is final, with lookup joins wherever they pay off.
     No,
-    /// Many runs, each of which decides.
+    /// Many runs: each run decides about lookup joins and threads.
     Yes,
 }
 
@@ -48,7 +48,7 @@ pub(super) async fn ways(mut state: SessionState, plan: LogicalPlan, keep: Keep)
         plan.map_err(df_error)
     };
     let planner = Arc::clone(state.query_planner());
-    // To share little work out to threads costs more than the work.
+    // Handing out little work to threads costs more than the work.
     let threads = std::mem::replace(&mut state.config_mut().options_mut().execution.target_partitions, 1);
     let mut tried: Option<Arc<dyn ExecutionPlan>> = None;
     for joins in [Joins::Left, Joins::Right] {
@@ -57,7 +57,7 @@ pub(super) async fn ways(mut state: SessionState, plan: LogicalPlan, keep: Keep)
             continue;
         }
         let mut state = state.clone();
-        // A join that has been told cannot be turned.
+        // A join that has set up its dynamic filter cannot be turned any more.
         state.config_mut().options_mut().optimizer.enable_join_dynamic_filter_pushdown = false;
         let first = planner.create_physical_plan(&finish(first.data)?, &state).await.map_err(df_error)?;
         state.config_mut().options_mut().optimizer.enable_join_dynamic_filter_pushdown = true;
@@ -84,7 +84,7 @@ pub(super) async fn ways(mut state: SessionState, plan: LogicalPlan, keep: Keep)
         }
         Keep::Yes => !is_scan(&alone),
     };
-    // Threads that share the work read ahead of whoever would stop them.
+    // Parallel threads read ahead of a consumer that stops early.
     if !worth_sharing || looks_up || early::may_stop(&alone) {
         return Ok(Ways { alone: after_trial(alone), shared: None });
     }

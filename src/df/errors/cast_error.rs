@@ -1,16 +1,15 @@
-//! Arrow's messages about values that cannot be cast, in SQL's words.
+//! Translates Arrow's messages about failed casts into SQL's terms.
 
 use crate::error::{Error, sqlstate};
 
-/// The error for a value that is none of its type, from what Arrow says about it.
+/// The error for a value that cannot be cast, from Arrow's message.
 pub fn cast_error(what: &str) -> Error {
     malformed(what).or_else(|| out_of_range(what)).unwrap_or_else(|| {
         Error::invalid(what).hint("compare and cast only what has this type").state(sqlstate::INVALID_TEXT)
     })
 }
 
-/// A message of DataFusion's with SQL's names of types, literals as SQL writes them, and no list of every
-/// signature that was tried.
+/// Rewrites a message of DataFusion: SQL's names of types, literals as in SQL, and no list of candidate signatures.
 pub fn sql_words(text: &str) -> String {
     let text = text.strip_prefix("Internal error: ").unwrap_or(text);
     let text = text
@@ -89,7 +88,7 @@ fn between<'a>(text: &'a str, before: &str, after: &str) -> Option<&'a str> {
     Some(text.strip_prefix(before)?.rsplit_once(after)?.0)
 }
 
-/// What SQL calls an Arrow type.
+/// SQL's name of an Arrow type.
 fn sql_name(arrow: &str) -> Option<&'static str> {
     Some(match arrow {
         "Boolean" => "BOOLEAN",

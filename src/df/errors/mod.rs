@@ -1,4 +1,4 @@
-//! DataFusion's errors as ours, and ours on their way through it.
+//! Converts DataFusion's errors to ours, and ours to DataFusion's.
 
 mod cast_error;
 mod wording;
@@ -12,12 +12,12 @@ use self::wording::reworded;
 use crate::error::{Error, Kind, Span, sqlstate};
 use crate::sql::{LOOKED_UP, output_name};
 
-/// Our error on its way through DataFusion.
+/// Wraps our error for its way through DataFusion.
 pub fn to_df(error: Error) -> DataFusionError {
     DataFusionError::External(Box::new(error))
 }
 
-/// DataFusion's error as ours; our own comes back as it went in.
+/// DataFusion's error as ours; [`to_df`] is undone.
 pub fn df_error(error: DataFusionError) -> Error {
     match error {
         DataFusionError::External(source) => match source.downcast::<Error>() {
@@ -28,7 +28,7 @@ pub fn df_error(error: DataFusionError) -> Error {
     }
 }
 
-/// An error that others may see too, as a join's two sides do: a copy of ours, or what it says.
+/// Converts an error that may be shared, as both sides of a join do: copies ours, or translates the message.
 fn translated(error: &DataFusionError) -> Error {
     if let DataFusionError::NotImplemented(what) | DataFusionError::Plan(what) = error
         && let Some(error) = out_of_place(what)
@@ -75,7 +75,7 @@ fn in_our_words(text: &str, otherwise: fn(String) -> Error) -> Error {
     reworded(text).unwrap_or_else(|| otherwise(text.to_owned()))
 }
 
-/// What cannot be computed where it stands; DataFusion prints its tree.
+/// Errors about expressions in places that do not support them; DataFusion's messages print their tree.
 fn out_of_place(text: &str) -> Option<Error> {
     if let Some(tree) = text.strip_prefix("Physical plan does not support logical expression ") {
         return Some(match tree.starts_with("WindowFunction") {
@@ -97,10 +97,10 @@ fn out_of_place(text: &str) -> Option<Error> {
     Some(Error::unsupported(format!("{clause} takes a number, not a subquery")))
 }
 
-/// Columns that a message lists at the most.
+/// Most columns that a message lists.
 const COLUMNS_SHOWN: usize = 12;
 
-/// The error of a subquery that should be a value.
+/// The error of a scalar subquery with several rows.
 pub fn too_many_rows() -> Error {
     Error::invalid("a subquery that stands for a value gives more than one row")
         .hint("add LIMIT 1 and an ORDER BY, or take max(...) of it")
@@ -114,7 +114,7 @@ fn out_of_memory(what: &str) -> Error {
         .hint("raise memory_limit, or narrow the query")
 }
 
-/// DataFusion's own words, without its label and its request to file a report.
+/// DataFusion's message without its label and its request to report a bug.
 fn message(text: &str) -> String {
     let text = text.split("\n\nbacktrace").next().unwrap_or(text);
     let text = text.split(".\nThis issue was likely caused by").next().unwrap_or(text);
@@ -127,7 +127,7 @@ fn message(text: &str) -> String {
     ] {
         text = text.strip_prefix(label).unwrap_or(text).trim();
     }
-    // What follows is the tree as Rust prints it.
+    // The rest is the tree in Rust's debug format.
     if text.contains("Unsupported ast node") || text.contains("Dot access not supported") {
         return "this form of expression is not supported".into();
     }
@@ -143,7 +143,7 @@ fn schema_error(error: &SchemaError) -> Error {
             let error = Error::invalid(format!("there is no column \"{name}\"{place}"))
                 .state(sqlstate::UNDEFINED_COLUMN);
             let names = valid_fields.iter().map(|c| output_name(&c.name));
-            // Those of our own are nobody else's business.
+            // Hide internal columns.
             let mut seen = HashSet::new();
             let names: Vec<&str> =
                 names.filter(|name| !name.starts_with("__") && seen.insert(*name)).collect();
@@ -202,7 +202,7 @@ fn same_names(what: String) -> Error {
         .state(sqlstate::DUPLICATE_COLUMN)
 }
 
-/// A column of a subquery that DataFusion has lost on the way to a join.
+/// A column that DataFusion has lost while turning a subquery into a join.
 fn is_uncorrelated(column: &Column) -> bool {
     let table = column.relation.as_ref().map_or("", |relation| relation.table());
     table.starts_with("__correlated_sq") || table == LOOKED_UP

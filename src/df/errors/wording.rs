@@ -1,4 +1,4 @@
-//! What DataFusion says of a query that means nothing, in our words: what is wrong, why, and what to write instead.
+//! Rewords DataFusion's messages about invalid queries: what is wrong, why, and what to write instead.
 
 use crate::error::{Error, Kind, sqlstate};
 use crate::suggest::with_suggestion;
@@ -9,11 +9,11 @@ const NO_REGEX: &str = "2201B";
 const POSITION: &str = "42P10";
 const CANNOT_CAST: &str = "42846";
 
-/// Functions that look around, and need to be told where.
+/// Functions that need an OVER clause.
 const WINDOW_FUNCTIONS: &[&str] =
     &["row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "lag", "lead"];
 
-/// What other databases call functions, and how the same is written here.
+/// Names of functions in other databases, and our equivalent.
 const ELSEWHERE: &[(&[&str], &str)] = &[
     (&["len", "datalength"], "length(x)"),
     (&["mid"], "substr(x, from, count)"),
@@ -42,7 +42,7 @@ const ELSEWHERE: &[(&[&str], &str)] = &[
     (&["json_extract", "json_value", "json_query"], "what it should find into a column of its own"),
 ];
 
-/// The error that a message, its types in SQL's words, stands for; `None` for one that says it well enough.
+/// Our error for a message, whose types are in SQL's words already; `None` for a message that is clear enough.
 pub fn reworded(text: &str) -> Option<Error> {
     functions(text)
         .or_else(|| operators(text))
@@ -79,7 +79,7 @@ fn functions(text: &str) -> Option<Error> {
     }
     if let Some(name) = between(text, "Failed to coerce arguments to satisfy a call to '", "'") {
         if name == "string_agg" {
-            // Its other name, group_concat, is no longer known here.
+            // The message does not tell which of its two names was used.
             let error = error("string_agg and group_concat do not take one argument", NO_FUNCTION);
             return Some(error.hint("write string_agg(x, ','), or group_concat(x, ',')"));
         }
@@ -491,7 +491,7 @@ fn error(what: impl Into<String>, state: &'static str) -> Error {
     Error::new(Kind::Invalid, what).state(state)
 }
 
-/// What stands between these, the first of them at the beginning or anywhere.
+/// The text after the first `before` and up to the next `after`.
 fn between<'a>(text: &'a str, before: &str, after: &str) -> Option<&'a str> {
     let (_, rest) = text.split_once(before)?;
     rest.split_once(after).map(|(inner, _)| inner)

@@ -1,8 +1,8 @@
-//! What a plan compares or puts together without an expression of its own: with the rows of a subquery, the columns of
-//! a join, the columns of a UNION.
+//! Settles the types of comparisons that are not expressions: with the rows of a subquery, of join columns, and of
+//! UNION columns.
 //!
-//! They take one type by the same rules as the operands of `=`, which DataFusion's coercion of plans does not know: a
-//! decimal gives way to a double, a date beside a timestamp is its midnight.
+//! They take one type by the same rules as the operands of `=`, which DataFusion's coercion of plans lacks: a decimal
+//! gives way to a double, a date beside a timestamp is its midnight.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use super::dates::at_midnight;
 use super::doubles::doubles_win;
 use super::long_decimals::long_decimals;
 
-/// Makes what is compared with the rows of a subquery of one type with them; it belongs before type coercion.
+/// Gives a value and the rows of a subquery that it is compared with one type. Runs before type coercion.
 pub fn beside_subqueries(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     let (value, subquery) = match &mut expr {
         Expr::InSubquery(InSubquery { expr, subquery, .. })
@@ -38,7 +38,7 @@ pub fn beside_subqueries(mut expr: Expr, schema: &DFSchema) -> DfResult<Transfor
     Ok(Transformed::new_transformed(expr, changed))
 }
 
-/// The same for the columns that a join compares, as that of INTERSECT does.
+/// The same for join columns, such as those of INTERSECT.
 pub fn beside_columns(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
     let LogicalPlan::Join(mut join) = plan else { return Ok(Transformed::no(plan)) };
     let mut changed = false;
@@ -53,7 +53,7 @@ pub fn beside_columns(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
     Ok(Transformed::new_transformed(LogicalPlan::Join(join), changed))
 }
 
-/// The same for the columns that a UNION puts together.
+/// The same for the columns of a UNION.
 pub fn in_union(union: Union) -> DfResult<Union> {
     let columns = union.inputs.iter().map(|input| input.schema().fields().len()).min().unwrap_or_default();
     let mut types = Vec::with_capacity(columns);
@@ -95,7 +95,7 @@ fn compared(operands: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     settled(operands, schema)?.transform_data(|operands| long_decimals(operands, schema))
 }
 
-/// Some column of this type, whatever is around.
+/// A stand-in column of this type that no schema needs to have.
 fn column_like(field: &FieldRef) -> Expr {
     Expr::OuterReferenceColumn(Arc::clone(field), Column::from_name(field.name()))
 }

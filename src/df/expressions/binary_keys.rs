@@ -1,4 +1,5 @@
-//! Texts that are compared with a rowkey of bytes: the digits that a query prints of it, but not its bytes.
+//! Refuses comparisons of binary rowkeys with plain texts: queries print such keys as hex digits, which are not their
+//! bytes.
 
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
@@ -10,8 +11,8 @@ use crate::df::errors::to_df;
 use crate::df::table::TableSource;
 use crate::error::{Error, sqlstate};
 
-/// Refuses a text beside a rowkey of which no part is text: it would find nothing, or everything. It belongs before
-/// the rule that makes bytes of texts.
+/// Refuses a text beside a rowkey without text parts: it would match nothing, or everything. Runs before the rule that
+/// turns such texts into bytes.
 pub fn texts_as_binary_keys(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
     let inputs = plan.inputs();
     let has_bytes = |input: &&LogicalPlan| {
@@ -54,7 +55,7 @@ fn is_comparison(op: Operator) -> bool {
     matches!(op, Operator::IsDistinctFrom | Operator::IsNotDistinctFrom)
 }
 
-/// A text as written, but for `'\x80'`, which is bytes.
+/// A text literal, other than `'\x80'`, which stands for bytes.
 fn text(expr: &Expr) -> Option<&str> {
     match expr {
         Expr::Literal(ScalarValue::Utf8(Some(text)), _) if !text.starts_with("\\x") => Some(text),
@@ -62,7 +63,7 @@ fn text(expr: &Expr) -> Option<&str> {
     }
 }
 
-/// The table or index whose rowkey the column is, if no part of that is text.
+/// The table or index whose rowkey this column is, if no part of that key is text.
 fn binary_keys(column: &Column, plan: &LogicalPlan) -> DfResult<Option<String>> {
     if !plan.schema().has_column(column) {
         return Ok(None);

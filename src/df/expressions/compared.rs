@@ -1,8 +1,8 @@
-//! Parameters beside times.
+//! Types of parameters that are compared with times.
 //!
-//! A parameter has the type of what it is compared with as the query is resolved: before rules of ours make a TIMESTAMP of
-//! a date and an hour, or of `tz AT TIME ZONE 'UTC'`. A literal in its place is cast to what they make; so is the
-//! parameter from then on.
+//! A parameter takes the type of its peer when the query is resolved, which is before our rules make a TIMESTAMP of a
+//! date plus an hour, or of `tz AT TIME ZONE 'UTC'`. A literal would be cast to that type; this rule makes sure that a
+//! parameter is, too.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use datafusion::optimizer::analyzer::type_coercion::TypeCoercionRewriter;
 
 use super::dates::at_midnight;
 
-/// Gives parameters the type of the times that they are compared with, and then both sides of a comparison one type.
+/// Gives parameters the type of the times that they are compared with, then both sides of the comparison one type.
 pub fn times(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     let changed = match &mut expr {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) if op.supports_propagation() => {
@@ -48,7 +48,7 @@ fn beside<'e>(of: &Expr, compared: impl IntoIterator<Item = &'e mut Expr>, schem
     changed
 }
 
-/// The type that an expression has when its parts have the types they take together.
+/// The type of an expression after type coercion of its parts.
 fn coerced_type(expr: &Expr, schema: &DFSchema) -> Option<DataType> {
     let mut coercion = TypeCoercionRewriter::new(schema);
     let coerced = expr.clone().rewrite(&mut coercion).ok()?.data;

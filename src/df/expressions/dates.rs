@@ -1,7 +1,7 @@
-//! Dates beside timestamps and intervals.
+//! Dates combined with timestamps and intervals.
 //!
-//! DataFusion 55.2 gives a DATE for `DATE '2020-01-01' + INTERVAL '1 hour'` and drops the hour, and compares a date and a
-//! timestamp in nanoseconds, which end in the year 2262. [`at_midnight`] makes timestamps of such dates first.
+//! DataFusion 55.2 gives a DATE for `DATE '2020-01-01' + INTERVAL '1 hour'` and drops the hour, and compares a date
+//! with a timestamp in nanoseconds, which end in the year 2262. [`at_midnight`] turns such dates into timestamps first.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use datafusion::logical_expr::{BinaryExpr, Cast, Expr, Operator};
 use super::doubles::peers;
 use crate::df::rewrite::settled_type;
 
-/// Rewrites the operands of an expression; it belongs before type coercion.
+/// Rewrites the operands of an expression. Runs before type coercion.
 pub fn at_midnight(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     let changed = match &mut expr {
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::Plus | Operator::Minus, right }) => {
@@ -33,7 +33,7 @@ pub fn at_midnight(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Ex
     Ok(Transformed::new_transformed(expr, changed))
 }
 
-/// A date, and an interval that may be other than whole days.
+/// The operands are a date and an interval that may have a time of day.
 fn with_time(date: &Expr, interval: &Expr, schema: &DFSchema) -> bool {
     let may_be = match interval {
         Expr::Literal(ScalarValue::IntervalMonthDayNano(Some(interval)), _) => interval.nanoseconds != 0,
@@ -43,7 +43,7 @@ fn with_time(date: &Expr, interval: &Expr, schema: &DFSchema) -> bool {
     may_be && settled_type(date, schema) == Some(DataType::Date32)
 }
 
-/// Makes timestamps of dates, if both are there. Says whether they are.
+/// Turns dates into timestamps if there is a timestamp beside them; true if there are both.
 fn beside_timestamps(exprs: Vec<&mut Expr>, schema: &DFSchema) -> bool {
     let types: Vec<_> = exprs.iter().map(|expr| settled_type(expr, schema)).collect();
     let zone = types.iter().flatten().find_map(|ty| match ty {
@@ -56,7 +56,7 @@ fn beside_timestamps(exprs: Vec<&mut Expr>, schema: &DFSchema) -> bool {
     }
 }
 
-/// Makes timestamps of all dates, and of what is finer than a column can hold.
+/// Turns all dates, and timestamps finer than a column can hold, into timestamps in microseconds.
 fn timestamps(exprs: Vec<&mut Expr>, zone: Option<Arc<str>>, schema: &DFSchema) -> bool {
     for expr in exprs {
         let ty = match settled_type(expr, schema) {

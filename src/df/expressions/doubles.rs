@@ -1,12 +1,12 @@
-//! Decimals next to doubles become doubles, and so do those that are divided, and reals next to integers.
+//! Turns decimals beside doubles, and those that are divided, into doubles; and reals beside integers.
 //!
-//! DataFusion turns the double of `d > 1.5` into a decimal, which fails for great values and hides the
-//! column from its keys. SQL has it the other way round: the exact number gives way (SQL:2016, 9.5).
+//! DataFusion turns the double of `d > 1.5` into a decimal, which fails for great values and hides the column from its
+//! keys. SQL has it the other way round: the exact number gives way (SQL:2016, 9.5).
 //!
-//! A quotient is not exact anyway. DataFusion cuts it four digits behind those of the dividend, so that
-//! `1.0 / 3 * 3000` is 999.99; a double has sixteen digits, as in SQLite and DuckDB.
+//! A quotient is not exact anyway. DataFusion cuts it four digits behind those of the dividend, so that `1.0 / 3 *
+//! 3000` is 999.99; a double has sixteen digits, as in SQLite and DuckDB.
 //!
-//! A REAL next to an integer makes a REAL of that, too, which has 24 bits: 16,777,217 would equal 16,777,216.
+//! DataFusion turns an integer beside a REAL into a REAL, which has 24 bits: 16,777,217 would equal 16,777,216.
 
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
@@ -18,7 +18,7 @@ use datafusion::logical_expr::{BinaryExpr, Expr, Operator, cast};
 use crate::df::rewrite::{is_exactly, settled_type};
 use crate::value::decimal_to_double;
 
-/// Makes the decimals doubles wherever both kinds meet; it belongs before type coercion.
+/// Applies these rules to the operands of an expression. Runs before type coercion.
 pub fn doubles_win(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     if let Expr::BinaryExpr(BinaryExpr { left, op, right }) = &mut expr
         && op.is_numerical_operators()
@@ -36,7 +36,7 @@ pub fn doubles_win(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Ex
     Ok(if changed { Transformed::yes(expr) } else { Transformed::no(expr) })
 }
 
-/// The operands of an expression that take one type, perhaps several times.
+/// Groups of operands of an expression that take one type each.
 pub fn peers(expr: &mut Expr) -> Vec<Vec<&mut Expr>> {
     let peers: Vec<&mut Expr> = match expr {
         Expr::Case(Case { expr: Some(expr), when_then_expr, else_expr }) => {
@@ -69,13 +69,13 @@ fn types_of(peers: &[&mut Expr], schema: &DFSchema) -> Vec<DataType> {
     peers.iter().map(|peer| settled_type(peer, schema).unwrap_or(DataType::Null)).collect()
 }
 
-/// Makes the decimals among `peers` doubles if there is a float too, or if they are `divided`; true if it did.
+/// Turns the decimals among `peers` into doubles if there is a float, or if they are `divided`; true if it did.
 fn settle(peers: Vec<&mut Expr>, schema: &DFSchema, divided: bool) -> bool {
     let types = types_of(&peers, schema);
     let has_float = types.iter().any(DataType::is_floating);
     let is_decimal = |ty: &DataType| match ty {
         DataType::Decimal128(..) | DataType::Decimal256(..) => true,
-        // With a narrower integer it would make a decimal, before the float comes to it.
+        // With a narrower integer it would become a decimal before it meets the float.
         DataType::UInt64 => has_float,
         _ => false,
     };
@@ -92,10 +92,10 @@ fn settle(peers: Vec<&mut Expr>, schema: &DFSchema, divided: bool) -> bool {
     true
 }
 
-/// Makes the reals among `peers` doubles if there is an integer that may not be a real; true if it did.
+/// Turns the reals among `peers` into doubles if there is an integer that a real may not hold; true if it did.
 fn widen_reals(peers: Vec<&mut Expr>, types: &[DataType]) -> bool {
     let is_wider = |(peer, ty): (&&mut Expr, &DataType)| match &**peer {
-        // Of a parameter the value tells, when it comes.
+        // The value of a parameter decides, in each run.
         Expr::Placeholder(_) => false,
         Expr::Literal(..) => ty.is_integer() && !is_exactly(peer, &DataType::Float32),
         _ => matches!(ty, DataType::Int32 | DataType::Int64 | DataType::UInt32 | DataType::UInt64),
@@ -110,7 +110,7 @@ fn widen_reals(peers: Vec<&mut Expr>, types: &[DataType]) -> bool {
     true
 }
 
-/// A decimal as a double; a literal exactly as if it had been written so.
+/// The expression as a double; a decimal literal exactly as if it had been written as a double.
 fn double(expr: Expr) -> Expr {
     match expr {
         Expr::Literal(ScalarValue::Decimal128(Some(d), _, scale), metadata) if (0..=38).contains(&scale) => {

@@ -1,8 +1,8 @@
-//! Elements of an IN list that are computed from the row.
+//! Elements of an IN list that depend on the row.
 //!
-//! DataFusion 55.2 takes for constant what gives one value over no rows at all, and a CASE between literals does: then
-//! all rows were compared with what it is for none of them. [`of_row`] puts a function around such an element that
-//! gives a value for each row.
+//! DataFusion 55.2 treats an element as constant if it evaluates to a scalar over zero rows, as a CASE between literals
+//! does: all rows would be compared with that value. [`of_row`] wraps such elements in a function that gives a value
+//! for each row.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
-/// Marks the elements that are computed; it belongs behind whatever settles their types.
+/// Wraps the computed elements. Runs after their types are settled.
 pub fn of_row(mut expr: Expr, _: &DFSchema) -> DfResult<Transformed<Expr>> {
     let Expr::InList(list) = &mut expr else { return Ok(Transformed::no(expr)) };
     let mut found = false;
@@ -31,7 +31,7 @@ pub fn of_row(mut expr: Expr, _: &DFSchema) -> DfResult<Transformed<Expr>> {
 
 const NAME: &str = "of_row";
 
-/// Its argument, row by row.
+/// Returns its argument, row by row.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct OfRow(Signature);
 

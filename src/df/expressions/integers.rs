@@ -1,10 +1,9 @@
-//! Integer arithmetic that never wraps.
+//! Integer arithmetic that never wraps around.
 //!
-//! DataFusion's `+`, `-` and `*` wrap around on overflow. Before types are settled,
-//! [`wide_integers`] makes the operands BIGINT, so that a product of two INTEGER columns fits, as it does in
-//! SQLite; afterwards, [`CheckedIntegers`] puts functions that fail in the place of the operators.
-//! Their division has an error for a zero already; `/` and `%` of doubles get the same, and no operator of
-//! doubles gives a -0, which Arrow would take for less than 0. For `sum`, see `exact_sum`.
+//! DataFusion's `+`, `-` and `*` wrap around on overflow. Before type coercion, [`wide_integers`] casts narrow operands
+//! to BIGINT, so that a product of two INTEGER columns fits, as in SQLite; afterwards, [`CheckedIntegers`] replaces the
+//! operators by functions that fail on overflow. Integer division fails for a zero already; here `/` and `%` of doubles
+//! do, too, and no operator of doubles gives -0, which Arrow sorts before 0. For `sum`, see `exact_sum`.
 
 use std::sync::Arc;
 
@@ -27,7 +26,7 @@ use datafusion::physical_expr_common::datum::apply;
 use crate::df::rewrite::{rewrite_expressions, settled_type};
 use crate::value::canonical_double;
 
-/// Casts the operands of `+`, `-` and `*` to BIGINT if both are integers; it belongs before type coercion.
+/// Casts the operands of `+`, `-` and `*` to BIGINT if both are narrower integers. Runs before type coercion.
 pub fn wide_integers(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     let is_narrow =
         |e: &Expr| settled_type(e, schema).is_some_and(|ty| ty.is_integer() && ty != DataType::Int64);
@@ -51,7 +50,7 @@ pub fn wide_integers(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<
 pub struct CheckedIntegers([Arc<ScalarUDF>; 5]);
 
 impl CheckedIntegers {
-    /// The rule; it belongs behind type coercion.
+    /// The rule. Runs after type coercion.
     pub fn new() -> Self {
         let function = |name, op, kernel| Arc::new(ScalarUDF::new_from_impl(Checked::new(name, op, kernel)));
         CheckedIntegers([
@@ -103,7 +102,7 @@ fn is_plain(ty: &DataType) -> bool {
     ty.is_integer() || ty.is_floating()
 }
 
-/// Adds zero to what may be -0: a rounded double, or one that was a text.
+/// Adds zero to doubles that may be -0: rounded ones, and casts of texts.
 fn with_one_zero(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     let may_be_negative = match &expr {
         Expr::ScalarFunction(call) => matches!(call.name(), "ceil" | "round" | "trunc" | "signum"),
@@ -127,7 +126,7 @@ impl AnalyzerRule for CheckedIntegers {
     }
 }
 
-/// Doubles with one zero and one NaN, as [`canonical_double`] has them; anything else as it is.
+/// Doubles with a single zero and a single NaN, see [`canonical_double`]; other types unchanged.
 fn canonical(values: ArrayRef) -> ArrayRef {
     match values.data_type() {
         DataType::Float64 => {
@@ -140,10 +139,10 @@ fn canonical(values: ArrayRef) -> ArrayRef {
     }
 }
 
-/// `quotients`, unless one of them that is not NULL was divided by zero.
+/// `quotients`. Errors: one that is not NULL was divided by zero.
 fn not_by_zero(quotients: ArrayRef, divisors: &dyn Datum) -> Result<ArrayRef, ArrowError> {
     let (divisors, is_scalar) = divisors.get();
-    // Arrow's own comparison tells -0 from 0.
+    // Arrow's comparison tells -0 from 0.
     let zeros = match divisors.data_type() {
         DataType::Float64 => BooleanArray::from_unary(divisors.as_primitive::<Float64Type>(), |d| d == 0.0),
         DataType::Float32 => BooleanArray::from_unary(divisors.as_primitive::<Float32Type>(), |d| d == 0.0),
@@ -160,7 +159,7 @@ fn not_by_zero(quotients: ArrayRef, divisors: &dyn Datum) -> Result<ArrayRef, Ar
 
 type Kernel = fn(&dyn Datum, &dyn Datum) -> Result<ArrayRef, ArrowError>;
 
-/// An operator of two integers of one type.
+/// A checked operator; both operands have the same type.
 #[derive(Debug)]
 struct Checked {
     name: &'static str,
@@ -194,7 +193,7 @@ impl ScalarUDFImpl for Checked {
         self.name
     }
 
-    /// As the operator is called, so that nothing that names it has to change.
+    /// The operator's name, so that references to the column stay valid.
     fn schema_name(&self, args: &[Expr]) -> DfResult<String> {
         let names: Vec<String> = args.iter().map(|arg| arg.schema_name().to_string()).collect();
         Ok(names.join(&format!(" {} ", self.op)))

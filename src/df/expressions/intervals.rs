@@ -1,8 +1,8 @@
-//! Intervals compared and multiplied.
+//! Comparison and multiplication of intervals.
 //!
-//! DataFusion 55.2 compares months, then days, then the rest of two intervals, so that 24 hours are less than a day, and
-//! the 60 days between two timestamps, which are all in the rest, less than one; and it multiplies none.
-//! [`interval_lengths`] and [`IntervalProducts`] do as PostgreSQL does: a month is 30 days, a day 24 hours.
+//! DataFusion 55.2 compares the months of two intervals, then the days, then the rest: 24 hours are less than a day,
+//! and so are the 60 days between two timestamps, which are all in the rest. It does not multiply intervals.
+//! [`interval_lengths`] and [`IntervalProducts`] follow PostgreSQL: a month is 30 days, a day 24 hours.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ use crate::error::{Error, Result, sqlstate};
 const DAY_NANOS: i128 = 24 * 60 * 60 * 1_000_000_000;
 const MONTH_DAYS: i128 = 30;
 
-/// Plans products and quotients, which DataFusion would refuse before any rule sees them.
+/// Plans products and quotients, which DataFusion refuses before any analyzer rule runs.
 #[derive(Debug)]
 pub struct IntervalProducts;
 
@@ -57,7 +57,7 @@ impl ExprPlanner for IntervalProducts {
     }
 }
 
-/// Rewrites comparisons; it belongs before type coercion.
+/// Rewrites comparisons to compare lengths. Runs before type coercion.
 pub fn interval_lengths(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     let operands = match &mut expr {
         expr @ (Expr::BinaryExpr(_) | Expr::Between(_) | Expr::InList(_)) => {
@@ -139,7 +139,7 @@ fn lengths(array: &ArrayRef) -> DfResult<Decimal128Array> {
     Ok(array.as_primitive::<IntervalMonthDayNanoType>().iter().map(|part| part.map(length)).collect())
 }
 
-/// A product or quotient: what is left of a month goes to the days, what is left of a day to the rest, in microseconds.
+/// A product or quotient: the fraction of a month carries over to the days, that of a day to the rest, in microseconds.
 fn times(interval: IntervalMonthDayNano, by: f64, divided: bool) -> Result<IntervalMonthDayNano> {
     if divided && by == 0.0 {
         return Err(Error::division_by_zero());

@@ -1,12 +1,13 @@
-//! LIKE and SIMILAR TO by one set of rules, wherever they stand.
+//! LIKE and SIMILAR TO by the same rules in scans and elsewhere.
 //!
-//! A scan matches patterns with [`LikePattern`]; DataFusion has other rules for case, knows no escape character but
-//! `\`, and takes SIMILAR TO for a search by regular expression. So [`own_patterns`] makes a call of our own of the
-//! first, which [`called`] reads back for the scan, and an anchored regular expression of the second's pattern.
+//! A scan matches patterns with [`LikePattern`]. DataFusion has other rules for case, knows no escape character but
+//! `\`, and evaluates SIMILAR TO as a regular expression search. So [`own_patterns`] turns LIKE into a function of our
+//! own, which [`called`] reads back for the scan, and translates the pattern of SIMILAR TO into an anchored regular
+//! expression.
 //!
-//! What asks for no more than a LIKE becomes one, because patterns are key ranges: `starts_with(name, 'x')`, `name ~ '^x'`,
-//! `name SIMILAR TO 'x%'`. DataFusion makes LIKEs of some of them as well, of its own kind and after ours are made; and
-//! takes the backslash of `name ~ 'a\\b'` for an escape.
+//! Searches that a LIKE can express become one, because patterns give key ranges: `starts_with(name, 'x')`, `name ~
+//! '^x'`, `name SIMILAR TO 'x%'`. DataFusion also turns some of these into LIKEs, but into its own kind and after this
+//! rule; and it takes the backslash of `name ~ 'a\\b'` for an escape.
 
 use std::sync::Arc;
 
@@ -27,10 +28,10 @@ use crate::error::{Error, Result};
 use crate::plan::{LikePattern, PLAIN_ESCAPE};
 use crate::value::{ColumnType, ValueRef};
 
-/// Alternatives (count) of a regular expression that are worth a LIKE each.
+/// Most alternatives (count) of a regular expression that become a LIKE each.
 const ALTERNATIVES_MAX: usize = 4;
 
-/// Puts our own matching in the place of DataFusion's; it belongs behind type coercion.
+/// Replaces DataFusion's matching by ours. Runs after type coercion.
 pub fn own_patterns(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     Ok(match expr {
         Expr::Like(like) => Transformed::yes(own(like)),
@@ -59,7 +60,7 @@ fn own(like: Like) -> Expr {
     if negated { Expr::Not(Box::new(matches)) } else { matches }
 }
 
-/// A search for a literal, as the LIKEs that say the same.
+/// A search for literals as equivalent LIKEs.
 fn plain_search(expr: &Expr, schema: &DFSchema) -> Option<Expr> {
     let (text, patterns, negated) = match expr {
         Expr::BinaryExpr(BinaryExpr {
@@ -75,7 +76,7 @@ fn plain_search(expr: &Expr, schema: &DFSchema) -> Option<Expr> {
     };
     let is_text =
         matches!(text.get_type(schema), Ok(DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View));
-    // It stands there once for each pattern.
+    // The text is repeated for each pattern.
     if !is_text || patterns.len() > 1 && text.is_volatile() {
         return None;
     }
@@ -85,10 +86,10 @@ fn plain_search(expr: &Expr, schema: &DFSchema) -> Option<Expr> {
     Some(if negated { Expr::Not(Box::new(any)) } else { any })
 }
 
-/// Makes a pattern of a text.
+/// Turns a text into a pattern.
 type ToPattern = fn(&str) -> String;
 
-/// The text that a call looks into, what it looks for at its start or its end, and the pattern that this is.
+/// The arguments of `starts_with` or `ends_with`: the text, the part to find, and how to make a pattern of the part.
 pub fn parted(call: &ScalarFunction) -> Option<(&Expr, &Expr, ToPattern)> {
     let [text, part] = &call.args[..] else { return None };
     match call.name() {
@@ -105,7 +106,7 @@ fn text_of(expr: &Expr) -> Option<&str> {
     }
 }
 
-/// The parts of a call that stands for a LIKE: how it matches, the text, and the pattern.
+/// The parts of a call that stands for a LIKE: its function, the text, and the pattern.
 pub fn called(call: &ScalarFunction) -> Option<(&Matches, &Expr, &Expr)> {
     match (call.func.inner().downcast_ref(), &call.args[..]) {
         (Some(matches), [text, pattern]) => Some((matches, text, pattern)),
@@ -117,13 +118,13 @@ pub fn called(call: &ScalarFunction) -> Option<(&Matches, &Expr, &Expr)> {
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Matches {
     escape: char,
-    /// It is ILIKE.
+    /// Set for ILIKE.
     pub case_insensitive: bool,
     signature: Signature,
 }
 
 impl Matches {
-    /// A pattern as this call reads it. Errors: it ends with its escape character.
+    /// Parses a pattern with this call's escape character. Errors: it ends with that character.
     pub fn pattern(&self, text: &str) -> Result<LikePattern> {
         LikePattern::new(text, Some(self.escape))
     }
@@ -184,20 +185,20 @@ impl ScalarUDFImpl for Matches {
 
 const SIMILAR_PATTERN: &str = "similar_pattern";
 
-/// The pattern of a SIMILAR TO is translated already.
+/// The pattern of a SIMILAR TO has been translated already.
 fn is_regex(pattern: &Expr) -> bool {
     matches!(pattern, Expr::ScalarFunction(call) if call.name() == SIMILAR_PATTERN)
 }
 
-/// The pattern of a SIMILAR TO has nothing that a LIKE's has not.
+/// The pattern of a SIMILAR TO means the same in a LIKE.
 fn is_like(similar: &str) -> bool {
     !similar.contains(['|', '*', '+', '?', '{', '}', '(', ')', '[', ']'])
 }
 
-/// The patterns of which one matches where a regular expression finds something; `None` if that has more in it than
-/// literals, and `^` and `$` around them.
+/// LIKE patterns, one of which matches whenever the regular expression finds something; `None` if it has more than
+/// alternatives of literals with `^` and `$` around them.
 fn plain_regex(regex: &str) -> Option<Vec<String>> {
-    // All that regular expressions have a meaning for, or might have.
+    // All characters with a (possible) meaning in regular expressions.
     const META: [char; 18] =
         ['\\', '.', '+', '*', '?', '(', ')', '|', '[', ']', '{', '}', '^', '$', '#', '&', '-', '~'];
     let mut patterns = Vec::new();
@@ -221,7 +222,7 @@ fn plain_regex(regex: &str) -> Option<Vec<String>> {
     }
 }
 
-/// `similar_pattern(pattern, escape)`: the regular expression that finds what is SIMILAR TO the pattern.
+/// `similar_pattern(pattern, escape)`: the regular expression for a pattern of SIMILAR TO.
 fn similar_pattern<'a>(args: &[ValueRef<'a>], room: &'a mut Room) -> Result<ValueRef<'a>> {
     match args {
         [ValueRef::Null, _] => Ok(ValueRef::Null),
@@ -233,7 +234,8 @@ fn similar_pattern<'a>(args: &[ValueRef<'a>], room: &'a mut Room) -> Result<Valu
     }
 }
 
-/// `%` and `_` as in LIKE; `|`, `*`, `+`, `?`, `{n}`, `()` and `[]` as in regular expressions; the rest is itself.
+/// Translates `%` and `_` as in LIKE, `|`, `*`, `+`, `?`, `{n}`, `()` and `[]` as in regular expressions; all else is
+/// literal.
 fn regex_of(pattern: &str, escape: &str) -> Result<String> {
     let mut regex = String::from("^(?s:");
     let mut in_brackets = false;
@@ -262,7 +264,7 @@ fn regex_of(pattern: &str, escape: &str) -> Result<String> {
     Ok(regex)
 }
 
-/// A backslash before a letter or digit would mean something.
+/// A backslash before a letter or digit would have a meaning.
 fn push_plain(regex: &mut String, c: char) {
     if c.is_ascii_punctuation() {
         regex.push('\\');

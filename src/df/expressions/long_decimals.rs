@@ -1,8 +1,8 @@
-//! Decimals that are compared and have no type of 38 digits in common.
+//! Comparisons of decimals that have no common type of 38 digits.
 //!
-//! `d < 12345678901234567890123456789012345678` has 38 digits before the point, and a DECIMAL(30,8) eight behind it.
-//! DataFusion cuts the digits before the point, and what is cast to that type fails if it has them. Arrow's longer
-//! decimals hold any two of ours.
+//! `d < 12345678901234567890123456789012345678` has 38 digits before the point, a DECIMAL(30,8) eight behind it.
+//! DataFusion drops digits before the point, and values that have them fail to cast. Arrow's longer decimals hold any
+//! two of ours.
 
 use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType};
 use datafusion::common::tree_node::Transformed;
@@ -14,13 +14,13 @@ use datafusion::logical_expr::{BinaryExpr, Expr, cast};
 use super::doubles::peers;
 use crate::df::rewrite::settled_type;
 
-/// Makes decimals and integers that are compared longer, if they need it; it belongs before type coercion.
+/// Casts compared decimals and integers to longer ones where needed. Runs before type coercion.
 pub fn long_decimals(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     let compares = match &expr {
         Expr::BinaryExpr(BinaryExpr { op, .. }) => op.supports_propagation(),
         expr => matches!(expr, Expr::Between(_) | Expr::InList(_) | Expr::Case(Case { expr: Some(_), .. })),
     };
-    // What a CASE compares comes before what it gives.
+    // The compared operands of a CASE come before its results.
     let compared = if compares { peers(&mut expr).into_iter().next() } else { None };
     let changed = compared.is_some_and(|compared| lengthen(compared, schema));
     Ok(if changed { Transformed::yes(expr) } else { Transformed::no(expr) })
@@ -29,12 +29,12 @@ pub fn long_decimals(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<
 /// Digits before the point, and behind it.
 type Digits = (u8, u8);
 
-/// Casts `peers` to the type that holds them all, if 38 digits do not; true if it did.
+/// Casts `peers` to a long decimal that holds them all, if 38 digits do not; true if it did.
 fn lengthen(peers: Vec<&mut Expr>, schema: &DFSchema) -> bool {
     let types: Vec<DataType> = peers
         .iter()
         .map(|peer| match &**peer {
-            // It takes the type of what it is compared with.
+            // A parameter takes the type of its peer.
             Expr::Placeholder(_) => DataType::Null,
             peer => settled_type(peer, schema).unwrap_or(DataType::Null),
         })
@@ -59,7 +59,7 @@ fn lengthen(peers: Vec<&mut Expr>, schema: &DFSchema) -> bool {
     true
 }
 
-/// How many digits a value of an exact type has at the most, a literal as it is. `None` for other types.
+/// Most digits of a value of an exact type; of a literal, its own. `None` for other types.
 fn digits(expr: &Expr, ty: &DataType) -> Option<Digits> {
     let all = |number: u128| number.checked_ilog10().map_or(0, |log| log as u8 + 1);
     match expr {

@@ -1,5 +1,5 @@
-//! What expressions mean, by PostgreSQL's rules, where DataFusion has others: types beside each other, truth that is
-//! unknown, and LIKE.
+//! The meaning of expressions by PostgreSQL's rules, where DataFusion's differ: common types of operands, three-valued
+//! logic, LIKE.
 
 pub(super) mod beside;
 pub(super) mod binary_keys;

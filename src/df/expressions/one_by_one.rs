@@ -1,7 +1,7 @@
-//! BETWEEN and IN compare with each operand by itself.
+//! Splits BETWEEN and IN into comparisons with one operand each.
 //!
-//! DataFusion finds one type for all of them: `n BETWEEN 9007199254740993 AND 1e20` would compare doubles, which do
-//! not tell 2^53 from its neighbour. SQL defines both by comparisons of two (SQL:2016, 8.3 and 8.4).
+//! DataFusion finds one type for all operands: `n BETWEEN 9007199254740993 AND 1e20` would compare doubles, which do
+//! not tell 2^53 from its neighbour. SQL defines both by comparisons of two operands (SQL:2016, 8.3 and 8.4).
 
 use arrow::datatypes::DataType;
 use datafusion::common::DFSchema;
@@ -12,7 +12,7 @@ use datafusion::logical_expr::{Expr, in_list};
 
 use crate::df::rewrite::settled_type;
 
-/// Takes them apart where whole numbers and doubles meet; it belongs before type coercion.
+/// Splits them where BIGINTs meet both doubles and other types. Runs before type coercion.
 pub fn one_by_one(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     let of = |expr: &Expr| settled_type(expr, schema).unwrap_or(DataType::Null);
     let is_float = |expr: &Expr| of(expr).is_floating();

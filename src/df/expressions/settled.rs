@@ -1,8 +1,8 @@
-//! Types that a query gets from several of its parts, before our own rules go by them.
+//! Settles types that depend on several parts of a query, before our own rules rely on them.
 //!
-//! DataFusion gives a UNION the types of its first input, and a CASE that of its first branch, until it coerces types:
-//! `x` of `SELECT v AS x .. UNION ALL SELECT m ..` is an INTEGER until then, and becomes a DECIMAL. What is said of a
-//! comparison with an integer, or done with one, would be said of the decimal.
+//! Until type coercion, DataFusion gives a UNION the types of its first input, and a CASE the type of its first branch:
+//! `x` of `SELECT v AS x .. UNION ALL SELECT m ..` is an INTEGER until then, and a DECIMAL after. A rule for integers
+//! would be applied to a decimal.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use super::time_parts::is_part;
 use crate::df::rewrite::{branches, rename_kept};
 use crate::df::tree::{RewritePlan, RewriteTree};
 
-/// The rule. It belongs before all that look at types.
+/// The rule. Runs before all rules that look at types.
 #[derive(Debug)]
 pub struct Settled;
 
@@ -64,7 +64,7 @@ fn settled(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
     let plan = plan.map_subqueries(settled)?.data.map_children(settled)?.data;
     let plan = match plan {
         LogicalPlan::Union(union) if differs(&union) => TypeCoercionRewriter::coerce_union(in_union(union)?)?,
-        // Its parameters are numbers.
+        // Parameters of LIMIT are numbers already.
         LogicalPlan::Limit(limit) => LogicalPlan::Limit(limit),
         plan => {
             let (schema, names) = (merge_schema(&plan.inputs()), NamePreserver::new(&plan));
@@ -81,7 +81,7 @@ fn settled(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
     plan.recompute_schema().map(Transformed::yes)
 }
 
-/// A parameter, of whatever type it will be compared with.
+/// Drops the type of a parameter, so that it is inferred anew.
 fn untyped(expr: Expr) -> DfResult<Transformed<Expr>> {
     Ok(match expr {
         Expr::Placeholder(Placeholder { id, .. }) => {
@@ -91,7 +91,7 @@ fn untyped(expr: Expr) -> DfResult<Transformed<Expr>> {
     })
 }
 
-/// The inputs have other types than the whole.
+/// Some input has other types than the union.
 fn differs(union: &Union) -> bool {
     fn types(schema: &DFSchema) -> impl Iterator<Item = &DataType> {
         schema.fields().iter().map(|field| field.data_type())
@@ -103,7 +103,7 @@ fn has_mixed(node: &LogicalPlan) -> DfResult<bool> {
     let (mut found, mut schema) = (false, None);
     node.apply_expressions(|expr| {
         found |= expr.exists(|expr| {
-            // Few nodes choose, and a schema is copied.
+            // Merge the schemas only if needed: few expressions have branches.
             let chooses = !branches(expr).is_empty();
             Ok(is_part(expr)
                 || chooses && is_mixed(expr, schema.get_or_insert_with(|| merge_schema(&node.inputs()))))
@@ -113,7 +113,7 @@ fn has_mixed(node: &LogicalPlan) -> DfResult<bool> {
     Ok(found)
 }
 
-/// It gives numbers of several types.
+/// The branches are numbers of several types.
 fn is_mixed(expr: &Expr, schema: &DFSchema) -> bool {
     let types = branches(expr).into_iter().map(|branch| branch.get_type(schema));
     let Ok(mut types) = types.collect::<DfResult<Vec<DataType>>>() else { return false };
@@ -121,7 +121,7 @@ fn is_mixed(expr: &Expr, schema: &DFSchema) -> bool {
     types.iter().all(DataType::is_numeric) && types.windows(2).any(|pair| pair[0] != pair[1])
 }
 
-/// The value, of the type that all of them take.
+/// Casts the branches to their common type.
 fn of_branches(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     if !is_mixed(&expr, schema) {
         return Ok(Transformed::no(expr));

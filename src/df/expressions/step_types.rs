@@ -1,4 +1,4 @@
-//! What the steps of a recursive query may make of its first rows.
+//! Types of recursive queries: steps must fit the types of the initial rows.
 
 use std::sync::Arc;
 
@@ -19,8 +19,8 @@ use crate::error::{Error, sqlstate};
 use crate::row::column_type_of;
 use crate::sql;
 
-/// Errors: what a step computes loses digits, or the time of day, when it becomes what the first rows are, and so does
-/// what the next step makes of it.
+/// Errors: the result of a step loses digits, or the time of day, in the type of the initial rows; the error would grow
+/// with each step.
 pub fn nothing_is_lost(plan: &LogicalPlan) -> DfResult<()> {
     plan.apply_with_subqueries(|node| {
         if let LogicalPlan::RecursiveQuery(query) = node
@@ -68,9 +68,9 @@ fn lost(column: &Field, made: DataType) -> Error {
     .state(sqlstate::DATATYPE_MISMATCH)
 }
 
-/// The rows of a step are of the types of the first ones. DataFusion saw to it before the types of parameters were known,
-/// and what a date becomes by adding hours. What neither calls nullable may be so all the same, once a subquery has become
-/// a join: nobody is told that it is not.
+/// Casts the rows of a step to the types of the initial rows. DataFusion does so before the types of parameters are
+/// known, and before our rules change a date plus hours to a timestamp. This rule also makes columns nullable that
+/// neither side declares so, but that may be NULL once a subquery has become a join.
 pub fn steps_as_first(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
     let LogicalPlan::RecursiveQuery(query) = &plan else { return Ok(Transformed::no(plan)) };
     let (first, step) = (&query.static_term, &query.recursive_term);
@@ -83,7 +83,7 @@ pub fn steps_as_first(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
         LogicalPlan::Projection(step) => step.expr.get(at).is_none_or(may_be_otherwise),
         _ => true,
     };
-    // Columns that nobody calls nullable, though they may be so.
+    // Columns that are not declared nullable but may be.
     let unsure: Vec<bool> = fields()
         .enumerate()
         .map(|(at, (first, step))| !first.is_nullable() && !step.is_nullable() && computed(at))
@@ -112,8 +112,8 @@ pub fn steps_as_first(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
     Ok(Transformed::yes(LogicalPlan::RecursiveQuery(query)))
 }
 
-/// The first rows of a recursive query, of the types that its steps were planned to read. What does not fit is an error
-/// when it comes. Errors: they would lose something.
+/// Casts the initial rows of a recursive query to the types that its steps were planned with. A value that does not fit
+/// fails at run time. Errors: the cast would lose something.
 pub fn as_planned(first: LogicalPlan, planned: &DFSchema) -> DfResult<LogicalPlan> {
     let pairs = || planned.fields().iter().zip(first.schema().fields());
     if pairs().all(|(planned, now)| planned.data_type() == now.data_type()) {
@@ -130,10 +130,10 @@ pub fn as_planned(first: LogicalPlan, planned: &DFSchema) -> DfResult<LogicalPla
     LogicalPlanBuilder::from(first).project(columns)?.build()
 }
 
-/// Whether it may be NULL, nobody knows before it is planned: a subquery becomes a join, a function a CASE.
+/// The output's nullability may change during planning: a subquery becomes a join, a function a CASE.
 fn may_be_otherwise(output: &Expr) -> bool {
     let is_open = |expr: &Expr| match expr {
-        // The mark of what a statement computes.
+        // One argument: the function that marks computed outputs.
         Expr::ScalarFunction(call) => call.args.len() != 1,
         Expr::Case(_) => true,
         expr => subquery_in(expr).is_some(),
@@ -141,13 +141,13 @@ fn may_be_otherwise(output: &Expr) -> bool {
     output.exists(|expr| Ok(is_open(expr))).unwrap_or(true)
 }
 
-/// A value that may be NULL, as far as anybody is told.
+/// The identity function, declared nullable.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct MaybeNull(Signature);
 
 impl MaybeNull {
     fn of(value: Expr) -> Expr {
-        // Called volatile, so that nobody looks what it is.
+        // Declared volatile, so that the optimizer does not look inside.
         ScalarUDF::new_from_impl(MaybeNull(Signature::any(1, Volatility::Volatile))).call(vec![value])
     }
 }

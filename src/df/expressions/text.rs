@@ -1,10 +1,10 @@
-//! Text beside values of other types, read as our own columns read it.
+//! Text beside values of other types, parsed as our columns parse it.
 //!
-//! DataFusion casts a text by Arrow's rules, which take `'2023-11-14 22:14'` for no timestamp, and it casts a
-//! text column to a number for `name = 5`, which fails or not as the data has it. [`text_operands`] settles
-//! comparisons before their types are: a text literal becomes a value of the type it is compared with, a number
-//! literal beside a text becomes a text. [`text_casts`] puts our casts in the place of what is left, and
-//! [`byte_casts`] in that of the casts between text and bytes that a query has written itself.
+//! DataFusion casts text by Arrow's rules, which refuse the timestamp `'2023-11-14 22:14'`, and casts a text column to
+//! a number for `name = 5`, which fails depending on the data. [`text_operands`] settles comparisons before type
+//! coercion: a text literal becomes a value of its peer's type, a number literal beside a text becomes a text.
+//! [`text_casts`] replaces the remaining casts by ours, and [`byte_casts`] those between text and bytes that the query
+//! itself has.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ use datafusion::logical_expr::{
     ScalarUDFImpl, Signature, Volatility,
 };
 
-/// Gives the literals of comparisons the types they are compared with; it belongs before type coercion.
+/// Gives the literals of comparisons the types of their peers. Runs before type coercion.
 pub fn text_operands(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     let compares = match &expr {
         Expr::BinaryExpr(BinaryExpr { op, .. }) => op.supports_propagation(),
@@ -40,8 +40,7 @@ pub fn text_operands(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<
     Ok(if changed { Transformed::yes(expr) } else { Transformed::no(expr) })
 }
 
-/// [`text_operands`] of what is compared with a truth value: inside NOT, DataFusion would refuse it before any rule sees
-/// it.
+/// [`text_operands`] for comparisons with a BOOLEAN: inside NOT, DataFusion refuses them before any rule runs.
 #[derive(Debug)]
 pub struct TruthOperands;
 
@@ -60,8 +59,8 @@ impl ExprPlanner for TruthOperands {
     }
 }
 
-/// Makes a UUID or JSON that is cast to a text one: in Arrow it is a text already, and DataFusion's cast keeps what the
-/// field says of itself. It belongs before all that look at types.
+/// Makes a UUID or JSON that is cast to text a plain text: in Arrow it is a text already, and DataFusion's cast keeps
+/// the metadata of the field. Runs before all rules that look at types.
 pub fn plain_texts(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     if let Expr::Cast(Cast { expr: of, field }) | Expr::TryCast(TryCast { expr: of, field }) = &mut expr
         && field.data_type() == &DataType::Utf8
@@ -75,15 +74,15 @@ pub fn plain_texts(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Ex
     Ok(Transformed::no(expr))
 }
 
-/// What an operand is here.
+/// Kinds of operands.
 #[derive(Clone, Copy, PartialEq)]
 enum Operand {
-    /// A text or number as written.
+    /// A text or number literal.
     Text,
     Number,
-    /// Anything else of a type that SQL has.
+    /// Anything else with an SQL type.
     Typed(ColumnType),
-    /// NULL, a parameter without a type yet, a type of DataFusion's own.
+    /// NULL, a parameter without a type yet, a type of DataFusion only.
     Other,
 }
 
@@ -148,8 +147,8 @@ fn settle(peers: Vec<&mut Expr>, schema: &DFSchema) -> Result<bool> {
     Ok(changed)
 }
 
-/// A number that compares with every integer as `d * 10^-scale` does, with one digit behind the point at the most:
-/// with more, DataFusion would have to cast the integers to decimals that do not fit.
+/// A number with at most one fractional digit that compares with all integers as `d * 10^-scale` does: with more
+/// digits, DataFusion would cast integers to decimals that cannot hold them.
 fn between_integers(d: i128, scale: u8) -> Value {
     let power = 10i128.pow(scale.min(38).into());
     let floor = d.div_euclid(power);
@@ -164,7 +163,7 @@ fn is_number(ty: ColumnType) -> bool {
     ty.is_integer() || matches!(ty, ColumnType::Real | ColumnType::Double | ColumnType::Decimal { .. })
 }
 
-/// Values of both types have one order. A UUID and bytes are compared with text as it is.
+/// The types have a common order. UUIDs and bytes are compared with text unchanged.
 fn comparable(a: ColumnType, b: ColumnType) -> bool {
     let kind = |ty: ColumnType| match ty {
         ColumnType::Boolean => 0,
@@ -181,7 +180,7 @@ fn incomparable(a: &str, b: &str) -> Error {
         .state(sqlstate::DATATYPE_MISMATCH)
 }
 
-/// A text as the value of `ty` it is compared as: nothing of it is rounded away.
+/// A text as a value of `ty` for comparisons, without rounding.
 pub fn read(text: &str, ty: ColumnType) -> Result<Value> {
     Ok(match ty {
         ColumnType::Decimal { .. } => {
@@ -189,7 +188,7 @@ pub fn read(text: &str, ty: ColumnType) -> Result<Value> {
             let scale = u8::try_from(fraction.min(38)).unwrap_or(38);
             Value::parse(text, ColumnType::Decimal { precision: 38, scale })?
         }
-        // A key made of bytes is compared with the bytes of a text, unless that says it is hex.
+        // Binary keys are compared with the bytes of a text, unless it is in hex.
         ColumnType::Varbinary => match Value::parse(text, ty) {
             Ok(bytes) => bytes,
             Err(_) => Value::Bytes(text.as_bytes().to_vec()),
@@ -198,7 +197,7 @@ pub fn read(text: &str, ty: ColumnType) -> Result<Value> {
     })
 }
 
-/// Replaces casts of text, and those of times to text; it belongs behind type coercion.
+/// Replaces casts from text, and from times to text. Runs after type coercion.
 pub fn text_casts(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     let Expr::Cast(cast) = &expr else { return Ok(Transformed::no(expr)) };
     let to = &cast.field;
@@ -219,8 +218,8 @@ pub fn text_casts(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> 
     }
 }
 
-/// Replaces casts between text and bytes; it belongs before type coercion, which has its own for comparisons: those
-/// compare the bytes of a text.
+/// Replaces casts between text and bytes. Runs before type coercion, which adds its own for comparisons: those compare
+/// the bytes of a text.
 pub fn byte_casts(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     let Expr::Cast(cast) = &expr else { return Ok(Transformed::no(expr)) };
     match (column_type_of(&cast.field), cast.expr.get_type(schema)) {
@@ -232,7 +231,7 @@ pub fn byte_casts(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> 
     }
 }
 
-/// Casts to types that are a text in Arrow, by the names that `df::rewrite` gives them.
+/// The cast functions for types that are texts in Arrow, under the names used in `df::rewrite`.
 pub fn casts() -> impl Iterator<Item = ScalarUDF> {
     let all = [
         ("as_uuid", ColumnType::Uuid, false),
@@ -250,13 +249,13 @@ fn our_cast(expr: &Expr, ty: ColumnType, to: &DataType) -> Expr {
     Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(function), vec![expr.clone()]))
 }
 
-/// A cast as an INSERT does it.
+/// A cast by the rules of INSERT.
 #[derive(Debug)]
 struct OurCast {
     name: &'static str,
     ty: ColumnType,
     to: DataType,
-    /// What cannot be cast becomes NULL.
+    /// Gives NULL where a cast fails.
     tries: bool,
     signature: Signature,
 }

@@ -1,9 +1,9 @@
-//! AND, OR and NOT simplified by the logic SQL has: true, false, and unknown.
+//! Simplifies AND, OR and NOT in three-valued logic: true, false and unknown.
 //!
-//! DataFusion's `SimplifyExpressions` merges two IN lists as if there were no NULL: `v IN (1, 2) AND
-//! v IN (3, 4)` becomes FALSE, so that its negation keeps the rows with no `v`; `v NOT IN (1, 2) OR v NOT IN
-//! (3, 4)` becomes TRUE at once. [`ThreeValued`] stands in its place: what connects conditions is simplified
-//! here, by laws that hold for unknown too, and DataFusion sees only what is connected.
+//! DataFusion's `SimplifyExpressions` merges two IN lists as if there were no NULL: `v IN (1, 2) AND v IN (3, 4)`
+//! becomes FALSE, so that its negation keeps rows without `v`; `v NOT IN (1, 2) OR v NOT IN (3, 4)` becomes TRUE.
+//! [`ThreeValued`] replaces that rule: it simplifies the connectives by laws that hold for unknown, too, and passes
+//! only their operands to DataFusion.
 
 use std::sync::Arc;
 
@@ -23,10 +23,10 @@ use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
 use crate::df::tree::{RewritePlan, RewriteTree};
 
-/// Conditions of an OR's side that are compared with those of the other, at the most.
+/// Most conditions on either side of an OR that are searched for common factors.
 const FACTORS: usize = 16;
 
-/// The rule, under the name of the one it stands for.
+/// The rule, under the name of the rule it replaces.
 #[derive(Debug, Default)]
 pub struct ThreeValued(SimplifyExpressions);
 
@@ -58,7 +58,7 @@ impl OptimizerRule for ThreeValued {
             }
             _ => merge_schema(&plan.inputs()),
         };
-        // The two sides of a join's equality stay where they are.
+        // Do not swap the sides of a join's equality.
         let reorders = !matches!(plan, LogicalPlan::Join(_));
         let simplifier = Simplifier::new(Arc::new(schema), config, reorders);
         let names = NamePreserver::new(&plan);
@@ -72,7 +72,7 @@ impl OptimizerRule for ThreeValued {
     }
 }
 
-/// Holds an AND or OR.
+/// The expression contains an AND or OR.
 fn connects(expr: &Expr) -> bool {
     expr.exists(|expr| Ok(is_connective(expr))).unwrap_or(true)
 }
@@ -81,12 +81,12 @@ fn is_connective(expr: &Expr) -> bool {
     matches!(expr, Expr::BinaryExpr(BinaryExpr { op: Operator::And | Operator::Or, .. }))
 }
 
-/// Simplifies the expressions over one schema.
+/// Simplifies expressions over one schema.
 struct Simplifier<'c> {
     schema: DFSchemaRef,
     config: &'c dyn OptimizerConfig,
     reorders: bool,
-    /// DataFusion's, for what connects nothing.
+    /// DataFusion's simplifier, for expressions without connectives.
     connected: ExprSimplifier,
 }
 
@@ -96,7 +96,7 @@ impl<'c> Simplifier<'c> {
         Simplifier { schema, config, reorders, connected }
     }
 
-    /// What DataFusion joins by AND it nests, one level a term.
+    /// DataFusion's conjunctions nest one level per term.
     #[recursive::recursive]
     fn simplify(&self, expr: Expr) -> DfResult<Expr> {
         match expr {
@@ -118,7 +118,7 @@ impl<'c> Simplifier<'c> {
         }
     }
 
-    /// An expression with connected conditions inside: DataFusion sees a column in the place of each.
+    /// An expression with connectives inside: DataFusion sees a column in place of each.
     fn around(&self, expr: Expr) -> DfResult<Expr> {
         let expr = expr.map_children(|child| self.simplify(child).map(Transformed::yes))?.data;
         let mut held: Vec<Expr> = Vec::new();
@@ -157,12 +157,12 @@ fn over(schema: DFSchemaRef, config: &dyn OptimizerConfig, reorders: bool) -> Ex
     ExprSimplifier::new(context).with_canonicalize(reorders)
 }
 
-/// Name of the column that stands for a connected condition; no column can be called so by accident.
+/// Name of the placeholder column for a connective; no other column has such a name by accident.
 fn held_name(n: usize) -> String {
     format!("__connected_{n}")
 }
 
-/// A truth value known beforehand: `Some(None)` is unknown.
+/// The value of a constant condition: `Some(None)` is unknown.
 fn constant(expr: &Expr) -> Option<Option<bool>> {
     match expr {
         Expr::Literal(ScalarValue::Boolean(value), _) => Some(*value),
@@ -191,7 +191,7 @@ fn or(left: Expr, right: Expr) -> Expr {
     }
 }
 
-/// `(a AND b) OR (a AND c)` as `a AND (b OR c)`: what is outside of the OR can join tables and bound keys.
+/// `(a AND b) OR (a AND c)` as `a AND (b OR c)`: outside of the OR, `a` can be a join condition or bound a key.
 fn factored(left: Expr, right: Expr) -> Expr {
     let (ours, theirs) = (split_conjunction(&left), split_conjunction(&right));
     let common: Vec<Expr> = match ours.len() <= FACTORS && theirs.len() <= FACTORS {

@@ -1,5 +1,5 @@
-//! Parts of a time that DataFusion cuts or does not know: `extract(second FROM ts)` with its fraction, centuries, and all
-//! parts of the time between two others, of which DataFusion counts whole hours, minutes and so on, in 32 bits.
+//! Parts of a time that DataFusion truncates or lacks: `extract(second FROM ts)` with its fraction, centuries, and all
+//! parts of a difference of times, which DataFusion counts as totals in 32 bits.
 
 use std::sync::Arc;
 
@@ -19,12 +19,12 @@ use crate::df::functions::{Room, row_function};
 use crate::error::{Error, Result, sqlstate};
 use crate::value::{ColumnType, ValueRef, rescale, timestamp_in_range};
 
-/// What is made of a part that DataFusion knows.
+/// How a part is computed from one that DataFusion knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Made {
-    /// So many digits of the microseconds of a minute are behind the point.
+    /// The microseconds of the minute, as a decimal with this scale.
     Fraction(i8),
-    /// Of the year: which ten, hundred or thousand years. Centuries begin with the year 1, decades with 0.
+    /// The decade, century or millennium of the year. Centuries start in year 1, decades in year 0.
     Years { length: i64, first: i64 },
     /// Of microseconds: how many `unit`s are in what whole `whole`s leave.
     Units { whole: i64, unit: i64 },
@@ -38,7 +38,7 @@ const MINUTE: i64 = 60 * SECOND;
 const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
 
-/// Rewrites such parts; it belongs before type coercion, for they have other types.
+/// Rewrites such parts. Runs before type coercion, as they change the type.
 pub fn time_parts(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     let Expr::ScalarFunction(ScalarFunction { func, args }) = &expr else { return Ok(Transformed::no(expr)) };
     let ("date_part", [Expr::Literal(part, _), time]) = (func.name(), &args[..]) else {
@@ -62,7 +62,7 @@ pub fn time_parts(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> 
         "millennium" | "millennia" => ("year", Made::Years { length: 1000, first: 1 }),
         _ => return Ok(Transformed::no(expr)),
     };
-    // Of an interval DataFusion counts whole seconds.
+    // For intervals, DataFusion gives whole seconds only.
     let known = match (made, time.get_type(schema)) {
         (Made::Fraction(_), Ok(DataType::Interval(IntervalUnit::MonthDayNano))) => time.clone(),
         _ => func.call(vec![lit(known), time.clone()]),
@@ -125,7 +125,7 @@ impl Made {
     }
 }
 
-/// What [`time_parts`] made, of which nobody above knows yet of what type it is.
+/// The expression is a result of [`time_parts`], whose new type the nodes above have not seen yet.
 pub fn is_part(expr: &Expr) -> bool {
     matches!(expr, Expr::ScalarFunction(call) if call.func.inner().is::<Part>())
 }

@@ -1,8 +1,8 @@
-//! `AT TIME ZONE`: what the clocks of a zone show, or the moment at which they show it.
+//! `AT TIME ZONE`: the local time in a zone, or the moment of a local time.
 //!
-//! DataFusion makes a moment with another zone of both, which parts of it then show as the zone's time and others as
-//! UTC. In SQL a moment becomes the TIMESTAMP there, and a TIMESTAMP the moment (SQL:2016, 6.35). What the clocks skip,
-//! or show twice, is one moment, too, the same as PostgreSQL's.
+//! DataFusion makes a moment with another zone of both, parts of which then appear in the zone's time and others in
+//! UTC. In SQL a moment becomes the zone's TIMESTAMP, and a TIMESTAMP the moment (SQL:2016, 6.35). A local time that a
+//! clock change skips or repeats is a single moment, too, the same as PostgreSQL's.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use crate::error::{Error, Result, sqlstate};
 use crate::row::arrow_type;
 use crate::value::{ColumnType, ValueRef, moment_at};
 
-/// Gives the moment and the TIMESTAMP their types; it belongs before type coercion.
+/// Rewrites AT TIME ZONE for both types. Runs before type coercion.
 pub fn at_time_zone(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     let Some((what, zone)) = at_zone(&expr) else { return Ok(Transformed::no(expr)) };
     let there = DataType::Timestamp(TimeUnit::Microsecond, Some(zone.into()));
@@ -39,7 +39,7 @@ pub fn at_time_zone(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>
     }))
 }
 
-/// The operands. Nothing else than AT TIME ZONE asks for nanoseconds in a zone.
+/// The operands. Only AT TIME ZONE casts to nanoseconds in a zone.
 fn at_zone(expr: &Expr) -> Option<(&Expr, &str)> {
     let Expr::Cast(Cast { expr, field }) = expr else { return None };
     match field.data_type() {
@@ -48,7 +48,7 @@ fn at_zone(expr: &Expr) -> Option<(&Expr, &str)> {
     }
 }
 
-/// The moment at which the clocks of a zone show a TIMESTAMP.
+/// Computes the moment at which a zone has this local time.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct MomentOf {
     zone: String,

@@ -1,4 +1,4 @@
-//! AVG of decimals, rounded. DataFusion 55.2 cuts the mean off behind its last digit.
+//! AVG of decimals, rounded: DataFusion 55.2 truncates the mean.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use datafusion::logical_expr::{
 
 use crate::value::DECIMAL_DIGITS_MAX;
 
-/// DataFusion's function with one digit more, which is rounded away.
+/// DataFusion's function, computed with one more digit and rounded.
 #[derive(Debug, Default, PartialEq, Eq, Hash)]
 pub struct RoundedAvg(Avg);
 
@@ -64,10 +64,11 @@ impl AggregateUDFImpl for RoundedAvg {
     }
 }
 
-/// Digits of a decimal, and those of them behind the point.
+/// Precision and scale of a decimal.
 type Digits = (u8, i8);
 
-/// What a decimal mean has, and the field that has one digit more; `None` of other types, and where there is no room.
+/// Precision and scale of a decimal mean, and a field with one more digit; `None` for other types, and where there is
+/// no room.
 fn one_digit_more(args: &AccumulatorArgs<'_>) -> Option<(Digits, FieldRef)> {
     let DataType::Decimal128(precision, scale) = *args.return_field.data_type() else { return None };
     let most = DECIMAL_DIGITS_MAX;
@@ -79,7 +80,7 @@ fn one_digit_more(args: &AccumulatorArgs<'_>) -> Option<(Digits, FieldRef)> {
     Some(((precision, scale), field.into()))
 }
 
-/// Half a digit and more goes up, away from zero.
+/// Rounds to the nearest, halves away from zero.
 fn round(tenths: i128) -> i128 {
     (tenths + 5 * tenths.signum()) / 10
 }

@@ -1,5 +1,5 @@
-//! `coalesce(due, '2020-01-01')`: a text beside other types is a value of theirs, as it is where it is compared with
-//! them. DataFusion 55.2 takes a text beside numbers only.
+//! `coalesce(due, '2020-01-01')`: a text beside other types is a value of their type, as in comparisons. DataFusion
+//! 55.2 accepts a text beside numbers only.
 
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion::error::Result as DfResult;
@@ -9,7 +9,7 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature,
 };
 
-/// DataFusion's function, of more types.
+/// DataFusion's function for more types.
 #[derive(Debug, Default, PartialEq, Eq, Hash)]
 pub struct Coalesce(CoalesceFunc);
 

@@ -1,6 +1,6 @@
-//! `date_trunc('month', ts)`, for any time that a column can hold.
+//! `date_trunc('month', ts)` for any time that a column can hold.
 //!
-//! DataFusion's own goes through nanoseconds, for dates and from weeks up: those end in the year 2262.
+//! DataFusion's own computes dates, and units from weeks up, in nanoseconds, which end in the year 2262.
 
 use std::sync::{Arc, LazyLock};
 

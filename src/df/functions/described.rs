@@ -1,24 +1,24 @@
-//! The functions there are, in words: DataFusion's from its own documentation, ours from here.
+//! Descriptions of all functions: DataFusion's from its documentation, ours from here.
 
 use datafusion::execution::context::SessionState;
 use datafusion::logical_expr::Documentation;
 
 use crate::df::functions::ROWKEY_EXPLAIN;
 
-/// One function.
+/// Description of a function.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DescribedFunction {
-    /// As it is called.
+    /// Its name.
     pub name: String,
     /// Scalar, aggregate, window or table.
     pub kind: &'static str,
-    /// How it is called.
+    /// How it is called, with arguments.
     pub call: String,
-    /// What it gives.
+    /// What it returns.
     pub gives: String,
 }
 
-/// Ours, and those whose words would be wrong here: how they are called, and what they give.
+/// Our functions, and those whose documentation would be wrong here: how they are called, and what they return.
 const OWN: [(&str, &str, &str); 21] = [
     ("age", "age(timestamp [, timestamp])", "the time between two timestamps, or since one until now"),
     ("code", "code(text, 'Taobao=tb, ..')", "the short code of a value in such a list, as in key layouts"),
@@ -51,7 +51,7 @@ const OWN: [(&str, &str, &str); 21] = [
     ("version", "version()", "the version of RowkeyDB"),
 ];
 
-/// Of values that no column of a table has, or of files that are read in another way.
+/// Functions of values that no column has, or of files; these are not shown.
 const USELESS: [&str; 10] = [
     "cast_to_type",
     "file_row_index",
@@ -65,7 +65,7 @@ const USELESS: [&str; 10] = [
     "with_metadata",
 ];
 
-/// All functions, by their names.
+/// All functions, by name.
 pub fn functions(state: &SessionState) -> Vec<DescribedFunction> {
     let scalar = state.scalar_functions().iter();
     let scalar = scalar.map(|(name, f)| described(name, "scalar", (f.name(), f.documentation())));
@@ -74,7 +74,7 @@ pub fn functions(state: &SessionState) -> Vec<DescribedFunction> {
     let window = state.window_functions().iter();
     let window = window.map(|(name, f)| described(name, "window", (f.name(), f.documentation())));
     let table = state.table_functions().keys().map(|name| described(name, "table", (name, None)));
-    // It belongs to a catalog, so each statement brings its own.
+    // It depends on the catalog, so it is not registered.
     let of_catalog = described(ROWKEY_EXPLAIN, "scalar", (ROWKEY_EXPLAIN, None));
     let mut all: Vec<_> = scalar.chain(aggregate).chain(window).chain(table).chain([of_catalog]).collect();
     all.retain(|f| !f.name.starts_with("arrow_") && !USELESS.contains(&&f.name[..]));
@@ -82,7 +82,7 @@ pub fn functions(state: &SessionState) -> Vec<DescribedFunction> {
     all
 }
 
-/// `of`: the name of the function that it is, perhaps another, and DataFusion's words for it.
+/// `of`: the function's own name, which differs from `name` for an alias, and DataFusion's documentation.
 fn described(name: &str, kind: &'static str, of: (&str, Option<&Documentation>)) -> DescribedFunction {
     let own = OWN.iter().find(|(own, ..)| *own == name);
     let (call, gives) = match (own, of) {

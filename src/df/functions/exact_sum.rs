@@ -1,7 +1,7 @@
-//! Sums that never wrap.
+//! Sums that never wrap around.
 //!
-//! DataFusion's `sum` wraps around on overflow, of integers and of decimals. [`ExactSum`] adds up in a wider type, so
-//! that only a result which does not fit is an error.
+//! DataFusion's `sum` wraps around on overflow, for integers and decimals. [`ExactSum`] adds up in a wider type, so
+//! that only a result that does not fit is an error.
 
 use std::sync::Arc;
 
@@ -21,18 +21,18 @@ use datafusion::logical_expr::{
 
 use crate::exec::sums::TOO_LONG;
 
-/// `sum`, of integers by way of decimals, of long decimals by way of longer ones, of everything else as it was.
+/// `sum`: integers are added up as decimals, long decimals as longer ones, all else as in DataFusion.
 #[derive(Debug, Default, PartialEq, Eq, Hash)]
 pub struct ExactSum(Sum);
 
-/// The same arguments, the result being of another type.
+/// The same arguments for another result type.
 fn widened<'a>(args: &AccumulatorArgs<'a>, wide: DataType) -> AccumulatorArgs<'a> {
     let return_field = Arc::new(Field::new(args.name, wide, true));
     AccumulatorArgs { return_field, ..args.clone() }
 }
 
-/// What sums of this type are added up in: wide enough for 2^63 rows of the largest values. `None`: as they are, for
-/// a decimal of fewer digits has ten more than its values.
+/// The type to add up in: wide enough for 2^63 rows of the largest values. `None`: the type itself, as the sum of a
+/// shorter decimal has ten digits more than its values.
 fn wide_type(ty: &DataType) -> Option<DataType> {
     match ty {
         DataType::Int64 => Some(DataType::Decimal128(38, 0)),
@@ -64,7 +64,7 @@ impl AggregateUDFImpl for ExactSum {
     }
 
     fn create_sliding_accumulator(&self, args: AccumulatorArgs<'_>) -> DfResult<Box<dyn Accumulator>> {
-        // Distinct values that come and go are known to DataFusion as integers only.
+        // DataFusion's sliding sum of distinct values supports integers only.
         match wide_type(args.return_type()).filter(|_| !args.is_distinct) {
             Some(wide) => Ok(Narrowed::of(&args, self.0.create_sliding_accumulator(widened(&args, wide))?)),
             None => self.0.create_sliding_accumulator(args),
@@ -93,11 +93,11 @@ impl AggregateUDFImpl for ExactSum {
     }
 }
 
-/// A sum in a wider type than it is fed with and read as.
+/// An accumulator of a wider type than its input and result.
 #[derive(Debug)]
 struct Narrowed<A> {
     sums: A,
-    /// What it is read as.
+    /// Type of the result.
     ty: DataType,
 }
 
@@ -106,7 +106,7 @@ impl<A> Narrowed<A> {
         Box::new(Narrowed { sums, ty: args.return_type().clone() })
     }
 
-    /// Values in the wider type.
+    /// Casts values to the wider type.
     fn wide(&self, values: &[ArrayRef]) -> Vec<ArrayRef> {
         let wide = |array: &ArrayRef| -> ArrayRef {
             match wide_type(&self.ty) {
@@ -126,7 +126,7 @@ impl<A> Narrowed<A> {
         values.iter().map(wide).collect()
     }
 
-    /// Sums as what they are read as. Errors: one is out of range.
+    /// Casts sums to the result type. Errors: one is out of range.
     fn narrowed(&self, sums: &ArrayRef) -> DfResult<ArrayRef> {
         Ok(match sums.data_type() {
             DataType::Decimal256(..) => {
@@ -139,18 +139,18 @@ impl<A> Narrowed<A> {
     }
 }
 
-/// A sum as BIGINT.
+/// Casts a sum to BIGINT.
 pub(in crate::df) fn narrow(sum: i128) -> Result<i64, ArrowError> {
     i64::try_from(sum)
         .map_err(|_| ArrowError::ArithmeticOverflow(format!("the sum {sum} is out of range for BIGINT")))
 }
 
-/// A sum as DECIMAL of 38 digits.
+/// Casts a sum to a DECIMAL of 38 digits.
 fn narrow_decimal(sum: i256) -> Result<i128, ArrowError> {
     sum.to_i128().ok_or_else(too_long).and_then(of_38_digits)
 }
 
-/// The same sum, if it is a DECIMAL.
+/// Errors: the sum has more than 38 digits.
 pub(in crate::df) fn of_38_digits(sum: i128) -> Result<i128, ArrowError> {
     let fits = Decimal128Type::is_valid_decimal_precision(sum, DECIMAL128_MAX_PRECISION);
     fits.then_some(sum).ok_or_else(too_long)

@@ -1,9 +1,9 @@
-//! MIN and MAX of groups of floats, and of what is a text in Arrow.
+//! MIN and MAX: keeps UUIDs typed, and is right for groups of floats.
 //!
-//! The least UUID is a UUID: what says so goes along with its field, and DataFusion leaves it behind.
+//! The minimum of UUIDs is a UUID: that is in the field's metadata, which DataFusion drops.
 //!
-//! DataFusion 55.2 begins a group's minimum at the greatest finite number, so that a group of nothing but infinities
-//! has that for its minimum, and the like for its maximum. Floats are gathered group by group instead.
+//! DataFusion 55.2 starts a group's minimum at the greatest finite number, so that a group of infinities gets that
+//! number, and likewise for the maximum. Floats use one accumulator for each group instead.
 
 use std::fmt::Debug;
 use std::hash::Hash;
@@ -19,7 +19,7 @@ use datafusion::logical_expr::{
     StatisticsArgs,
 };
 
-/// `min` or `max`, but for the field they give and for the way through groups of floats.
+/// `min` or `max` with these two corrections.
 #[derive(Debug, Default, PartialEq, Eq, Hash)]
 pub struct OfGroups<F>(pub F);
 

@@ -1,4 +1,4 @@
-//! SQL functions beyond DataFusion's: the key transforms, usable in any expression, and keys explained.
+//! SQL functions that DataFusion lacks or that differ here: the key transforms, explained keys, and more.
 
 mod age;
 mod avg;
@@ -39,14 +39,14 @@ use crate::key::{TimeFormat, md5_bucket, put_md5_digits};
 use crate::row::{ColumnBuilder, arrow_type, as_values, ref_at};
 use crate::value::{ColumnType, ValueRef};
 
-/// Widest text that `lpad` and `rpad` make.
+/// Longest result of `lpad` and `rpad`, in characters.
 const PADDED_CHARS_MAX: usize = 1 << 20;
 
-/// Longest text that `repeat` makes, in bytes. DataFusion's goes up to 2 GiB, copies that several times, and nobody can
-/// stop it meanwhile.
+/// Longest result of `repeat`, in bytes. DataFusion's allows 2 GiB, copies that several times, and cannot be cancelled
+/// meanwhile.
 const REPEATED_BYTES_MAX: usize = 64 << 20;
 
-/// Adds the functions to a session.
+/// Registers the functions in a session.
 pub fn register(state: &mut SessionState) {
     for aggregate in [
         AggregateUDF::new_from_impl(ExactSum::default()),
@@ -87,7 +87,7 @@ pub fn register(state: &mut SessionState) {
         ("typeof", type_of, ColumnType::Varchar),
     ];
     for (name, body, output) in functions {
-        // The registry refuses nothing: a function of that name is replaced.
+        // Registering never fails: it replaces a function of the same name.
         let _ = state.register_udf(Arc::new(row_function(name, body, output)));
     }
     let signature = Signature::nullary(Volatility::Immutable);
@@ -100,7 +100,7 @@ fn version<'a>(_: &[ValueRef<'a>], _: &'a mut Room) -> Result<ValueRef<'a>> {
     Ok(ValueRef::Text(concat!("RowkeyDB ", env!("CARGO_PKG_VERSION"))))
 }
 
-/// `typeof(x)`, in SQLite's words as far as it has the type.
+/// `typeof(x)`, in SQLite's words where it has the type.
 fn type_of<'a>(args: &[ValueRef<'a>], _: &'a mut Room) -> Result<ValueRef<'a>> {
     let [value] = args else { return Err(Error::invalid("typeof takes one value")) };
     Ok(ValueRef::Text(match value {
@@ -118,7 +118,7 @@ fn type_of<'a>(args: &[ValueRef<'a>], _: &'a mut Room) -> Result<ValueRef<'a>> {
     }))
 }
 
-/// A function of the values of one row.
+/// A scalar function computed row by row.
 pub fn row_function(name: &'static str, body: Plain, output: ColumnType) -> ScalarUDF {
     ScalarUDF::new_from_impl(RowFunction::new(name, body, output))
 }
@@ -130,12 +130,12 @@ pub fn rowkey_explain(catalog: &Catalog) -> Arc<ScalarUDF> {
         name: ROWKEY_EXPLAIN,
         body: Body(Arc::new(Explained(catalog))),
         output: ColumnType::Varchar,
-        // What it says changes with the definitions, so no plan with it is kept.
+        // The result depends on the definitions, so no plan with it is kept.
         signature: Signature::variadic_any(Volatility::Stable),
     }))
 }
 
-/// Its name.
+/// Name of that function.
 pub const ROWKEY_EXPLAIN: &str = "rowkey_explain";
 
 struct Explained(Catalog);
@@ -173,21 +173,21 @@ impl OfRow for Explained {
     }
 }
 
-/// A function of the values of one row; what it gives may lie in the room.
+/// Computes a function from the arguments of one row; the result may be in the room.
 pub type Plain = for<'a> fn(&[ValueRef<'a>], &'a mut Room) -> Result<ValueRef<'a>>;
 
-/// Where a function puts what is none of its arguments; empty at each row, but for what it keeps from one to the next.
+/// Buffers for a function's result, cleared for each row except for its cache.
 #[derive(Default)]
 pub struct Room {
     /// Text of the result.
     pub text: String,
     /// Text of an argument.
     inner: String,
-    /// The format that was last asked for: nearly always the one of all rows.
+    /// The last format, parsed: nearly always the one of all rows.
     format: Option<(String, TimeFormat)>,
 }
 
-/// What a function does with the values of one row.
+/// The body of a row function.
 trait OfRow: Send + Sync {
     fn of<'a>(&self, args: &[ValueRef<'a>], room: &'a mut Room) -> Result<ValueRef<'a>>;
 }
@@ -206,7 +206,7 @@ impl fmt::Debug for Body {
     }
 }
 
-/// A function of the values of one row: nothing is allocated for one of them.
+/// A scalar function computed row by row, without an allocation for each row.
 #[derive(Debug)]
 struct RowFunction {
     name: &'static str,
@@ -250,7 +250,7 @@ impl ScalarUDFImpl for RowFunction {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
-        // Arguments that are the same for all rows are looked at once.
+        // Constant arguments are read once.
         let varies = |arg: &ColumnarValue| matches!(arg, ColumnarValue::Array(_));
         let is_column = args.args.iter().any(varies);
         let rows = if is_column { args.number_rows } else { 1 };
@@ -320,7 +320,7 @@ fn bucket<'a>(args: &[ValueRef<'a>], room: &'a mut Room) -> Result<ValueRef<'a>>
     Ok(ValueRef::Text(&room.text))
 }
 
-/// `octet_length(text or bytes)`: bytes it takes. DataFusion's own does not take bytes.
+/// `octet_length(text or bytes)`: its size in bytes. DataFusion's own does not take bytes.
 fn octet_length<'a>(args: &[ValueRef<'a>], _: &'a mut Room) -> Result<ValueRef<'a>> {
     match args {
         [ValueRef::Null] => Ok(ValueRef::Null),
@@ -330,7 +330,7 @@ fn octet_length<'a>(args: &[ValueRef<'a>], _: &'a mut Room) -> Result<ValueRef<'
     }
 }
 
-/// `length(text or bytes)`: characters of a text, bytes of bytes, as in PostgreSQL and SQLite.
+/// `length(text or bytes)`: characters of a text, bytes of a VARBINARY, as in PostgreSQL and SQLite.
 fn length<'a>(args: &[ValueRef<'a>], room: &'a mut Room) -> Result<ValueRef<'a>> {
     match args {
         [ValueRef::Null] => Ok(ValueRef::Null),
@@ -340,7 +340,7 @@ fn length<'a>(args: &[ValueRef<'a>], room: &'a mut Room) -> Result<ValueRef<'a>>
     }
 }
 
-/// `md5(value)`: of the value's text form, as in key layouts.
+/// `md5(value)`: the digest of the value's text form, as in key layouts.
 fn md5<'a>(args: &[ValueRef<'a>], room: &'a mut Room) -> Result<ValueRef<'a>> {
     match args {
         [ValueRef::Null] => Ok(ValueRef::Null),
@@ -352,7 +352,7 @@ fn md5<'a>(args: &[ValueRef<'a>], room: &'a mut Room) -> Result<ValueRef<'a>> {
     }
 }
 
-/// The text of a value, written to `room` unless it is one.
+/// The text of a value; values of other types are written to `room`.
 fn text_of<'a>(value: ValueRef<'a>, room: &'a mut String) -> &'a str {
     if let ValueRef::Text(text) = value {
         return text;
@@ -370,8 +370,8 @@ fn rpad<'a>(args: &[ValueRef<'a>], room: &'a mut Room) -> Result<ValueRef<'a>> {
     padded("rpad", args, room)
 }
 
-/// `lpad(value, width [, fill])`: in key layouts a number is filled up with zeros, so it is here. A longer
-/// text is cut; a longer number is not.
+/// `lpad(value, width [, fill])`: numbers are padded with zeros, as in key layouts. A longer text is cut; a longer
+/// number is not.
 fn padded<'a>(name: &str, args: &[ValueRef<'a>], room: &'a mut Room) -> Result<ValueRef<'a>> {
     let usage = || {
         Error::invalid(format!("{name} takes a value, a width and what to fill up with"))
@@ -419,7 +419,7 @@ fn padded<'a>(name: &str, args: &[ValueRef<'a>], room: &'a mut Room) -> Result<V
     Ok(ValueRef::Text(out))
 }
 
-/// `repeat(text, times)`: no times at all if that is negative.
+/// `repeat(text, times)`: empty if `times` is negative.
 fn repeat<'a>(args: &[ValueRef<'a>], room: &'a mut Room) -> Result<ValueRef<'a>> {
     let (text, times) = match args {
         [a, b] if a.is_null() || b.is_null() => return Ok(ValueRef::Null),

@@ -1,4 +1,4 @@
-//! `tpch('lineitem', 0.1)`: a TPC-H table of a scale factor, generated while it is read.
+//! `tpch('lineitem', 0.1)`: a table of TPC-H at a scale factor, generated while it is read.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! What is made of the rows that come out of something that runs without streams.
+//! Simple operators above a plan that runs without streams: projections, filters, sorts and limits of batches in
+//! memory.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -20,28 +21,28 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 use super::{open, places};
 use crate::value::Value;
 
-/// Steps, the lowest first.
+/// The steps, the innermost first.
 #[derive(Clone, Debug, Default)]
 pub struct Above {
     steps: Vec<Step>,
-    /// Parameters are in it.
+    /// A step has open parameters.
     is_open: bool,
 }
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// These columns come out.
+    /// A projection.
     Compute(Vec<Arc<dyn PhysicalExpr>>, SchemaRef),
-    /// The rows for which this is true, and which of their columns, if not all.
+    /// A filter, with a projection of its input unless all columns come out.
     Filter(Arc<dyn PhysicalExpr>, Option<ProjectionRef>),
-    /// All rows in an order, or the first so many.
+    /// A sort, or a top-k.
     Sort(Vec<PhysicalSortExpr>, Option<usize>),
-    /// The rows behind so many, so many at the most.
+    /// Skip so many rows, then take at most so many.
     Limit(usize, usize),
 }
 
 impl Above {
-    /// Takes off what a plan makes of the rows of all that is below; gives the rest.
+    /// Splits a plan into the simple operators on top and the rest below them.
     pub fn off(mut plan: &Arc<dyn ExecutionPlan>) -> (Above, &Arc<dyn ExecutionPlan>) {
         let mut steps = Vec::new();
         loop {
@@ -57,22 +58,22 @@ impl Above {
         (Above { is_open: steps.iter().any(Step::is_open), steps }, plan)
     }
 
-    /// Nothing is made of them.
+    /// There are no steps.
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty()
     }
 
-    /// Parameters are in it.
+    /// A step has open parameters.
     pub fn is_open(&self) -> bool {
         self.is_open
     }
 
-    /// Other rows come out than go in, or in another order.
+    /// The steps change the number or the order of rows.
     pub fn changes_rows(&self) -> bool {
         self.steps.iter().any(|step| !matches!(step, Step::Compute(..)))
     }
 
-    /// Adds what an operator makes of what came out so far; `None` if something else is needed for it.
+    /// Adds an operator as the last step; `None` if it is not a simple one.
     pub fn push(&mut self, plan: &Arc<dyn ExecutionPlan>) -> Option<()> {
         let (step, _) = Step::of(plan).filter(|(step, _)| step.is_alone())?;
         self.is_open |= step.is_open();
@@ -80,7 +81,7 @@ impl Above {
         Some(())
     }
 
-    /// The same with the parameters of a run; `None` if one has no value that suits.
+    /// The steps with the parameters of a run filled in; `None` if a value does not suit.
     pub fn filled(&self, params: &[Value]) -> Option<Cow<'_, Above>> {
         if !self.is_open {
             return Some(Cow::Borrowed(self));
@@ -89,7 +90,7 @@ impl Above {
         Some(Cow::Owned(Above { steps, is_open: false }))
     }
 
-    /// What comes out of these rows.
+    /// Applies the steps to these rows.
     pub fn of(&self, rows: RecordBatch) -> DfResult<RecordBatch> {
         self.steps.iter().try_fold(rows, |rows, step| step.of_rows(rows))
     }
@@ -101,7 +102,7 @@ fn computed(projection: &ProjectionExec) -> Step {
 }
 
 impl Step {
-    /// What a plan does last, and with what; `None` if it is something else.
+    /// A plan's top operator as a step, and its input; `None` for other operators.
     fn of(plan: &Arc<dyn ExecutionPlan>) -> Option<(Step, &Arc<dyn ExecutionPlan>)> {
         if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
             return Some((computed(projection), projection.input()));
@@ -121,7 +122,7 @@ impl Step {
         self.has(&open::is_open)
     }
 
-    /// Its rows are all that it takes, and no value of a subquery, which an operator above puts in its place.
+    /// The step needs its input rows only, and no value of a scalar subquery, which an operator above would provide.
     fn is_alone(&self) -> bool {
         !self.has(&places::reads_any)
     }

@@ -1,7 +1,7 @@
-//! Plans that the calling thread runs on its own.
+//! Plans that the calling thread runs by itself, without DataFusion's streams.
 //!
-//! A scan, what it adds up to, its groups if they are few, a row of no table, and several of these one behind the other
-//! need none of DataFusion's streams; nor do lookups ([`crate::df::operators::lookup`]).
+//! These are scans, their totals, few groups, a row of no table, several of these in sequence, and lookup joins
+//! ([`crate::df::operators::lookup`]).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -26,25 +26,25 @@ use crate::exec::kept::NextRows;
 use crate::exec::scan::{PARALLEL_WORK, Scan};
 use crate::exec::watch::PlanText;
 
-/// A plan without operators to be reset.
+/// A plan that runs without operators, so that none needs a reset.
 #[derive(Debug)]
 pub enum Single {
     /// A scan.
     Scan(ScanExec),
-    /// What one adds up to.
+    /// The totals of a scan.
     Totals(Arc<Totals>),
-    /// Its groups.
+    /// The groups of a scan.
     Groups(Arc<FewGroups>),
-    /// Several of what scans add up to, in one row.
+    /// The totals of several scans in one row.
     Beside(Arc<Beside>),
     /// A row of no table.
     NoTable(Arc<RowMap>),
-    /// One behind the other.
+    /// Several plans, one after the other (UNION ALL).
     Several(Vec<Single>),
 }
 
 impl Single {
-    /// The plan as one of them, with these columns, if it is no more than that.
+    /// The plan as one of these, with the columns of `schema`, if it is nothing more.
     pub fn of(root: &Arc<dyn ExecutionPlan>, schema: &SchemaRef) -> Option<Single> {
         if let Some((scan, columns)) = picked(root).filter(|(scan, _)| scan.is_whole()) {
             return Some(Single::Scan(scan.pick(&columns, schema)));
@@ -63,8 +63,7 @@ impl Single {
         totals.or_else(groups).or_else(no_table).or_else(beside)
     }
 
-    /// Ready to run; `None` if a parameter does not suit, or operators do better.
-    // Boxed where it is made: it is handed on a few times.
+    /// A run of the plan; `None` if a parameter does not suit, or operators do better.
     pub fn run(&self, binding: &Binding) -> Result<Option<Box<Alone>>> {
         Ok(match self {
             Single::Scan(scan) => Alone::of_scan(scan.run(binding, &Arc::default())?),
@@ -76,7 +75,7 @@ impl Single {
                 let row = row.apply(None, &binding.params)?;
                 row.map(|row| Box::new(Alone::Rows(Some(row), Arc::new(text))))
             }
-            // Who counts what is read counts it of all together.
+            // A limit on reads applies to all parts together.
             Single::Several(_) if binding.guards != Guards::default() => None,
             Single::Several(several) => {
                 let mut all = VecDeque::with_capacity(several.len());
@@ -92,24 +91,24 @@ impl Single {
     }
 }
 
-/// What the calling thread reads on its own.
+/// A run on the calling thread.
 pub enum Alone {
-    /// Rows.
+    /// A scan.
     Scan(Scan),
-    /// What they add up to.
+    /// Totals of a scan.
     Totals(TotalsRun),
-    /// Rows and what they find.
+    /// A lookup join.
     Lookups(Lookups),
-    /// The same, one row after the other.
+    /// A nested lookup join, one outer row after the other.
     Nested(NestedRun),
-    /// All rows there are, and what they were read by.
+    /// Rows that are computed already, and the plan that computed them.
     Rows(Option<RecordBatch>, PlanText),
-    /// Several of these, one behind the other.
+    /// Several runs, one after the other.
     Several(VecDeque<Alone>),
 }
 
 impl Alone {
-    /// A scan, if there is one.
+    /// Wraps a scan.
     pub fn of_scan(scan: Option<Scan>) -> Option<Box<Alone>> {
         scan.map(|scan| Box::new(Alone::Scan(scan)))
     }
@@ -126,7 +125,7 @@ impl Alone {
         }
     }
 
-    /// The next rows, `rows_max` at the most, for somebody who reads them one by one: [`Alone::next_batch`].
+    /// [`Alone::next_batch`] for a consumer that reads row by row; scans read `rows_max` rows at the most.
     pub fn next_rows(&mut self, rows_max: usize) -> Result<Option<NextRows>> {
         match self {
             Alone::Scan(scan) => scan.next_rows(rows_max),
@@ -138,7 +137,7 @@ impl Alone {
         }
     }
 
-    /// Worth the work of more than one thread.
+    /// The run is long enough for several threads.
     pub fn is_long(&self) -> bool {
         match self {
             Alone::Scan(scan) => scan.work() >= PARALLEL_WORK,
@@ -147,7 +146,7 @@ impl Alone {
         }
     }
 
-    /// Its line of EXPLAIN, when it is asked for.
+    /// Its EXPLAIN, rendered on demand.
     pub fn plan_text(&self) -> PlanText {
         match self {
             Alone::Scan(scan) => scan.plan_text(),
@@ -163,7 +162,7 @@ impl Alone {
     }
 }
 
-/// The lines of several, with the first of their notes.
+/// The EXPLAIN of several runs, with the first of their notes.
 pub(super) fn one_of_all(texts: Vec<PlanText>) -> PlanText {
     Arc::new(move || {
         let (texts, notes): (Vec<String>, Vec<Option<String>>) = texts.iter().map(|text| text()).unzip();
@@ -171,7 +170,7 @@ pub(super) fn one_of_all(texts: Vec<PlanText>) -> PlanText {
     })
 }
 
-/// What the first of these gives, or of those behind it, once it has no more.
+/// The next value of the first run that is not finished.
 fn in_turn<T>(
     all: &mut VecDeque<Alone>,
     next: impl Fn(&mut Alone) -> Result<Option<T>>,

@@ -1,4 +1,5 @@
-//! Totals side by side in one row: `SELECT min(ts), max(ts) FROM events WHERE host = $1`, each from its own end of a key.
+//! Totals of several scans in one row: `SELECT min(ts), max(ts) FROM events WHERE host = $1` reads each from its own
+//! end of a key.
 
 use std::sync::Arc;
 
@@ -16,19 +17,19 @@ use crate::df::errors::df_error;
 use crate::df::table::Binding;
 use crate::error::{Error, Result};
 
-/// Totals of several scans, and what is made of their row.
+/// Totals of several scans, and the operators above their row.
 #[derive(Debug)]
 pub struct Beside {
     each: Vec<Arc<Totals>>,
-    /// Columns of all of them.
+    /// Schema of all totals together.
     results: SchemaRef,
     above: Above,
-    /// Columns that come out.
+    /// The output schema.
     schema: SchemaRef,
 }
 
 impl Beside {
-    /// The plan as totals side by side, if it is no more than that.
+    /// The plan as totals side by side, if it is nothing more.
     pub fn of(root: &Arc<dyn ExecutionPlan>, schema: &SchemaRef) -> Option<Beside> {
         let (above, joined) = Above::off(root);
         let mut each = Vec::new();
@@ -37,10 +38,10 @@ impl Beside {
         (each.len() > 1).then(|| Beside { each, results, above, schema: Arc::clone(schema) })
     }
 
-    /// Its row; `None` if a parameter does not suit, or operators do better.
+    /// The row; `None` if a parameter does not suit, or operators do better.
     pub fn run(&self, binding: &Binding) -> Result<Option<Alone>> {
         let Some(above) = self.above.filled(&binding.params) else { return Ok(None) };
-        // Who counts what is read counts it of all together.
+        // A limit on reads applies to all scans together.
         if binding.guards != Guards::default() {
             return Ok(None);
         }
@@ -57,7 +58,7 @@ impl Beside {
     }
 }
 
-/// The totals below cross joins, in the order of their columns; `None` if there is anything else.
+/// Collects the totals below cross joins, in the order of their columns; `None` if there is anything else.
 fn gather(plan: &Arc<dyn ExecutionPlan>, each: &mut Vec<Arc<Totals>>) -> Option<()> {
     if let Some(join) = plan.downcast_ref::<CrossJoinExec>() {
         gather(join.left(), each)?;

@@ -1,8 +1,8 @@
-//! Groups of one scan of few rows: `SELECT status, count(*) FROM orders WHERE buyer = $1 GROUP BY status`, run without
-//! streams.
+//! GROUP BY over a scan of few rows, run without streams: `SELECT status, count(*) FROM orders WHERE buyer = $1 GROUP
+//! BY status`.
 //!
-//! The scan groups and adds up what it finds (`exec::groups`). Of few rows that is all there is to do; DataFusion's
-//! second step, and what its operators bring along for the sake of many, would cost more.
+//! The scan groups and adds up its rows (`exec::groups`). For few rows that is all; DataFusion's second aggregation
+//! step and the setup of its operators would cost more.
 
 use std::sync::Arc;
 
@@ -26,22 +26,22 @@ use crate::error::Result;
 use crate::exec::groups::Groups;
 use crate::exec::sums::Total;
 
-/// An aggregate with groups over one scan, and what is made of its rows.
+/// An aggregate with groups over one scan, and the operators above it.
 #[derive(Debug)]
 pub struct FewGroups {
     scan: ScanExec,
-    /// Places of the grouping columns among those of the scan.
+    /// Positions of the grouping columns among the scan's columns.
     by: Vec<usize>,
     functions: Vec<Known>,
-    /// Columns of the groups.
+    /// Schema of the groups.
     results: SchemaRef,
     above: Above,
-    /// Columns that come out.
+    /// The output schema.
     schema: SchemaRef,
 }
 
 impl FewGroups {
-    /// The plan as groups that come out with the columns of `schema`, if it is no more than that.
+    /// The plan as groups with the columns of `schema`, if it is nothing more.
     pub fn of(root: &Arc<dyn ExecutionPlan>, schema: &SchemaRef) -> Option<FewGroups> {
         let (above, plan) = Above::off(root);
         let aggregate = plan.downcast_ref::<AggregateExec>()?;
@@ -57,7 +57,7 @@ impl FewGroups {
         })
     }
 
-    /// All that comes out; `None` if the rows are many or somebody counts what is read, or as for [`ScanExec::bind`].
+    /// All result rows; `None` if the scan is long or a limit on reads is set, or as for [`ScanExec::bind`].
     pub fn run(&self, binding: &Binding) -> Result<Option<Alone>> {
         if binding.guards != Guards::default() {
             return Ok(None);
@@ -65,7 +65,7 @@ impl FewGroups {
         let Some(above) = self.above.filled(&binding.params) else { return Ok(None) };
         let Some(mut scan) = self.scan.run(binding, &Arc::default())? else { return Ok(None) };
         let spec = scan.spec();
-        // Of several paths the same value may come as other bytes, and then as another group.
+        // Different paths may encode the same value in different bytes, which would split its group.
         if scan.work() >= STEPS_WORK || matches!(spec.access.method, Method::Gather { .. }) {
             return Ok(None);
         }

@@ -1,10 +1,10 @@
-//! Plans that are made once and run many times, and what of them runs without DataFusion's streams.
+//! Kept plans: made once and run many times, many of them without DataFusion's streams.
 //!
-//! [`plan`] has places that each run fills ([`open`], [`template`], [`places`]); [`plain`] makes one right from the
-//! parsed text. On the calling thread ([`alone`]) run a scan, its totals ([`totals`], made of [`numbers`]), those of
-//! several side by side ([`beside`]), few groups ([`few_groups`]), joins of few rows
-//! ([`lookup::nested`](super::operators::lookup)), and what is made of their rows ([`above`]). [`row_map`] computes
-//! values of rows that are in no table.
+//! A [`plan`] has open places that each run fills ([`open`], [`template`], [`places`]); [`plain`] makes one directly
+//! from the parsed query. Some plans run on the calling thread ([`alone`]): scans, their totals ([`totals`], made of
+//! [`numbers`]), totals of several scans side by side ([`beside`]), few groups ([`few_groups`]), joins of few rows
+//! ([`lookup::nested`](super::operators::lookup)), with simple operators on top ([`above`]). [`row_map`] computes
+//! expressions over rows that are in no table.
 
 pub(super) mod above;
 pub mod alone;

@@ -1,7 +1,7 @@
-//! Totals that are numbers: which functions are, what they give, and expressions over them.
+//! Aggregates that a scan computes as integers: which functions qualify, their results, and arithmetic on them.
 //!
-//! Counts and exact sums need none of DataFusion's accumulators, and what is made of them, `count(*) + sum(amount)`,
-//! none of Arrow's arrays. Whatever may fail or round is left to both, so results and errors are theirs.
+//! Counts and exact sums need no DataFusion accumulators, and expressions over them, `count(*) + sum(amount)`, no Arrow
+//! arrays. Whatever may fail or round is left to both, so results and errors are theirs.
 
 use std::sync::Arc;
 
@@ -19,24 +19,24 @@ use crate::df::functions::exact_sum::{narrow, of_38_digits};
 use crate::error::Error;
 use crate::exec::sums::{Function, Term, Total};
 
-/// An aggregate function that a scan adds up by itself.
+/// An aggregate function that a scan computes itself.
 #[derive(Clone, Debug)]
 pub struct Known {
-    /// What is added up.
+    /// What the scan adds up.
     pub term: Term,
-    /// What it gives.
+    /// Type of the result.
     ty: DataType,
-    /// Divides a sum of this type by the number of values.
+    /// For `avg`: the function, which divides a sum of this type by the number of values.
     mean: Option<(Arc<AggregateFunctionExpr>, DataType)>,
 }
 
 impl Known {
-    /// A function that gives a type; none that divides.
+    /// A function with this result type, other than `avg`.
     pub fn new(term: Term, ty: DataType) -> Known {
         Known { term, ty, mean: None }
     }
 
-    /// The function, of rows with these columns; `None` if only DataFusion knows it.
+    /// DataFusion's function over rows with these columns; `None` if a scan cannot compute it.
     pub fn of(function: &Arc<AggregateFunctionExpr>, schema: &Schema) -> Option<Known> {
         let (ty, args) = (function.field().data_type().clone(), function.expressions());
         let [arg] = &args[..] else { return None };
@@ -75,7 +75,7 @@ impl Known {
         Some(Known { term: Term { function, column: Some(column) }, ty, mean })
     }
 
-    /// What it has come to, if that is a whole number inside, or nothing.
+    /// The total as an integer in the result type's representation; `None` if it is NULL.
     pub fn number(&self, total: &Total) -> Option<i128> {
         match self.term.function {
             Function::Count => Some(total.values.into()),
@@ -83,11 +83,11 @@ impl Known {
         }
     }
 
-    /// What it gives. Errors: a sum that does not fit.
+    /// The result. Errors: a sum that does not fit.
     pub fn result(&self, total: &Total) -> DfResult<ScalarValue> {
         let sum = |ty: &DataType| match self.term.function {
             Function::SumOfDoubles => Ok(ScalarValue::Float64((total.values > 0).then_some(total.double))),
-            // Of a mean, it need not fit.
+            // The sum inside `avg` need not fit.
             Function::Sum if self.mean.is_none() => {
                 scalar(ty, self.number(total).map(of_38_digits).transpose()?)
             }
@@ -100,7 +100,7 @@ impl Known {
         mean.evaluate()
     }
 
-    /// The same function, the scan's columns being these of those that it was made for.
+    /// The same function after a projection: column i of its input is `columns[i]` of the scan.
     pub fn of_columns(self, columns: &[usize]) -> Option<Known> {
         let Term { function, column } = self.term;
         let column = match column {
@@ -110,8 +110,8 @@ impl Known {
         Some(Known { term: Term { function, column }, ..self })
     }
 
-    /// Appends what DataFusion's own function would hand on of each group, of which there is one at least: columns of
-    /// `schema`, the next ones.
+    /// Appends the partial states of DataFusion's own function, one row for each of the groups (at least one), as the
+    /// next columns of `schema`.
     pub fn states(&self, totals: &[Total], schema: &Schema, columns: &mut Vec<ArrayRef>) -> DfResult<()> {
         if self.mean.is_some() {
             let values = totals.iter().map(|total| (total.values > 0).then_some(total.values));
@@ -152,7 +152,7 @@ fn is_integer(ty: &DataType) -> bool {
     matches!(ty, DataType::Int16 | DataType::Int32 | DataType::Int64)
 }
 
-/// Its values are whole numbers inside, in the same order.
+/// Values of the type are stored as integers that sort in the same order.
 fn is_number(ty: &DataType) -> bool {
     is_integer(ty)
         || matches!(
@@ -161,7 +161,7 @@ fn is_number(ty: &DataType) -> bool {
         )
 }
 
-/// The value of a type that is this number inside.
+/// The value of a type that is stored as this integer.
 fn scalar(ty: &DataType, number: Option<i128>) -> DfResult<ScalarValue> {
     let number = match ty {
         DataType::Decimal128(precision, scale) => {
@@ -181,28 +181,28 @@ fn scalar(ty: &DataType, number: Option<i128>) -> DfResult<ScalarValue> {
     })
 }
 
-/// Columns made of exact results by what sums, differences and casts between them take.
+/// Output columns computed from exact totals by sums, differences and casts, without Arrow arrays.
 #[derive(Clone, Debug)]
 pub struct Columns(Vec<(Calc, DataType)>);
 
-/// A number made of the results.
+/// An integer computed from the totals.
 #[derive(Clone, Debug)]
 enum Calc {
     Of(usize),
-    /// Times a power of ten, and less than another one.
+    /// Multiplied by a power of ten; out of range unless below another one.
     Scaled(Box<Calc>, i128, Option<i128>),
     Add(Box<Calc>, Box<Calc>),
     Subtract(Box<Calc>, Box<Calc>),
 }
 
 impl Columns {
-    /// The results as they are.
+    /// The totals themselves.
     pub fn of(known: &[Known]) -> Option<Columns> {
         let columns = known.iter().enumerate().map(|(at, known)| (Calc::Of(at), known.ty.clone()));
         known.iter().all(Known::is_exact).then(|| Columns(columns.collect()))
     }
 
-    /// What expressions make of these columns; `None` if that takes more than whole numbers.
+    /// Expressions over these columns; `None` if they need more than integer arithmetic.
     pub fn above(&self, exprs: &[Arc<dyn PhysicalExpr>]) -> Option<Columns> {
         exprs.iter().map(|expr| self.calc(expr)).collect::<Option<_>>().map(Columns)
     }
@@ -233,7 +233,7 @@ impl Columns {
         Some((calc, DataType::Decimal128(digits.min(38) as u8, scale)))
     }
 
-    /// Their values; `None` if one is out of range.
+    /// Values of the columns; `None` if one is out of range.
     pub fn values(&self, numbers: &[Option<i128>]) -> Option<Vec<ScalarValue>> {
         self.0.iter().map(|(calc, ty)| scalar(ty, calc.of(numbers)?).ok()).collect()
     }

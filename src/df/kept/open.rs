@@ -1,8 +1,8 @@
-//! Parameters above the scans of a plan that is kept: `HAVING count(*) > $1`.
+//! Parameters above the scans of a kept plan: `HAVING count(*) > $1`.
 //!
-//! A scan keeps its filters as templates. In operators a parameter stands as a call of [`Open`] from planning to
-//! running; [`fill`] puts the value of a run in its place. It can do so in filters and projections, and in what common
-//! aggregates take of a row: a plan with a parameter anywhere else is not kept.
+//! A scan keeps its filters as templates. In other operators, a parameter is a call of [`Open`] from planning on, until
+//! [`fill`] replaces it by its value for a run. That works in filters, projections and the arguments of common
+//! aggregates: a plan with a parameter anywhere else is not kept.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -32,13 +32,13 @@ use crate::df::tree::{RewritePlan, RewriteTree};
 use crate::error::{Error, Result};
 use crate::value::{ColumnType, Value};
 
-/// Which expressions.
+/// Selects expressions.
 pub type Test<'a> = &'a dyn Fn(&Arc<dyn PhysicalExpr>) -> bool;
 
-/// Makes another expression of one.
+/// Rewrites an expression.
 pub type Change<'a> = &'a dyn Fn(&Arc<dyn PhysicalExpr>) -> DfResult<Arc<dyn PhysicalExpr>>;
 
-/// A parameter by its place, as a value of this type.
+/// Stands for the parameter at this position, as a value of this type.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Open {
     at: usize,
@@ -65,7 +65,8 @@ impl ScalarUDFImpl for Open {
     }
 }
 
-/// Makes the parameters that [`fill`] finds physical; what was not optimised yet would not know them again.
+/// Turns parameters into calls of `Open`, where [`fill`] can replace them. It runs after optimisation, which would
+/// not recognise them.
 pub fn open(plan: LogicalPlan) -> DfResult<LogicalPlan> {
     let opened = plan.rewrite_up(|node| {
         let is_aggregate = matches!(node, LogicalPlan::Aggregate(_));
@@ -84,7 +85,7 @@ pub fn open(plan: LogicalPlan) -> DfResult<LogicalPlan> {
     opened.map(|opened| opened.data)
 }
 
-/// An aggregate of what it computes from a row, and nothing else: others take constants that shape them.
+/// The aggregate takes row expressions only: the constant arguments of others shape them.
 fn is_plain_aggregate(expr: &Expr) -> bool {
     let expr = if let Expr::Alias(alias) = expr { &alias.expr } else { expr };
     let Expr::AggregateFunction(AggregateFunction { func, params }) = expr else { return false };
@@ -95,7 +96,7 @@ fn is_plain_aggregate(expr: &Expr) -> bool {
         && order_by.is_empty()
 }
 
-/// The plan with the values of some parameters, by their places, in it.
+/// The plan with some parameters replaced by their values; `which`: their positions.
 pub fn settled(plan: LogicalPlan, params: &[Value], which: &[usize]) -> DfResult<LogicalPlan> {
     if which.is_empty() {
         return Ok(plan);
@@ -111,7 +112,7 @@ pub fn settled(plan: LogicalPlan, params: &[Value], which: &[usize]) -> DfResult
     each_expr(plan, &value)
 }
 
-/// The parameters, by their places, that say which rows of a whole result are wanted.
+/// Positions of the parameters in the outermost LIMIT and OFFSET.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Paging {
     skip: Option<usize>,
@@ -119,8 +120,8 @@ pub struct Paging {
 }
 
 impl Paging {
-    /// Those of a query that ends with LIMIT or OFFSET, and the query without; `None` if they are no parameters, or if
-    /// it is not the whole result that is limited first.
+    /// The parameters of the LIMIT and OFFSET that end a query, and the query without these; `None` if they are no
+    /// parameters, or if it has another limit inside.
     pub fn of(plan: &LogicalPlan) -> Option<(Paging, &LogicalPlan)> {
         let LogicalPlan::Limit(limit) = plan else { return None };
         let is_limit = |node: &LogicalPlan| Ok(matches!(node, LogicalPlan::Limit(_)));
@@ -134,18 +135,18 @@ impl Paging {
         Some((Paging::new(place(&limit.skip), place(&limit.fetch))?, &*limit.input))
     }
 
-    /// Parameters at these places; `None` if there are none.
+    /// Parameters at these positions; `None` if there are none.
     pub fn new(skip: Option<usize>, fetch: Option<usize>) -> Option<Paging> {
         (skip.is_some() || fetch.is_some()).then_some(Paging { skip, fetch })
     }
 
-    /// Their places.
+    /// The positions.
     pub fn places(self) -> impl Iterator<Item = usize> {
         self.skip.into_iter().chain(self.fetch)
     }
 
-    /// Rows (count) to pass over and to give, for these parameters: each `None` if it is no parameter. `None` if one of
-    /// them has no such value.
+    /// OFFSET and LIMIT (rows) for these parameters; an inner `None`: it is no parameter. `None` if a value is no count
+    /// of rows.
     pub fn values(self, params: &[Value]) -> Option<(Option<u64>, Option<u64>)> {
         let count = |at: usize| match params.get(at)? {
             Value::Int(n) => u64::try_from(*n).ok(),
@@ -156,8 +157,8 @@ impl Paging {
     }
 }
 
-/// The parameters, by their places, that stand elsewhere than in filters and projections; or in joins, which may make
-/// filters of them. And those that are [`forming`].
+/// Positions of parameters outside of filters and projections; with `of_joins`, also of those in joins, which the
+/// optimizer may move into filters. Includes those that are [`forming`].
 pub fn shaping(plan: &LogicalPlan, of_joins: bool) -> DfResult<Vec<usize>> {
     let mut shaping = params_of(plan, &|node| match node {
         LogicalPlan::Filter(_) | LogicalPlan::Projection(_) | LogicalPlan::TableScan(_) => false,
@@ -170,7 +171,7 @@ pub fn shaping(plan: &LogicalPlan, of_joins: bool) -> DfResult<Vec<usize>> {
     Ok(shaping)
 }
 
-/// The parameters, by their places, that say what type comes out: the digits to which something is rounded.
+/// Positions of parameters that decide a result type: the digits of ROUND.
 pub fn forming(plan: &LogicalPlan) -> DfResult<Vec<usize>> {
     let mut found = BTreeSet::new();
     plan.apply_with_subqueries(|node| {
@@ -189,7 +190,7 @@ pub fn forming(plan: &LogicalPlan) -> DfResult<Vec<usize>> {
     Ok(found.into_iter().collect())
 }
 
-/// The parameters, by their places, in some nodes of a plan.
+/// Positions of the parameters in some nodes of a plan.
 pub fn params_of(plan: &LogicalPlan, counts: &dyn Fn(&LogicalPlan) -> bool) -> DfResult<Vec<usize>> {
     let mut found = BTreeSet::new();
     plan.apply_with_subqueries(|node| {
@@ -208,12 +209,14 @@ pub fn params_of(plan: &LogicalPlan, counts: &dyn Fn(&LogicalPlan) -> bool) -> D
     Ok(found.into_iter().collect())
 }
 
-/// Parameters whose type nothing around them tells are of the type of their value, as are numbers that are computed with.
+/// Gives parameters the type of their value if the context does not tell their type, or if they are operands of
+/// arithmetic.
 pub fn typed(plan: LogicalPlan, params: &[Value]) -> DfResult<LogicalPlan> {
     each_expr(plan, &|expr| typed_by(expr, params))
 }
 
-/// Aggregates of rows that a parameter chooses are those of a CASE: a run puts values into what they take of a row.
+/// Rewrites `agg(x) FILTER (WHERE c)` to `agg(CASE WHEN c THEN x END)` where `c` has a parameter: a run can fill in
+/// arguments only.
 pub fn filters_as_cases(plan: LogicalPlan) -> DfResult<LogicalPlan> {
     each_expr(plan, &|mut expr| {
         let Expr::AggregateFunction(AggregateFunction { func, params }) = &mut expr else {
@@ -221,7 +224,7 @@ pub fn filters_as_cases(plan: LogicalPlan) -> DfResult<LogicalPlan> {
         };
         let has_param = |filter: &Expr| filter.exists(|e| Ok(matches!(e, Expr::Placeholder(_))));
         let is_chosen = params.filter.as_deref().is_some_and(|filter| has_param(filter).unwrap_or(false));
-        // These pass over NULL.
+        // These aggregates ignore NULL.
         if !is_chosen || !OF_A_SET.contains(&func.name()) {
             return Transformed::no(expr);
         }
@@ -235,7 +238,7 @@ pub fn filters_as_cases(plan: LogicalPlan) -> DfResult<LogicalPlan> {
     })
 }
 
-/// The plan with each expression rewritten, its outputs called as before.
+/// Rewrites all expressions of a plan and keeps its output names.
 fn each_expr(plan: LogicalPlan, rewrite: &dyn Fn(Expr) -> Transformed<Expr>) -> DfResult<LogicalPlan> {
     let rewritten = plan.rewrite_up_with_subqueries(|node| {
         let names = NamePreserver::new(&node);
@@ -252,13 +255,13 @@ fn typed_by(mut expr: Expr, params: &[Value]) -> Transformed<Expr> {
         Expr::Placeholder(param) if param.field.as_ref().is_none_or(|field| field.data_type().is_null()) => {
             type_by_value(param, params, &|_| true)
         }
-        // DataFusion takes it for another of what stands beside it: the `$1` of `$1 * 1.5` would have two digits.
+        // DataFusion gives it the type of the other operand: the `$1` of `$1 * 1.5` would have two digits.
         Expr::BinaryExpr(BinaryExpr { left, op, right }) if op.is_numerical_operators() => {
             [left, right].into_iter().fold(false, |changed, side| match &mut **side {
                 Expr::Placeholder(param)
                     if param.field.as_ref().is_some_and(|field| field.data_type().is_numeric()) =>
                 {
-                    // A text beside a number is refused, whenever it comes.
+                    // A text is refused beside a number, in any run.
                     type_by_value(param, params, &|ty| ty.is_numeric() || ty.is_string()) || changed
                 }
                 _ => changed,
@@ -269,7 +272,7 @@ fn typed_by(mut expr: Expr, params: &[Value]) -> Transformed<Expr> {
     Transformed::new_transformed(expr, changed)
 }
 
-/// Gives a parameter the type of its value, if that suits; true if it did.
+/// Gives a parameter the type of its value, if that suits; true if it does.
 fn type_by_value(param: &mut Placeholder, params: &[Value], suits: &dyn Fn(&DataType) -> bool) -> bool {
     let value = number(param).and_then(|at| params.get(at)).filter(|value| !value.is_null());
     let ty = value.and_then(|value| crate::df::query::scalar_of(value).ok()).map(|scalar| scalar.data_type());
@@ -283,13 +286,13 @@ fn opened(expr: Expr) -> Transformed<Expr> {
     let Some(((at, ty), field)) = place(placeholder).zip(placeholder.field.as_ref()) else {
         return Transformed::no(expr);
     };
-    // Called volatile, so that nobody asks for its value before there is one.
+    // Declared volatile, so that it is not evaluated at planning.
     let signature = Signature::exact(Vec::new(), Volatility::Volatile);
     let open = Open { at, ty, to: field.data_type().clone(), signature };
     Transformed::yes(ScalarUDF::new_from_impl(open).call(Vec::new()))
 }
 
-/// Holds an open parameter.
+/// The expression contains an open parameter.
 pub fn is_open(expr: &Arc<dyn PhysicalExpr>) -> bool {
     expr.exists(|e| Ok(as_open(e).is_some())).unwrap_or(true)
 }
@@ -298,12 +301,12 @@ fn as_open(expr: &Arc<dyn PhysicalExpr>) -> Option<&Open> {
     expr.downcast_ref::<ScalarFunctionExpr>()?.fun().inner().downcast_ref()
 }
 
-/// Every open parameter of a plan stands where [`fill`] finds it.
+/// Every open parameter of a plan is where [`fill`] finds it.
 pub fn can_be_filled(plan: &Arc<dyn ExecutionPlan>) -> bool {
     stand_in(plan, &is_open, &|plan| plan.downcast_ref().is_some_and(only_in_arguments))
 }
 
-/// Parameters of an aggregate are in what its functions take of a row.
+/// Open parameters of an aggregate are in its functions' arguments only.
 fn only_in_arguments(aggregate: &AggregateExec) -> bool {
     let groups = aggregate.group_expr().input_exprs();
     let filters = aggregate.filter_expr().iter().flatten();
@@ -311,12 +314,12 @@ fn only_in_arguments(aggregate: &AggregateExec) -> bool {
     !groups.iter().chain(filters).any(is_open) && !orders.into_iter().any(|order| is_open(&order))
 }
 
-/// Every expression of a plan for which this is true stands where [`with_exprs`] finds it.
+/// Every expression of this kind is where [`with_exprs`] finds it.
 pub fn stands_in_operators(plan: &Arc<dyn ExecutionPlan>, is_it: Test<'_>) -> bool {
     stand_in(plan, is_it, &|_| false)
 }
 
-/// The same, but that it may stand in `others` as well.
+/// The same, allowing it in `others` as well.
 fn stand_in(
     plan: &Arc<dyn ExecutionPlan>,
     is_it: Test<'_>,
@@ -336,8 +339,8 @@ fn has(node: &dyn ExecutionPlan, is_it: Test<'_>) -> bool {
     found || looked.is_err()
 }
 
-/// The operator, which may have open parameters, with these values. `None` if one has no value that suits: then the
-/// query is to be planned with the value in it.
+/// The operator with its open parameters filled in. `None` if a value does not suit: then the query has to be planned
+/// with the value in it.
 pub fn fill(node: Arc<dyn ExecutionPlan>, params: &[Value]) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let suits = Cell::new(true);
     let change = |expr: &Arc<dyn PhysicalExpr>| {
@@ -349,8 +352,7 @@ pub fn fill(node: Arc<dyn ExecutionPlan>, params: &[Value]) -> Result<Option<Arc
     Ok(suits.get().then_some(node))
 }
 
-/// The operator with other expressions in the place of those for which this is true, if it is a filter or a projection,
-/// or an aggregate whose functions take them.
+/// Changes the expressions for which `is_it` holds in a filter, a projection or an aggregate's arguments.
 pub fn with_exprs(
     node: Arc<dyn ExecutionPlan>,
     is_it: Test<'_>,
@@ -385,7 +387,7 @@ pub fn with_exprs(
     Ok(node)
 }
 
-/// The expression with these values in the place of its open parameters; `None` if one has no value that suits.
+/// The expression with its open parameters filled in; `None` if a value does not suit.
 pub fn filled(expr: &Arc<dyn PhysicalExpr>, params: &[Value]) -> Option<Arc<dyn PhysicalExpr>> {
     if params.is_empty() || !is_open(expr) {
         return Some(Arc::clone(expr));

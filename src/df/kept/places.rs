@@ -1,8 +1,8 @@
-//! Subqueries of one value in a plan that is kept: each run has a place of its own for what they give.
+//! Scalar subqueries in a kept plan: each run gets its own place for their results.
 //!
-//! DataFusion runs them first, and expressions read the value from a place that they share with the operator which
-//! put it there. Two runs of one plan would share it, too. So a run gets the operator and the expressions anew, where
-//! they stand in filters and projections; a plan with one anywhere else is not kept.
+//! DataFusion runs scalar subqueries first, and expressions read the results from a place that they share with the
+//! operator that computed them. Two runs of one plan would share that place, too. So each run gets new operators and
+//! expressions, where these are in filters and projections; a plan with one anywhere else is not kept.
 
 use std::sync::Arc;
 
@@ -18,12 +18,12 @@ use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
 use super::open::{stands_in_operators, with_exprs};
 use crate::df::tree::RewriteTree;
 
-/// Every value of a subquery is read where [`anew`] finds it.
+/// Every read of a scalar subquery is where [`anew`] finds it.
 pub fn can_be_anew(plan: &Arc<dyn ExecutionPlan>) -> bool {
     stands_in_operators(plan, &reads_any)
 }
 
-/// The plan with places of its own for the values.
+/// The plan with new places for the results of its scalar subqueries.
 pub fn anew(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
     plan.rewrite_up(|node| {
         let Some(exec) = node.downcast_ref::<ScalarSubqueryExec>() else { return Ok(Transformed::no(node)) };
@@ -39,7 +39,7 @@ pub fn anew(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
     .data()
 }
 
-/// The expression reads the value of a subquery.
+/// The expression reads the result of a scalar subquery.
 pub fn reads_any(expr: &Arc<dyn PhysicalExpr>) -> bool {
     holds(expr, &|_| true)
 }
@@ -49,7 +49,7 @@ fn holds(expr: &Arc<dyn PhysicalExpr>, is_it: &dyn Fn(&ScalarSubqueryExpr) -> bo
     found.unwrap_or(true)
 }
 
-/// The expression with its values read from another place.
+/// The expression with the results read from another place.
 fn reading(
     expr: &Arc<dyn PhysicalExpr>,
     is_it: &dyn Fn(&ScalarSubqueryExpr) -> bool,

@@ -1,11 +1,11 @@
-//! Queries of one table that are planned without DataFusion.
+//! Plans simple queries of one table without DataFusion.
 //!
 //! `SELECT status, amount FROM orders WHERE buyer = $1 ORDER BY order_time DESC LIMIT 10` asks for nothing that a scan
-//! does not give. DataFusion would take hundreds of microseconds to resolve it, to optimise it and to make it
-//! executable, and milliseconds the first time in a process: all that it brings along has to be built, and its code read
-//! from the disk. So columns of one table, or counts and sums of them, under comparisons of columns with parameters or literals,
-//! in an order that some key has, become a [`Plan`] right here. All else is `None` and left to DataFusion, whatever is
-//! wrong included: so its errors are the only ones. The tests run such queries both ways.
+//! does not give. DataFusion would take hundreds of microseconds to resolve, optimise and plan it, and milliseconds the
+//! first time in a process, as its registries have to be built and its code read from disk. So a [`Plan`] is made right
+//! here for columns of one table, or counts and sums of them, under comparisons of columns with parameters or literals,
+//! in an order that some key has. For all else, faulty queries included, the answer is `None` and DataFusion plans: so
+//! all errors are DataFusion's. The tests run such queries both ways.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ use crate::row::arrow_type;
 use crate::sql::{name_of, table_name_of};
 use crate::value::{ColumnType, Value};
 
-/// Plans a query; `None` if that takes DataFusion.
+/// Plans a query; `None` if it needs DataFusion.
 pub fn plan(query: &Query, scope: &Scope<'_>) -> Result<Option<Plan>> {
     match Asked::of(query, scope) {
         Some(asked) => asked.plan(),
@@ -44,14 +44,14 @@ pub fn plan(query: &Query, scope: &Scope<'_>) -> Result<Option<Plan>> {
     }
 }
 
-/// A table under the name by which the query calls it.
+/// A table under its name in the query.
 struct Table<'p> {
     source: TableSource,
     name: String,
     params: &'p [Value],
 }
 
-/// What a query asks for.
+/// A query as far as this planner understands it.
 struct Asked {
     source: TableSource,
     output: Output,
@@ -61,22 +61,22 @@ struct Asked {
     fetch: Option<Count>,
 }
 
-/// A number of rows, and the place of the parameter that it is, if it is one.
+/// A number of rows, and the position of the parameter that gives it, if one does.
 #[derive(Clone, Copy, Default)]
 struct Count {
     rows: u64,
     param: Option<usize>,
 }
 
-/// What comes out.
+/// The output columns.
 enum Output {
-    /// Columns of the table, by their places in its schema, under these names.
+    /// Columns of the table, by position in its schema, with output names.
     Columns(Vec<(usize, String)>),
-    /// What functions make of columns.
+    /// Aggregates of columns.
     Totals(Vec<Total>),
 }
 
-/// A function of a column of the table, by its place in the schema; of none, the rows are counted.
+/// An aggregate of a column, by position in the schema; without a column, it counts rows.
 struct Total {
     function: sums::Function,
     column: Option<usize>,
@@ -129,14 +129,14 @@ impl Asked {
         if !order.is_empty() {
             source.wanted = Wanted { order: order.clone(), what };
         }
-        // Several threads may add them up.
+        // Several threads may add up the totals.
         source.any_order = matches!(output, Output::Totals(_));
         let places: Vec<usize> = match &output {
             Output::Columns(columns) => columns.iter().map(|(place, _)| *place).collect(),
             Output::Totals(totals) => totals.iter().filter_map(|total| total.column).collect(),
         };
         let Some(scan) = source.scan_of(&places, filters, end)? else { return Ok(None) };
-        // What has to be sorted, DataFusion sorts.
+        // DataFusion does all sorting.
         if scan.request.order.len() != order.len() || !scan.bound()?.spec.access.ordered {
             return Ok(None);
         }
@@ -158,7 +158,7 @@ impl Asked {
     }
 }
 
-/// The columns under other names.
+/// The columns under their output names.
 fn renamed(schema: &SchemaRef, columns: Vec<(usize, String)>) -> SchemaRef {
     let names = columns.into_iter().map(|(_, name)| name);
     let fields =
@@ -264,7 +264,7 @@ impl<'p> Table<'p> {
         Some(Table { source, name, params: &scope.binding.params })
     }
 
-    /// The name of the column that an expression is.
+    /// The name of the column, if the expression is one.
     fn column_name(&self, expr: &Expr) -> Option<String> {
         match expr {
             Expr::Identifier(name) => Some(name_of(name)),
@@ -276,12 +276,12 @@ impl<'p> Table<'p> {
         }
     }
 
-    /// The place of a column in the schema.
+    /// Position of a column in the schema.
     fn place(&self, name: &str) -> Option<usize> {
         self.source.schema().index_of(name).ok()
     }
 
-    /// The field that an expression is.
+    /// The field behind a column expression.
     fn field(&self, expr: &Expr) -> Option<(Field, ColumnType)> {
         self.source.names().columns.get(&self.column_name(expr)?).copied()
     }
@@ -348,7 +348,7 @@ impl<'p> Table<'p> {
             (_, ColumnType::SmallInt | ColumnType::Integer | ColumnType::BigInt) => {
                 (function, DataType::Int64)
             }
-            // Ten digits more, as DataFusion has it.
+            // DataFusion adds ten digits.
             (_, ColumnType::Decimal { precision, scale }) => {
                 (function, arrow_type(ColumnType::Decimal { precision: (precision + 10).min(38), scale }))
             }
@@ -358,7 +358,7 @@ impl<'p> Table<'p> {
         Some(Total { function, column: Some(self.place(&self.column_name(arg)?)?), ty, name })
     }
 
-    /// Errors in names, and what has to be sorted by something else than columns, are `None`.
+    /// Unknown names and sort keys that are no columns are `None`.
     fn order(&self, by: &AstOrderBy, output: &Output) -> Option<Vec<OrderBy>> {
         let AstOrderBy { kind: OrderByKind::Expressions(by), interpolate: None } = by else { return None };
         let Output::Columns(columns) = output else { return None };
@@ -372,7 +372,7 @@ impl<'p> Table<'p> {
         };
         let name = self.column_name(expr)?;
         let place = self.place(&name)?;
-        // It would mean the output.
+        // In ORDER BY, the name would mean that output column.
         if output.iter().any(|(other, called)| *called == name && *other != place) {
             return None;
         }
@@ -402,7 +402,7 @@ impl<'p> Table<'p> {
         Some(Count { rows: u64::try_from(rows).ok()?, param })
     }
 
-    /// The value that an expression is, and its place among the parameters, if it is one of them.
+    /// The value of a literal or parameter, with the position of the latter.
     fn value(&self, expr: &Expr) -> Option<(Value, Option<usize>)> {
         let Expr::Value(value) = expr else { return None };
         let literal = match &value.value {
@@ -418,7 +418,7 @@ impl<'p> Table<'p> {
         Some((literal, None))
     }
 
-    /// The terms of a condition.
+    /// Collects the conjuncts of a condition.
     #[recursive::recursive]
     fn filters(&self, expr: &Expr, into: &mut Vec<Template>) -> Option<()> {
         match expr {
@@ -439,7 +439,7 @@ impl<'p> Table<'p> {
         }
     }
 
-    /// One term, whatever it is made of.
+    /// A condition as one term.
     #[recursive::recursive]
     fn term(&self, expr: &Expr) -> Option<Template> {
         match expr {
@@ -480,7 +480,7 @@ impl<'p> Table<'p> {
         }
     }
 
-    /// The terms of an OR: one list, however many they are.
+    /// Collects the disjuncts of an OR into one list.
     #[recursive::recursive]
     fn alternatives(&self, expr: &Expr, into: &mut Vec<Template>) -> Option<()> {
         match expr {
@@ -507,13 +507,13 @@ impl<'p> Table<'p> {
         Some(if negated { not(like) } else { like })
     }
 
-    /// A column that is true or false by itself.
+    /// A BOOLEAN column as a condition.
     fn truth(&self, expr: &Expr) -> Option<Predicate> {
         let (field, ColumnType::Boolean) = self.field(expr)? else { return None };
         Some(Predicate::compare(field, CmpOp::Eq, Value::Boolean(true)))
     }
 
-    /// A column compared with a parameter, or a literal.
+    /// A column compared with a parameter or a literal.
     fn compare(&self, column: &Expr, op: CmpOp, with: &Expr) -> Option<Template> {
         let (field, ty) = self.field(column)?;
         let (value, param) = self.value(with)?;

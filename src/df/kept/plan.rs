@@ -1,8 +1,8 @@
-//! A plan that is made once and run many times.
+//! Plans that are made once and run many times.
 //!
-//! What a run brings along is a [`Binding`]: a snapshot and values for the parameters. The scans choose their paths
-//! anew; the operators above them are only reset. How much these scans will read then decides whether joins look rows
-//! up, and whether all threads share the work. Some plans run without DataFusion's streams ([`super::alone`]).
+//! A run provides a [`Binding`]: a snapshot and values for the parameters. The scans choose their paths anew; the
+//! operators above are only reset. The expected amount of reads then decides whether joins look rows up, and whether
+//! several threads share the work. Some plans run without DataFusion's streams ([`super::alone`]).
 
 use std::sync::Arc;
 
@@ -43,50 +43,49 @@ use crate::error::Result;
 use crate::exec::scan::ScanSpec;
 use crate::sql;
 
-/// A plan without a snapshot, to be kept.
+/// A kept plan: it has no snapshot.
 #[derive(Debug)]
 pub struct Plan {
     form: Form,
-    /// The same for all threads, if there can be anything to share.
+    /// The plan for several threads, if there can be enough work to share.
     shared: Option<Form>,
-    /// The same with lookups in the place of all joins, if there are joins, and that can be.
+    /// The plan with lookup joins only, if it has joins and all of them can be lookups.
     looked_up: Option<Form>,
-    /// The plan, if it is nothing but that.
+    /// The plan as one that runs without operators, if possible.
     single: Option<Single>,
-    /// The same with one row after the other looking for others, if it is nothing but that: what is to be tried before
-    /// anything else.
+    /// Nested lookup joins that are the whole plan: these are tried first.
     nested: Vec<Arc<Nested>>,
-    /// The same below other operators.
+    /// The plan with nested lookup joins below other operators.
     nested_below: Option<Form>,
     schema: SchemaRef,
-    /// Joins are in it, which may be made otherwise.
+    /// The plan has joins, whose algorithm may be replaced.
     joins: bool,
     options: Arc<ConfigOptions>,
-    /// Which of its rows are wanted, if parameters say so.
+    /// The parameters in LIMIT and OFFSET, if the scan applies them.
     paging: Option<Paging>,
 }
 
-/// A plan as it may run.
+/// One executable form of a plan.
 #[derive(Debug)]
 struct Form {
     root: Arc<dyn ExecutionPlan>,
-    /// Joins, sorts or subqueries tell the scans below them what they learn: anew for each run.
+    /// Joins, sorts or subqueries feed dynamic filters of scans, which each run sets up anew.
     tells: bool,
-    /// Subqueries of one value are in it.
+    /// It has scalar subqueries.
     has_subqueries: bool,
 }
 
 /// A plan bound for one run.
 pub enum Run {
-    /// What needs no operators.
+    /// Runs without operators.
     Alone(Box<Alone>),
     /// Anything else.
     Plan(Arc<dyn ExecutionPlan>),
 }
 
 impl Plan {
-    /// Keeps a plan, made for one thread and perhaps for all of them; `None` for one that reads no table of ours and is
-    /// more than a row, or reads something that cannot be read twice.
+    /// Keeps a plan for one thread and possibly one for several. `None` for a plan that reads no table of ours, unless
+    /// it is a mere row, or that reads something which cannot be read twice.
     pub fn new(
         root: &Arc<dyn ExecutionPlan>,
         shared: Option<&Arc<dyn ExecutionPlan>>,
@@ -99,7 +98,7 @@ impl Plan {
                     scans += 1;
                     return Ok(Leaf::New(Arc::new(scan.unbound())));
                 }
-                // A recursive query makes a work table anew, and tells those who read it, with its children.
+                // A recursive query makes a new work table and passes it to its readers when it replaces its children.
                 let repeats = leaf.is::<EmptyExec>()
                     || leaf.is::<PlaceholderRowExec>()
                     || leaf.is::<DataSourceExec>()
@@ -111,7 +110,7 @@ impl Plan {
         let trial = root.downcast_ref::<TrialExec>();
         let joins = |node: &dyn ExecutionPlan| node.is::<HashJoinExec>() || node.is::<NestedLoopJoinExec>();
         let joins = holds(root, &joins);
-        // A join that has told something cannot be turned, but one that is as new.
+        // A join with a dynamic filter cannot be turned; a fresh copy can.
         let otherwise = trial.map_or(root, TrialExec::otherwise);
         let as_new = if joins { each_leaf(otherwise, &mut |_| Ok(Leaf::Same))? } else { None };
         let looked_up = as_new.map(lookup::instead_of_all_hashes).transpose().map_err(df_error)?;
@@ -145,21 +144,21 @@ impl Plan {
         }))
     }
 
-    /// A plan that is nothing but a scan, its columns under the names of `schema`.
+    /// A plan that is a mere scan, with its columns under the names of `schema`.
     pub fn of_scan(scan: &ScanExec, schema: &SchemaRef) -> Plan {
         let columns: Vec<usize> = (0..schema.fields().len()).collect();
         let scan = scan.unbound().pick(&columns, schema);
         Plan::of_single(Arc::new(scan.clone()), Single::Scan(scan), schema)
     }
 
-    /// A plan that is nothing but what functions make of a scan's columns.
+    /// A plan that is mere totals of a scan.
     pub fn of_totals(scan: &ScanExec, known: Vec<Known>, schema: &SchemaRef) -> Plan {
         let scan = scan.unbound();
         let totals = Totals::of_known(scan.clone(), known, schema);
         Plan::of_single(Arc::new(scan), Single::Totals(Arc::new(totals)), schema)
     }
 
-    /// A plan that never runs in another way; `root`: its scan, for who asks for its [paths](Plan::paths).
+    /// A plan that runs in one way only; `root`: its scan, for its [paths](Plan::paths).
     fn of_single(root: Arc<dyn ExecutionPlan>, single: Single, schema: &SchemaRef) -> Plan {
         Plan {
             form: Form::new(root),
@@ -175,21 +174,19 @@ impl Plan {
         }
     }
 
-    /// Makes it the plan for whatever rows these parameters say are wanted; false, if it is not one scan, which can count
-    /// them.
+    /// Lets parameters set LIMIT and OFFSET of each run; false if the plan is not a single scan that can apply them.
     pub fn page(&mut self, paging: Paging) -> bool {
         let can = matches!(&self.single, Some(Single::Scan(scan)) if scan.can_be_paged());
         self.paging = Some(paging).filter(|_| can);
         can
     }
 
-    /// Columns of its batches.
+    /// The output schema.
     pub fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
     }
 
-    /// What its scans want with this binding, and the paths they take; nothing of a scan whose parameters do
-    /// not suit.
+    /// Needs and paths of its scans with this binding, without scans whose parameters do not suit.
     pub fn paths(&self, binding: &Binding) -> Result<Vec<(Need, Arc<ScanSpec>)>> {
         let mut paths = Vec::new();
         each_leaf(&self.form.root, &mut |leaf| {
@@ -204,7 +201,7 @@ impl Plan {
         Ok(paths)
     }
 
-    /// Ready to run; `None` if the plan does not hold for these parameters.
+    /// A run of the plan; `None` if the plan does not hold for these parameters.
     pub fn bind(&self, binding: &Binding) -> Result<Option<Run>> {
         for nested in &self.nested {
             if let Some(run) = nested.run(binding)? {
@@ -220,10 +217,10 @@ impl Plan {
             (None, _) => None,
         };
         match (alone, &self.single) {
-            // Only operators would share it.
+            // Only operators can share the work among threads.
             (Some(alone), Some(Single::Totals(_))) if alone.is_long() => self.bind_operators(binding),
             (Some(alone), _) => Ok(Some(Run::Alone(alone))),
-            // The parameters do not suit, whoever asks.
+            // Operators would find the parameters unsuitable, too.
             (None, Some(Single::Scan(_) | Single::Totals(_))) => Ok(None),
             (None, _) => self.bind_operators(binding),
         }
@@ -286,7 +283,7 @@ impl Form {
         }
     }
 
-    /// The plan with what a run brings along; `None`, if it does not hold for that.
+    /// Binds the scans and fills in the parameters; `None` if the plan does not hold for them.
     fn bind(&self, binding: &Binding) -> Result<Option<Arc<dyn ExecutionPlan>>> {
         let mut bind = |leaf: &dyn ExecutionPlan| {
             Ok(if let Some(scan) = leaf.downcast_ref::<ScanExec>() {
@@ -300,7 +297,7 @@ impl Form {
         each_node(&self.root, &mut bind, &|node| open::fill(node, &binding.params))
     }
 
-    /// The bound plan with what a run has for itself.
+    /// Gives the bound plan its own subquery results and dynamic filters.
     fn ready(
         &self,
         mut bound: Arc<dyn ExecutionPlan>,
@@ -316,7 +313,7 @@ impl Form {
     }
 }
 
-/// The plan has such an operator.
+/// The plan has an operator of this kind.
 pub(in crate::df) fn holds(
     plan: &Arc<dyn ExecutionPlan>,
     is_it: &dyn Fn(&dyn ExecutionPlan) -> bool,
@@ -330,7 +327,7 @@ enum Leaf {
     Unfit,
 }
 
-/// The plan with other leaves, its operators as new; `None` if a leaf is unfit.
+/// The plan with changed leaves and fresh operators; `None` if a leaf is unfit.
 fn each_leaf(
     plan: &Arc<dyn ExecutionPlan>,
     change: &mut dyn FnMut(&dyn ExecutionPlan) -> Result<Leaf>,
@@ -338,10 +335,10 @@ fn each_leaf(
     each_node(plan, change, &|node| Ok(Some(node)))
 }
 
-/// Makes another operator of one; `None`: the plan does not hold.
+/// Changes an operator; `None`: the plan does not hold.
 type Change<'a> = &'a dyn Fn(Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>>;
 
-/// [`each_leaf`], with each of its operators changed, too.
+/// [`each_leaf`] that changes the inner operators, too.
 fn each_node(
     plan: &Arc<dyn ExecutionPlan>,
     change: &mut dyn FnMut(&dyn ExecutionPlan) -> Result<Leaf>,
@@ -367,12 +364,12 @@ fn each_node(
     operator(plan.map_err(df_error)?)
 }
 
-/// The plan is one scan but for columns that are picked and renamed.
+/// The plan is a single scan, possibly with columns picked and renamed.
 pub(in crate::df) fn is_scan(root: &Arc<dyn ExecutionPlan>) -> bool {
     picked(root).is_some_and(|(scan, _)| scan.is_whole())
 }
 
-/// A scan, and the columns of it that come out of the plan.
+/// The plan's scan, and the scan columns that it outputs, if it does nothing else.
 pub(in crate::df) fn picked(root: &Arc<dyn ExecutionPlan>) -> Option<(&ScanExec, Vec<usize>)> {
     if let Some(scan) = root.downcast_ref::<ScanExec>() {
         return Some((scan, (0..scan.request.schema.fields().len()).collect()));
@@ -387,18 +384,18 @@ pub(in crate::df) fn picked(root: &Arc<dyn ExecutionPlan>) -> Option<(&ScanExec,
     Some((scan, columns))
 }
 
-/// The place of the column that an expression is.
+/// Position of the column, if the expression is one.
 pub(in crate::df) fn place(expr: &Arc<dyn PhysicalExpr>) -> Option<usize> {
     expr.downcast_ref::<Column>().map(Column::index)
 }
 
-/// Columns under the names of a schema.
+/// A batch of these columns under the names of a schema.
 pub fn renamed(columns: Vec<arrow::array::ArrayRef>, rows: usize, schema: &SchemaRef) -> Result<RecordBatch> {
     let options = arrow::array::RecordBatchOptions::new().with_row_count(Some(rows));
     Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
 }
 
-/// A plan's columns under the names that the statement gave them.
+/// A plan's schema under the names that the statement gave.
 pub fn output_schema(schema: &SchemaRef) -> SchemaRef {
     let marked = |field: &Arc<Field>| sql::output_name(field.name()) != field.name();
     if !schema.fields().iter().any(marked) {
@@ -408,7 +405,7 @@ pub fn output_schema(schema: &SchemaRef) -> SchemaRef {
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
-/// The plan is good for this moment only: it asks for the time.
+/// The plan holds at this moment only: it calls a function of the current time.
 pub fn depends_on_time(plan: &LogicalPlan) -> Result<bool> {
     let mut found = false;
     let is_stable = |expr: &Expr| match expr {

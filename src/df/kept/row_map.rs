@@ -1,7 +1,7 @@
-//! Expressions over rows that are in no table, planned once: CHECK, DEFAULT, RETURNING, ON CONFLICT; and `SELECT 1`.
+//! Expressions over rows of no table, planned once: CHECK, DEFAULT, RETURNING, ON CONFLICT; and `SELECT 1`.
 //!
-//! Such a query takes few rows, mostly one, and comes with every statement that writes. So it is kept as the physical
-//! expressions alone, which are evaluated without operators or streams.
+//! Such a query takes few rows, mostly one, and every writing statement runs some. So only its physical expressions are
+//! kept, and evaluated without operators or streams.
 
 use std::sync::Arc;
 
@@ -20,17 +20,17 @@ use crate::value::Value;
 /// A query over the rows of one batch, or over a row without columns.
 #[derive(Debug)]
 pub struct RowMap {
-    /// Columns of the rows.
+    /// Schema of the input rows.
     input: Option<SchemaRef>,
-    /// Places of those that are read.
+    /// Positions of the input columns that are read.
     columns: Vec<usize>,
-    /// What is made of these.
+    /// Simple operators over them.
     above: Above,
     schema: SchemaRef,
 }
 
 impl RowMap {
-    /// `None` if the plan over rows of this schema reads anything else.
+    /// `None` if the plan reads anything but `input`.
     pub fn new(plan: &Arc<dyn ExecutionPlan>, input: Option<&RecordBatch>) -> Option<RowMap> {
         let (above, node) = Above::off(plan);
         let columns = match input {
@@ -46,12 +46,12 @@ impl RowMap {
         Some(RowMap { input: input.map(RecordBatch::schema), columns, above, schema })
     }
 
-    /// It gives one row for each, in their order.
+    /// It gives one output row for each input row, in order.
     pub fn is_of_each(&self) -> bool {
         !self.above.changes_rows()
     }
 
-    /// What comes of the rows; `None` if it was planned for other ones, or does not hold for these parameters.
+    /// The output rows; `None` if it was planned for another schema, or a parameter does not suit.
     pub fn apply(&self, rows: Option<&RecordBatch>, params: &[Value]) -> Result<Option<RecordBatch>> {
         let rows = match (rows, &self.input) {
             (Some(rows), Some(input)) if rows.schema_ref() == input => rows.project(&self.columns)?,

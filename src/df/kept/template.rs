@@ -1,4 +1,4 @@
-//! A filter whose parameters get their values when the plan runs.
+//! Filters of a kept plan: parameters get their values in each run.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -22,24 +22,24 @@ use crate::row::column_type_of;
 use crate::schema::Ttl;
 use crate::value::{ColumnType, Value, decimal_to_double};
 
-/// A filter in our own algebra, but for the values of its parameters.
+/// A filter in our algebra with open parameters.
 #[derive(Clone, Debug)]
 pub enum Template {
-    /// It has no parameters.
+    /// Has no parameters.
     Known(Predicate),
-    /// A column compared with a parameter, which is at this place among them.
+    /// A column compared with the parameter at this position.
     Compare { field: Field, op: CmpOp, ty: ColumnType, param: usize },
-    /// A column that looks like the pattern at this place among the parameters.
+    /// A column LIKE the parameter at this position.
     Like { field: Field, param: usize, case_insensitive: bool },
-    /// All of these.
+    /// Conjunction.
     All(Vec<Template>),
-    /// One of these at least.
+    /// Disjunction.
     Any(Vec<Template>),
-    /// The opposite.
+    /// Negation.
     Not(Box<Template>),
-    /// The row is still there.
+    /// The row has not expired.
     Alive(Ttl),
-    /// Anything else.
+    /// Any other filter.
     Expr(Expr),
 }
 
@@ -54,7 +54,7 @@ impl Template {
             .unwrap_or_else(|| Template::Expr(filter.clone()))
     }
 
-    /// It asks for nothing but such fields, and all that it asks is known.
+    /// The filter reads these fields only, and has no opaque part.
     pub fn is_of(&self, is_one: &dyn Fn(Field) -> bool, names: &FieldNames) -> bool {
         match self {
             Template::Known(known) => !known.has_opaque() && known.fields().into_iter().all(is_one),
@@ -69,8 +69,8 @@ impl Template {
         }
     }
 
-    /// The filter for these parameters. `None` if one of them has no value that suits, such as `2.5` for an
-    /// integer or `'x'` for a date: then the filter is to be planned with the value in it.
+    /// The filter for these parameters. `None` if a value does not suit, such as `2.5` for an integer or `'x'` for a
+    /// date: then the query has to be planned with the value in it.
     pub fn fill(&self, names: &FieldNames, binding: &Binding) -> Option<Predicate> {
         let params = &*binding.params;
         match self {
@@ -99,18 +99,18 @@ fn filled(terms: &[Template], names: &FieldNames, binding: &Binding) -> Option<V
     terms.iter().map(|term| term.fill(names, binding)).collect()
 }
 
-/// A column that looks like a pattern without an escape character of its own; `None` if the pattern is none.
+/// `field LIKE pattern` with the default escape character; `None` if the pattern is invalid.
 pub(in crate::df) fn like(field: Field, pattern: &str, case_insensitive: bool) -> Option<Predicate> {
     let pattern = LikePattern::new(pattern, Some(PLAIN_ESCAPE)).ok()?;
     Some(Predicate::like(field, pattern, case_insensitive))
 }
 
-/// Holds a parameter.
+/// The expression contains a parameter.
 pub fn has_params(expr: &Expr) -> bool {
     expr.exists(|e| Ok(matches!(e, Expr::Placeholder(_)))).unwrap_or(true)
 }
 
-/// `column = $1`, or the other way round, if both are of one type.
+/// `column = $1` or `$1 = column`, if both have the same type.
 fn compared(filter: &Expr, names: &FieldNames) -> Option<Template> {
     let Expr::BinaryExpr(BinaryExpr { left, op, right }) = filter else { return None };
     let op = comparison(*op)?;
@@ -120,7 +120,7 @@ fn compared(filter: &Expr, names: &FieldNames) -> Option<Template> {
     }
 }
 
-/// `column IN ($1, $2)`, if all are of one type.
+/// `column IN ($1, $2)`, if all have the same type.
 fn listed(filter: &Expr, names: &FieldNames) -> Option<Template> {
     let Expr::InList(list) = filter else { return None };
     let any = list.list.iter().map(|item| compare(&list.expr, CmpOp::Eq, item, names));
@@ -136,27 +136,27 @@ fn compare(column: &Expr, op: CmpOp, param: &Expr, names: &FieldNames) -> Option
     is_same.then_some(Template::Compare { field, op, ty, param })
 }
 
-/// Where a parameter's value is, and the type it is compared as.
+/// Position of a parameter, and the type it is compared as.
 pub(in crate::df) fn place(placeholder: &Placeholder) -> Option<(usize, ColumnType)> {
     Some((number(placeholder)?, column_type_of(placeholder.field.as_ref()?)?))
 }
 
-/// Where a parameter's value is, from 0 on.
+/// Position of a parameter, from 0.
 pub(in crate::df) fn number(placeholder: &Placeholder) -> Option<usize> {
     number_of(&placeholder.id)
 }
 
-/// The place in `$1`, from 0 on.
+/// Position of `$1`, from 0.
 pub(in crate::df) fn number_of(id: &str) -> Option<usize> {
     id.strip_prefix('$')?.parse::<usize>().ok()?.checked_sub(1)
 }
 
-/// The same value as one of this type.
+/// The value converted to this type without loss.
 fn suited(value: &Value, ty: ColumnType) -> Option<Value> {
     suited_or_same(value, ty).map(Cow::into_owned)
 }
 
-/// [`suited`], without a copy of a value that is one of this type.
+/// [`suited`], without a copy if the value has the type already.
 pub(in crate::df) fn suited_or_same(value: &Value, ty: ColumnType) -> Option<Cow<'_, Value>> {
     let is_same = matches!(
         (value, ty),
@@ -173,9 +173,9 @@ pub(in crate::df) fn suited_or_same(value: &Value, ty: ColumnType) -> Option<Cow
 fn as_other(value: &Value, ty: ColumnType) -> Option<Value> {
     match (value, ty) {
         (Value::Decimal(d, scale), ColumnType::Double) => Some(Value::Double(decimal_to_double(*d, *scale))),
-        // Its midnight: beside a time, a date is that wherever it stands.
+        // A date is its midnight in every comparison with a time.
         (Value::Date(_), ColumnType::Timestamp | ColumnType::TimestampTz) => value.clone().cast(ty).ok(),
-        // Whether it may be bytes depends on what it is compared with.
+        // Whether it counts as bytes depends on the other side of the comparison.
         (Value::Text(text), ColumnType::Varbinary) if !text.starts_with("\\x") => None,
         (Value::Text(text), ty) if !ty.is_text() => {
             exact(ty, &crate::df::expressions::text::read(text, ty).ok()?)
@@ -184,7 +184,7 @@ fn as_other(value: &Value, ty: ColumnType) -> Option<Value> {
     }
 }
 
-/// The expression with values for its parameters.
+/// The expression with its parameters replaced by their values.
 fn with_params(expr: &Expr, params: &[Value]) -> Option<Expr> {
     let mut suits = true;
     let replaced = expr.clone().rewrite_up(|e| {
@@ -196,8 +196,8 @@ fn with_params(expr: &Expr, params: &[Value]) -> Option<Expr> {
     replaced.ok().filter(|_| suits).map(|e| e.data)
 }
 
-/// The expression with the value of what needs no row in its place: `$1 - INTERVAL '1 day'`. `None` if that cannot be
-/// computed: then the planner will say why.
+/// Evaluates the parts of an expression that need no row: `$1 - INTERVAL '1 day'`. `None` if that fails: then the
+/// planner reports the error.
 fn computed(expr: Expr) -> Option<Expr> {
     let computed = expr.rewrite_down(|e| {
         let is_settled =
@@ -227,7 +227,7 @@ fn param(placeholder: &Placeholder, params: &[Value]) -> Option<Expr> {
     Some(Expr::Literal(value, None))
 }
 
-/// The value of the parameter at this place, compared as one of a type, which DataFusion calls `data_type`.
+/// The value of the parameter at this position, compared as `ty`, which DataFusion calls `data_type`.
 pub(in crate::df) fn value_of(
     at: usize,
     ty: ColumnType,

@@ -1,8 +1,8 @@
-//! Totals of one scan: `SELECT count(*), sum(amount) FROM orders WHERE buyer = $1`, run without streams.
+//! Totals of one scan, run without streams: `SELECT count(*), sum(amount) FROM orders WHERE buyer = $1`.
 //!
-//! The common functions are added up where the rows are found (`exec::sums`), by several threads if there are many
-//! (`exec::shared`). All others stay DataFusion's, as do the expressions over them; what is left out there is what its
-//! plans bring along for the sake of long ones, and costs more than a short range of keys takes to read.
+//! The scan itself computes the common functions (`exec::sums`), with several threads for many rows (`exec::shared`).
+//! For all others, DataFusion's accumulators and expressions are called directly: the setup of its operators costs more
+//! than reading a short range of keys.
 
 use std::sync::Arc;
 
@@ -33,27 +33,27 @@ use crate::exec::shared::Adding;
 use crate::exec::sums::Total;
 use crate::exec::watch::PlanText;
 
-/// An aggregate without groups over one scan, and what is made of its results.
+/// An aggregate without groups over one scan, and the operators above it.
 #[derive(Debug)]
 pub struct Totals {
     scan: ScanExec,
     functions: Vec<Arc<AggregateFunctionExpr>>,
-    /// What each function takes of a row.
+    /// Arguments of each function.
     inputs: Inputs,
-    /// Columns of the results.
+    /// Schema of the totals.
     results: SchemaRef,
-    /// What is computed of them.
+    /// Simple operators above the totals.
     above: Above,
-    /// The functions, if a scan knows them all.
+    /// The functions, if a scan can compute all of them.
     known: Option<Vec<Known>>,
-    /// All that comes out, if it is made of numbers.
+    /// The output as integer arithmetic, if possible.
     columns: Option<Columns>,
-    /// Columns that come out.
+    /// The output schema.
     schema: SchemaRef,
 }
 
 impl Totals {
-    /// The plan as totals that come out with the columns of `schema`, if it is no more than that.
+    /// The plan as totals with the columns of `schema`, if it is nothing more.
     pub fn of(root: &Arc<dyn ExecutionPlan>, schema: &SchemaRef) -> Option<Totals> {
         if let Some(projection) = root.downcast_ref::<ProjectionExec>() {
             let mut totals = Totals::of(projection.input(), schema)?;
@@ -85,7 +85,7 @@ impl Totals {
         })
     }
 
-    /// What the functions make of the scan's columns, as it is.
+    /// Totals without operators above.
     pub fn of_known(scan: ScanExec, known: Vec<Known>, schema: &SchemaRef) -> Totals {
         Totals {
             scan,
@@ -99,7 +99,7 @@ impl Totals {
         }
     }
 
-    /// Ready to be added up; `None`: as for [`ScanExec::bind`].
+    /// A run; `None`: as for [`ScanExec::bind`].
     pub fn run(self: &Arc<Self>, binding: &Binding) -> Result<Option<TotalsRun>> {
         let Some(rows) = self.scan.run(binding, &Arc::default())? else { return Ok(None) };
         let way = match &self.known {
@@ -113,17 +113,17 @@ impl Totals {
         Ok(Some(TotalsRun { totals: Arc::clone(self), way, done: false }))
     }
 
-    /// What each function takes of a row, with the parameters of a run; `None` if one has no value that suits.
+    /// The arguments with the parameters of a run filled in; `None` if a value does not suit.
     fn filled(&self, binding: &Binding) -> Option<Inputs> {
         let of_function =
             |inputs: &Vec<_>| inputs.iter().map(|input| open::filled(input, &binding.params)).collect();
         self.inputs.iter().map(of_function).collect()
     }
 
-    /// What comes out, of what the functions have come to.
+    /// The output row for these totals.
     fn finish_numbers(&self, totals: &[Total]) -> Result<NextRows> {
         let known = || self.known.iter().flatten().zip(totals);
-        // Each must fit its own type, whatever is made of it.
+        // Each total must fit its own type, whatever is computed from it.
         let results = known().map(|(known, total)| known.result(total)).collect::<DfResult<Vec<_>>>();
         let results = results.map_err(df_error)?;
         let values = match &self.columns {
@@ -154,25 +154,25 @@ fn add(batch: &RecordBatch, inputs: &Inputs, sums: &mut [Box<dyn Accumulator>]) 
     Ok(())
 }
 
-/// How totals are come by.
+/// How totals are computed.
 enum Way {
     Numbers(Adding),
-    /// With what each function takes of a row.
+    /// Accumulators of DataFusion, with their arguments.
     Batches(Scan, Vec<Box<dyn Accumulator>>, Inputs),
 }
 
 type Inputs = Vec<Vec<Arc<dyn PhysicalExpr>>>;
 
-/// Totals under way.
+/// A run of [`Totals`].
 pub struct TotalsRun {
     totals: Arc<Totals>,
     way: Way,
-    /// The totals are out.
+    /// The result row has been returned.
     done: bool,
 }
 
 impl TotalsRun {
-    /// Its line of EXPLAIN, when it is asked for.
+    /// Its EXPLAIN, rendered on demand.
     pub fn plan_text(&self) -> PlanText {
         match &self.way {
             Way::Numbers(adding) => adding.plan_text(),
@@ -180,12 +180,12 @@ impl TotalsRun {
         }
     }
 
-    /// Worth the work of more than one thread, which only operators would share.
+    /// The run is long enough for several threads, and only operators would share it.
     pub fn is_long(&self) -> bool {
         matches!(&self.way, Way::Batches(rows, ..) if rows.work() >= PARALLEL_WORK)
     }
 
-    /// Adds some rows, which gives no rows; after the last ones, the totals; then `None`.
+    /// Adds some rows and returns an empty batch; after the last rows, the result row; then `None`.
     pub fn next_rows(&mut self) -> Result<Option<NextRows>> {
         let TotalsRun { totals, way, done, .. } = self;
         if *done {
@@ -209,7 +209,7 @@ impl TotalsRun {
         row.transpose().map(|row| Some(row.unwrap_or_else(none)))
     }
 
-    /// The same as a batch.
+    /// [`TotalsRun::next_rows`] as a batch.
     pub fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         let rows = self.next_rows()?;
         rows.map(|rows| rows.batch_from(0, &self.totals.schema)).transpose()

@@ -1,9 +1,9 @@
-//! Work on a thread of its own, so that whoever waits for it can stop waiting.
+//! Runs work on its own thread, so that its consumer can stop waiting.
 //!
-//! A plan lets others in between two batches ([`yielding`](super::yielding)), but one batch of a costly expression takes
-//! as long as it takes, and so does an optimizer that folds one. It cannot be interrupted, only left: its thread ends
-//! at the next place to yield, and nobody waits for that for long. To hand work to another thread costs as much as a
-//! short query, so it is only done where somebody may stop it
+//! Plans yield between two batches ([`yielding`](super::yielding)), but a single batch of a costly expression takes as
+//! long as it takes, as does an optimizer that folds one. Such work cannot be interrupted, only abandoned: its thread
+//! ends at the next yield point, and nobody waits long for that. Handing work to another thread costs as much as a
+//! short query, so it is done only for queries that can be cancelled
 //! ([`CancelHandle::may_stop`](crate::exec::watch::CancelHandle::may_stop)).
 
 use std::panic::resume_unwind;
@@ -23,10 +23,10 @@ use tokio::task::spawn_blocking;
 
 use crate::error::{Error, Result};
 
-/// How long work that is left is waited for: what it holds should be let go by then.
+/// How long to wait for abandoned work, so that it can release what it holds.
 const GRACE: Duration = Duration::from_millis(50);
 
-/// Runs `work` apart.
+/// Runs `work` on a thread of its own.
 pub async fn apart<T: Send + 'static>(work: impl Future<Output = Result<T>> + Send + 'static) -> Result<T> {
     let runtime = Handle::current();
     match spawn_blocking(move || runtime.block_on(work)).await {
@@ -38,7 +38,7 @@ pub async fn apart<T: Send + 'static>(work: impl Future<Output = Result<T>> + Se
     }
 }
 
-/// The same batches, made apart: one ahead.
+/// The same batches, computed on another thread, one ahead.
 pub fn batches_apart(mut batches: SendableRecordBatchStream) -> SendableRecordBatchStream {
     let mut builder = RecordBatchReceiverStream::builder(batches.schema(), 1);
     let (sender, runtime) = (builder.tx(), Handle::current());
@@ -62,12 +62,12 @@ pub fn batches_apart(mut batches: SendableRecordBatchStream) -> SendableRecordBa
     Box::pin(Apart { schema: batches.schema(), batches: Some(batches), ended })
 }
 
-/// Batches that another thread makes.
+/// Batches from another thread.
 struct Apart {
     schema: SchemaRef,
-    /// `None` when nobody wants them any more.
+    /// `None` once the consumer is gone.
     batches: Option<SendableRecordBatchStream>,
-    /// Closed when the thread holds nothing of the plan.
+    /// Closed when the thread has dropped the plan.
     ended: mpsc::Receiver<()>,
 }
 
@@ -88,7 +88,7 @@ impl RecordBatchStream for Apart {
 impl Drop for Apart {
     fn drop(&mut self) {
         self.batches = None;
-        // Closed or not, it has had its time.
+        // Give up after the grace period.
         let _ = self.ended.recv_timeout(GRACE);
     }
 }

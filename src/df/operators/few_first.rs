@@ -1,6 +1,7 @@
-//! Scans that a limit above them stops begin with a few rows.
+//! Makes scans below a limit begin with small batches.
 //!
-//! A join that gives ten rows at the most asks a scan for batches until it has them. The first one had thousands of rows.
+//! A join that gives at most ten rows asks its scan for batches until it has them: a first batch of thousands of rows
+//! is a waste.
 
 use std::sync::Arc;
 
@@ -24,7 +25,7 @@ use super::seek::SeekJoinExec;
 use crate::df::operators::over_changed;
 use crate::df::rules::kept_sorts::FixedExec;
 
-/// Tells scans how few rows will do.
+/// Tells scans how few rows may be enough.
 #[derive(Debug)]
 pub struct FewFirst;
 
@@ -42,7 +43,7 @@ impl PhysicalOptimizerRule for FewFirst {
     }
 }
 
-/// The plan, of which somebody wants so many rows, if that is known.
+/// The plan for a consumer of at most `rows` rows, if known.
 pub fn few_first(plan: Arc<dyn ExecutionPlan>, rows: Option<usize>) -> DfResult<Arc<dyn ExecutionPlan>> {
     if let Some(scan) = plan.downcast_ref::<ScanExec>() {
         return Ok(match rows {
@@ -56,9 +57,9 @@ pub fn few_first(plan: Arc<dyn ExecutionPlan>, rows: Option<usize>) -> DfResult<
     let groups = groups.map(|limit| limit.limit());
     let rows = plan.fetch().into_iter().chain(groups).chain(rows).min();
     let is_asked = |child: usize| match child {
-        // The other side of a join is read whole.
+        // A hash join reads its build side completely.
         1 => plan.is::<HashJoinExec>() || plan.is::<UnionExec>(),
-        // As many groups as there are rows, if each row is one.
+        // If each row is its own group, as many rows as groups are enough.
         0 => streams(&*plan) || groups.is_some() || plan.downcast_ref().is_some_and(ends_early),
         _ => plan.is::<UnionExec>(),
     };
@@ -70,12 +71,12 @@ pub fn few_first(plan: Arc<dyn ExecutionPlan>, rows: Option<usize>) -> DfResult<
     Ok(over_changed(&plan, inputs)?.unwrap_or(plan))
 }
 
-/// A sort that keeps the first few of rows that are in order by some of its columns ends when these change.
+/// The sort is a top-k sort of rows that are sorted by a prefix of its keys: it ends when the prefix changes.
 pub fn ends_early(sort: &SortExec) -> bool {
     sort.fetch().is_some() && lookup::led(sort) > 0
 }
 
-/// A row of its (first) input comes out, or does not, before the next one is asked for, or not much later.
+/// The operator handles each row of its (first) input as it comes, or soon after.
 fn streams(plan: &dyn ExecutionPlan) -> bool {
     plan.is::<ProjectionExec>()
         || plan.is::<CooperativeExec>()

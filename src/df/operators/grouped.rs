@@ -1,9 +1,9 @@
-//! The first half of GROUP BY, done where rows are found.
+//! Runs the first step of a GROUP BY inside the scan.
 //!
-//! DataFusion groups in two steps when several threads share the work: each groups what it reads, and what they have
-//! is put together by the values. Over a scan of ours the first step needs neither Arrow columns nor a look at each
-//! value ([`crate::exec::groups`]). It gives what DataFusion's own would: the groups so far, any of them several
-//! times. The second step stays DataFusion's, with all that it does for many groups.
+//! For several threads, DataFusion groups in two steps: each thread groups the rows it reads, and the partial groups
+//! are merged. Over a scan of ours, the first step needs neither Arrow columns nor a look at each value
+//! ([`crate::exec::groups`]). It gives what DataFusion's own first step would: partial groups, possibly several for one
+//! value. The second step stays DataFusion's, which handles many groups.
 
 use std::fmt;
 use std::sync::Arc;
@@ -31,10 +31,10 @@ use crate::error::Result;
 use crate::exec::groups::Groups;
 use crate::exec::scan::Scan;
 
-/// Work, as of `Access::work`, from which on one step is better taken as two.
+/// Work, as of `Access::work`, from which two steps beat one.
 pub const STEPS_WORK: f64 = 500.0;
 
-/// The plan as it runs: scans group what they read, wherever they know how.
+/// Replaces first steps of aggregates by grouping scans, where possible.
 pub fn in_scans(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
     if !holds(&plan, &|node| node.is::<AggregateExec>()) {
         return Ok(plan);
@@ -42,7 +42,8 @@ pub fn in_scans(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>
     below(&plan, None).map(|grouped| grouped.unwrap_or(plan))
 }
 
-/// The part of a plan whose scans will be told by about so many rows, if they are; `None` if it stays as it is.
+/// [`in_scans`] for a part of a plan; `None` if it stays as it is. `told_by`: about how many rows feed its dynamic
+/// filters.
 fn below(plan: &Arc<dyn ExecutionPlan>, told_by: Option<f64>) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
     if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
         let grouped = match aggregate.mode() {
@@ -57,8 +58,7 @@ fn below(plan: &Arc<dyn ExecutionPlan>, told_by: Option<f64>) -> DfResult<Option
     over_changed(plan, inputs.collect::<DfResult<_>>()?)
 }
 
-/// An aggregate of one step as one of two, the first of which a scan does; `None` if it does not know how, or reads
-/// little.
+/// Splits a one-step aggregate, so that a scan does the first step; `None` if it cannot, or reads little.
 fn in_two_steps(aggregate: &AggregateExec, told_by: Option<f64>) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
     let is_long = picked(aggregate.input())
         .and_then(|(scan, _)| scan.work(told_by))
@@ -77,20 +77,20 @@ fn in_two_steps(aggregate: &AggregateExec, told_by: Option<f64>) -> DfResult<Opt
     Ok((last.schema() == aggregate.schema()).then(|| Arc::new(last) as _))
 }
 
-/// A scan that gives out groups, and of each what DataFusion's functions go on with.
+/// A scan that outputs partial groups: the states of DataFusion's functions.
 #[derive(Clone, Debug)]
 struct GroupedScan {
     scan: ScanExec,
-    /// Places of the grouping columns among those of the scan.
+    /// Positions of the grouping columns among the scan's columns.
     by: Vec<usize>,
     functions: Vec<Known>,
-    /// Those of the aggregate in whose place it is.
+    /// Schema of the aggregate that it replaces.
     schema: SchemaRef,
     properties: Arc<PlanProperties>,
 }
 
 impl GroupedScan {
-    /// Does what the first step of an aggregate does; `None` if a scan does not know how.
+    /// The first step of an aggregate as a scan; `None` if a scan cannot do it.
     fn of(aggregate: &AggregateExec) -> Option<GroupedScan> {
         let is_first = *aggregate.mode() == AggregateMode::Partial;
         let ByScan { scan, by, functions } = by_scan(aggregate).filter(|_| is_first)?;
@@ -106,13 +106,13 @@ impl GroupedScan {
     fn start(&self, partition: usize, context: &TaskContext) -> Result<Grouping> {
         let scan = self.scan.start(partition)?;
         let groups = Groups::new(&self.by, self.functions.iter().map(|known| known.term), scan.spec());
-        // Whoever can let go of it takes a share only, and leaves the rest to others.
+        // A consumer that can spill gets a fair share only, and leaves the rest to others.
         let memory = MemoryConsumer::new("groups of a scan").with_can_spill(true);
         let memory = memory.register(context.memory_pool());
         Ok(Grouping { scan, groups, memory, more: true })
     }
 
-    /// Takes in rows until there are groups to give out; `None` at the end.
+    /// Reads rows until there are groups to output; `None` at the end.
     async fn next_batch(&self, grouping: &mut Grouping) -> DfResult<Option<RecordBatch>> {
         let Grouping { scan, groups, memory, more } = grouping;
         while *more {
@@ -135,17 +135,17 @@ impl GroupedScan {
     }
 }
 
-/// Groups of a scan's rows, by some of its columns.
+/// Grouping of a scan's rows by some of its columns.
 pub struct ByScan<'p> {
-    /// It.
+    /// The scan.
     pub scan: &'p ScanExec,
-    /// Places of the grouping columns among those of the scan.
+    /// Positions of the grouping columns among the scan's columns.
     pub by: Vec<usize>,
-    /// Of these columns.
+    /// The functions, over the scan's columns.
     pub functions: Vec<Known>,
 }
 
-/// What an aggregate of one step, or the first of two, groups and adds up; `None` if a scan does not know how.
+/// The grouping that a one-step aggregate or a first step does; `None` if a scan cannot do it.
 pub fn by_scan(aggregate: &AggregateExec) -> Option<ByScan<'_>> {
     let by = aggregate.group_expr();
     let is_simple = by.is_single()
@@ -163,7 +163,7 @@ pub fn by_scan(aggregate: &AggregateExec) -> Option<ByScan<'_>> {
     Some(ByScan { scan, by: by.collect::<Option<_>>()?, functions: functions.collect::<Option<_>>()? })
 }
 
-/// Groups under way.
+/// State of a grouping scan.
 struct Grouping {
     scan: Scan,
     groups: Groups,

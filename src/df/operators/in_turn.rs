@@ -1,7 +1,7 @@
-//! The inputs of a short UNION ALL, read one after the other.
+//! Reads the inputs of a short UNION ALL one after the other.
 //!
-//! DataFusion reads each on a thread of its own, and to wake a thread takes longer than to get a row. Where they are
-//! long, that is worth it.
+//! DataFusion reads each input on its own thread, and waking a thread takes longer than getting a row. That pays off
+//! for long inputs only.
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::df::kept::plan::holds;
 use crate::df::operators::{in_one_part, operator, over_changed};
 use crate::df::parallel;
 
-/// The plan as it runs: short unions are read in turn.
+/// Makes short unions of a plan read their inputs in turn.
 pub fn short_unions(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
     if !holds(&plan, &|node| node.is::<UnionExec>()) {
         return Ok(plan);
@@ -33,7 +33,7 @@ pub fn short_unions(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionP
     Ok(if is_short_union(&plan) { Arc::new(InTurnExec::new(plan)) } else { plan })
 }
 
-/// The plan, if something in it is read in turn from now on.
+/// The plan with short unions replaced; `None` if there are none.
 fn below(plan: &Arc<dyn ExecutionPlan>) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
     if let Some(together) = plan.downcast_ref::<CoalescePartitionsExec>()
         && is_short_union(together.input())
@@ -47,7 +47,7 @@ fn below(plan: &Arc<dyn ExecutionPlan>) -> DfResult<Option<Arc<dyn ExecutionPlan
     over_changed(plan, plan.children().into_iter().map(below).collect::<DfResult<_>>()?)
 }
 
-/// Its partitions are the inputs of a union, which do not wait for each other, and read little.
+/// Its partitions are the independent inputs of a union, and read little.
 fn is_short_union(plan: &Arc<dyn ExecutionPlan>) -> bool {
     plan.output_partitioning().partition_count() > 1 && unites(plan) && !parallel::is_long(plan)
 }
@@ -61,7 +61,7 @@ fn unites(plan: &Arc<dyn ExecutionPlan>) -> bool {
     plan.output_partitioning().partition_count() == 1 || passes_on && plan.children().into_iter().all(unites)
 }
 
-/// All partitions of its input, one after the other.
+/// Reads all partitions of its input, one after the other.
 #[derive(Clone, Debug)]
 struct InTurnExec {
     input: Arc<dyn ExecutionPlan>,
@@ -70,7 +70,7 @@ struct InTurnExec {
 
 impl InTurnExec {
     fn new(input: Arc<dyn ExecutionPlan>) -> InTurnExec {
-        // The inputs may each be in an order; one behind the other is in none.
+        // Each input may be sorted; their concatenation is not.
         let properties = in_one_part(&input);
         InTurnExec { input, properties }
     }

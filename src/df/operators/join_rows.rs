@@ -1,12 +1,12 @@
-//! About how many rows a join gives, or a recursive query.
+//! Estimates the number of rows of joins and recursive queries.
 //!
-//! Where DataFusion does not know how many values a column has, it takes all rows of a semi join to find a partner, and of
-//! another join each row of the smaller side to find one. So `WHERE author IN (SELECT .. FROM a JOIN b ..)` would read all
-//! there is of the outer table to look for the few rows of the inner query in it, instead of asking for their authors.
-//! Where a side of a join is one table with a key that begins with a column of the join, the rows of a value are counted,
-//! and what DataFusion says is lowered to that. It is never raised: what is estimated too high is read last, and then
-//! whatever it would have looked for is read whole; such numbers grow with each join. Of a recursive query DataFusion says
-//! nothing, and what nothing is known of is read last, too: it is taken to give some rows for each that it begins with.
+//! Without distinct counts, DataFusion assumes that every row of a semi join finds a partner, and for other joins that
+//! each row of the smaller side finds one. So `WHERE author IN (SELECT .. FROM a JOIN b ..)` would read the whole outer
+//! table to find the few rows of the inner query, instead of looking these authors up. Where one side of a join is a
+//! table with a key led by a join column, the rows per value are known, and DataFusion's estimate is lowered
+//! accordingly. It is never raised: the side with the larger estimate is read last, and then its lookups turn into full
+//! reads; such errors multiply with each join. For a recursive query, DataFusion has no estimate, which would put it
+//! last, too: it is assumed to give some rows for each initial row.
 
 use std::sync::{Arc, LazyLock};
 
@@ -27,13 +27,13 @@ use crate::df::kept::plan::{picked, place};
 static ESTIMATES: LazyLock<StatisticsRegistry> =
     LazyLock::new(|| StatisticsRegistry::with_providers(vec![Arc::new(JoinRows)]));
 
-/// What operators tell of their rows, and joins by the keys of their tables: for DataFusion's choice of the side that a
-/// join reads first, too.
+/// Row estimates of operators, with joins estimated by the keys of their tables; they also guide DataFusion's choice of
+/// the build side.
 pub fn estimates() -> StatisticsRegistry {
     ESTIMATES.clone()
 }
 
-/// Rows (count) that are expected to come out of a plan; `None` if nothing is known of that.
+/// Expected rows (count) of a plan; `None` if unknown.
 pub fn rows_of(plan: &Arc<dyn ExecutionPlan>) -> Option<f64> {
     known(&ESTIMATES.compute(&**plan).ok()?)
 }
@@ -42,7 +42,7 @@ fn known(statistics: &ExtendedStatistics) -> Option<f64> {
     statistics.base().num_rows.get_value().map(|rows| *rows as f64)
 }
 
-/// Rows (count) that a recursive query gives for each that it begins with.
+/// Expected rows (count) of a recursive query for each initial row.
 const RECURSED: f64 = 16.0;
 
 #[derive(Debug)]
@@ -72,7 +72,8 @@ impl StatisticsProvider for JoinRows {
     }
 }
 
-/// Rows (count) of a join that may be fewer than DataFusion says, of so many rows on its left side and on its right.
+/// Upper estimate of a join's rows (count) from the rows on its left and right side; `None` where it has nothing to add
+/// to DataFusion's.
 fn rows_joined(join: &HashJoinExec, left: Option<f64>, right: Option<f64>) -> Option<f64> {
     let of_left = || join.on().iter().map(|(left, _)| left);
     let of_right = || join.on().iter().map(|(_, right)| right);
@@ -83,12 +84,13 @@ fn rows_joined(join: &HashJoinExec, left: Option<f64>, right: Option<f64>) -> Op
         JoinType::Inner => Some(pairs),
         JoinType::LeftSemi => Some(left?.min(pairs)),
         JoinType::RightSemi => Some(right?.min(pairs)),
-        // The others give each row of a side at the least, which is what DataFusion takes them for.
+        // Other joins keep each row of a side, which DataFusion's estimate accounts for.
         _ => None,
     }
 }
 
-/// Rows (count) that have one value of these columns, if the side of a join is one table with a key that one leads.
+/// Expected rows (count) with one value of these columns, if the side is a single table with a key that one of them
+/// leads.
 pub fn rows_of_value<'e>(
     side: &Arc<dyn ExecutionPlan>,
     on: impl Iterator<Item = &'e Arc<dyn PhysicalExpr>>,

@@ -1,9 +1,9 @@
-//! What is known only when a plan runs, as a condition on a scan.
+//! Turns dynamic filters into conditions on a scan.
 //!
-//! DataFusion's hash join reads one side first and then knows which keys the other can match: a list of values, if
-//! they are few, and their bounds. A subquery that gives one value is run before the rows that are compared with it.
-//! A scan that starts after that reads only what can match, by GETs or key ranges. A sort that keeps the first rows knows
-//! more with every batch: the scan drops what cannot become one of them.
+//! DataFusion's hash join reads its build side first and then knows which keys of the probe side can match: a list of
+//! values, if they are few, and their bounds. A scalar subquery runs before the rows that are compared with its result.
+//! A scan that starts after that reads only what can match, by GETs or key ranges. A top-k sort knows more with every
+//! batch: the scan drops rows that cannot become one of the first.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -24,11 +24,12 @@ use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use crate::df::expr::{FieldNames, predicate};
 use crate::plan::Predicate;
 
-/// Most values (count) of several keys that are looked up as they are; of more, each key's are by themselves.
+/// Most tuples (count) of several keys that are looked up as tuples; of more, the values of each key are looked up
+/// separately.
 pub const PAIRS_MAX: usize = 200;
 
-/// The condition that a filter sets now: true for every row that passes the filter, perhaps for others.
-/// `schema`: the columns that the filter is about; `values_max`: values (count) that are worth looking up.
+/// The current condition of a dynamic filter: it holds for every row that passes the filter, perhaps for others.
+/// `schema`: the columns of the filter; `values_max`: values (count) that are worth looking up.
 pub fn learned(
     filter: &Arc<dyn PhysicalExpr>,
     schema: &Schema,
@@ -40,12 +41,12 @@ pub fn learned(
     Predicate::and(said.into_iter().filter(|term| !term.has_opaque()))
 }
 
-/// The filter says more when the plan runs than when it is made.
+/// The filter says more at run time than at planning.
 pub fn is_late(filter: &Arc<dyn PhysicalExpr>) -> bool {
     is_joins(filter) || holds(filter, &|expr| expr.is::<ScalarSubqueryExpr>())
 }
 
-/// The filter is what a join has learned.
+/// The filter is a dynamic filter of a join.
 pub fn is_joins(filter: &Arc<dyn PhysicalExpr>) -> bool {
     holds(filter, &|expr| expr.is::<DynamicFilterPhysicalExpr>())
 }
@@ -54,7 +55,7 @@ fn holds(filter: &Arc<dyn PhysicalExpr>, is_it: &dyn Fn(&dyn PhysicalExpr) -> bo
     filter.exists(|expr| Ok(is_it(&**expr))).unwrap_or(false)
 }
 
-/// Names of the columns that a filter is about.
+/// Names of the columns in a filter.
 pub fn columns(filter: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Vec<String> {
     let columns = collect_columns(filter).into_iter();
     let mut names: Vec<String> =
@@ -63,7 +64,7 @@ pub fn columns(filter: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Vec<String> {
     names
 }
 
-/// Names of the columns of which a filter will tell all values that pass.
+/// Names of the columns for which the filter will list all values that pass.
 pub fn equal_columns(filter: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Vec<String> {
     let is_equal = |binary: &BinaryExpr| {
         let side = |expr: &Arc<dyn PhysicalExpr>| expr.is::<Column>() || is_late(expr);
@@ -73,20 +74,20 @@ pub fn equal_columns(filter: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Vec<Str
     if is_told { columns(filter, schema) } else { Vec::new() }
 }
 
-/// Reads filters.
+/// Reads physical filter expressions.
 struct Reader<'a> {
     schema: &'a Schema,
     values_max: usize,
 }
 
 impl Reader<'_> {
-    /// What must hold for the filter to be true; `None` if nothing is known of that.
+    /// A necessary condition for the filter; `None` if none is known.
     fn condition(&self, filter: &Arc<dyn PhysicalExpr>) -> Option<Expr> {
         if let Some(dynamic) = filter.downcast_ref::<DynamicFilterPhysicalExpr>() {
             return self.condition(&dynamic.current().ok()?);
         }
         if let Some(case) = filter.downcast_ref::<CaseExpr>() {
-            // Which keys are in which partition of the join: all of them together are what it can match.
+            // Branches are the partitions of the join: all together are what it can match.
             let branches = case.when_then_expr().iter().map(|(_, then)| then).chain(case.else_expr());
             return any_of(branches.map(|then| self.condition(then)).collect::<Option<_>>()?);
         }
@@ -109,7 +110,7 @@ impl Reader<'_> {
         self.exact(filter)
     }
 
-    /// The same expression over the columns' names.
+    /// The equivalent logical expression over the columns' names.
     fn exact(&self, filter: &Arc<dyn PhysicalExpr>) -> Option<Expr> {
         if let Some(column) = filter.downcast_ref::<Column>() {
             let name = self.schema.fields().get(column.index())?.name();
@@ -132,7 +133,7 @@ impl Reader<'_> {
             return Some(self.exact(value.arg())?.is_not_null());
         }
         if filter.is::<ScalarSubqueryExpr>() {
-            // It is an error as long as the subquery has not run.
+            // It fails until the subquery has run.
             let value = filter.evaluate(&RecordBatch::new_empty(Arc::new(self.schema.clone()))).ok()?;
             let ColumnarValue::Scalar(value) = value else { return None };
             return Some(lit(value));
@@ -141,14 +142,14 @@ impl Reader<'_> {
         Some(binary_expr(self.exact(binary.left())?, *binary.op(), self.exact(binary.right())?))
     }
 
-    /// `key IN (values)`; of several keys the values come as structs.
+    /// `key IN (values)`; for several keys, the values are structs.
     fn listed(&self, list: &InListExpr) -> Option<Expr> {
         let values = list.list().iter().map(|value| Some(value.downcast_ref::<Literal>()?.value()));
         let Some(tuple) = list.expr().downcast_ref::<ScalarFunctionExpr>() else {
             let values = self.few(values.map(Option::<&ScalarValue>::cloned))?;
             return Some(self.exact(list.expr())?.in_list(values.into_iter().map(lit).collect(), false));
         };
-        // Of some nothing may be known here: they are totals of rows to come.
+        // Some keys may be unknown here: totals of an aggregate above.
         let keys: Vec<Option<Expr>> = tuple.args().iter().map(|key| self.exact(key)).collect();
         let of_row = |value: Option<&ScalarValue>, key: usize| -> Option<ScalarValue> {
             let ScalarValue::Struct(row) = value? else { return None };
@@ -168,7 +169,7 @@ impl Reader<'_> {
             };
             return any_of(rows.into_iter().map(equal).collect::<Option<_>>()?);
         }
-        // That is all they say, if one key varies.
+        // This is exact if only one key varies.
         let listed = keys
             .into_iter()
             .zip(each)
@@ -176,7 +177,7 @@ impl Reader<'_> {
         listed.reduce(Expr::and)
     }
 
-    /// The values, each once; `None`, if one is not known, or they are more than are worth looking up.
+    /// The distinct values; `None` if one is unknown, or if there are too many to look up.
     fn few(&self, values: impl Iterator<Item = Option<ScalarValue>>) -> Option<HashSet<ScalarValue>> {
         let mut few = HashSet::new();
         for value in values {
@@ -189,7 +190,7 @@ impl Reader<'_> {
     }
 }
 
-/// Any of the conditions, as a tree that is not deeper than it must be.
+/// Disjunction of the conditions, as a balanced tree.
 fn any_of(mut conditions: Vec<Expr>) -> Option<Expr> {
     while conditions.len() > 1 {
         let mut rest = conditions.into_iter();

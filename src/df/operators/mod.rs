@@ -1,6 +1,6 @@
-//! Our operators among DataFusion's, and what they are told while a plan runs ([`tell`], [`learned`]).
+//! Our physical operators, and the dynamic filters that reach them ([`tell`], [`learned`]).
 //!
-//! Here is what its trait asks of each of them, and each answers alike.
+//! This module has the parts of the `ExecutionPlan` trait that all of them share.
 
 pub(super) mod apart;
 pub(super) mod few_first;
@@ -26,7 +26,7 @@ use datafusion::physical_plan::{
     ChildrenPropertiesMode, ExecutionPlan, Partitioning, PlanProperties, ReplaceChildrenOptions,
 };
 
-/// The operator over other inputs that give the same rows, so that it keeps what it knows; `None` if none changed.
+/// The operator over changed inputs that give the same rows, so its properties stay; `None` if none changed.
 pub(in crate::df) fn over_changed(
     plan: &Arc<dyn ExecutionPlan>,
     inputs: Vec<Option<Arc<dyn ExecutionPlan>>>,
@@ -41,7 +41,7 @@ pub(in crate::df) fn over_changed(
     Arc::clone(plan).replace_children(inputs, keep).map(Some)
 }
 
-/// What is known of the rows of a plan that come out in one part, and in no order.
+/// Properties of a plan's rows as a single partition without an order.
 fn in_one_part(plan: &Arc<dyn ExecutionPlan>) -> Arc<PlanProperties> {
     let of = plan.properties();
     Arc::new(PlanProperties::new(
@@ -52,8 +52,7 @@ fn in_one_part(plan: &Arc<dyn ExecutionPlan>) -> Arc<PlanProperties> {
     ))
 }
 
-/// Methods of `ExecutionPlan` for an operator with these inputs: its name, its inputs, and the same operator made from
-/// others of them.
+/// Implements `ExecutionPlan` methods for an operator: its name, its inputs, and the same operator over other inputs.
 macro_rules! inputs {
     ($own:ident($($input:ident),*), $this:ident => $made:expr) => {
         fn name(&self) -> &str {
@@ -87,7 +86,7 @@ macro_rules! inputs {
     };
 }
 
-/// The same for one whose expressions are nobody's business: `EXPLAIN`'s, at the most.
+/// `inputs!` for an operator that shows no expressions.
 macro_rules! operator {
     ($own:ident($($input:ident),*), $this:ident => $made:expr) => {
         $crate::df::operators::inputs!($own($($input),*), $this => $made);

@@ -1,8 +1,8 @@
-//! OFFSET, where rows lie in the order of the first column only that they are sorted by.
+//! Speeds up OFFSET where rows are sorted by a prefix of the order only.
 //!
-//! For `ORDER BY at, id LIMIT 20 OFFSET 10000` over an index on `at`, DataFusion keeps 10,020 rows, each with all its
-//! columns, to give out 20. But the rows with a smaller `at` than the first that is wanted come before it, in whatever
-//! order: [`PageExec`] passes over the entries up to there, making nothing of them, and sorts what follows.
+//! For `ORDER BY at, id LIMIT 20 OFFSET 10000` over an index on `at`, DataFusion keeps 10,020 rows with all their
+//! columns to output 20. But rows with a smaller `at` than the first wanted row precede it in any case: [`PageExec`]
+//! skips their entries without reading rows, and sorts the rest.
 
 use std::fmt;
 use std::sync::Arc;
@@ -28,13 +28,13 @@ use crate::df::tree::RewriteTree;
 use crate::error::Result;
 use crate::row::value_at;
 
-/// Rows (count) to pass over that are worth it.
+/// Smallest OFFSET (rows) for which it pays off.
 const SKIP_MIN: usize = 500;
 
-/// Rows (count) before the first one wanted among which those that are equal to it are looked for.
+/// Rows (count) before the page that are first searched for ties with its first row.
 const EQUAL_EXPECTED: usize = 256;
 
-/// Puts [`PageExec`] above the limits of sorts that are likely to have such rows.
+/// Puts [`PageExec`] above limits of sorts whose input is sorted by a prefix.
 #[derive(Debug)]
 pub struct Pages;
 
@@ -58,7 +58,7 @@ impl PhysicalOptimizerRule for Pages {
     }
 }
 
-/// Some rows of a sorted scan, behind others.
+/// LIMIT and OFFSET of a sorted scan.
 struct Page<'p> {
     sort: &'p SortExec,
     scan: &'p ScanExec,
@@ -75,7 +75,7 @@ impl Page<'_> {
         (skip >= SKIP_MIN && scan.is_led()).then_some(Page { sort, scan, skip, fetch })
     }
 
-    /// The same rows of a scan that begins where they may be, so many rows behind its own beginning.
+    /// The page over a scan that begins `passed` rows later.
     fn behind(&self, scan: ScanExec, passed: usize) -> DfResult<Arc<dyn ExecutionPlan>> {
         let scan: Arc<dyn ExecutionPlan> = Arc::new(scan);
         let input = Arc::clone(self.sort.input()).rewrite_up(|node| {
@@ -90,8 +90,8 @@ impl Page<'_> {
         Ok(Arc::new(GlobalLimitExec::new(Arc::new(sort), skip, Some(self.fetch))))
     }
 
-    /// The rows by which the scan is in order, the last of which is the first one wanted, and how many are before them;
-    /// no rows, if there are not so many. `None`: it has them only with whole rows.
+    /// Values of the leading column up to the first row of the page, and the number of rows before them; fewer values
+    /// if the scan ends earlier. `None`: reading the leading column takes whole rows.
     async fn before(&self, rows: usize) -> Result<Option<(ArrayRef, usize)>> {
         let passed = self.skip.saturating_sub(rows);
         let Some(mut scan) = self.scan.leading(passed as u64, (self.skip - passed) as u64 + 1)? else {
@@ -107,7 +107,7 @@ impl Page<'_> {
         Ok(Some((concat(&columns)?, passed)))
     }
 
-    /// The plan that gives just these rows; `None`, if that takes no less.
+    /// A plan that reads this page only; `None` if that saves nothing.
     async fn plan(&self) -> Result<Option<Arc<dyn ExecutionPlan>>> {
         let Some(ty) = self.scan.leading_type() else { return Ok(None) };
         for rows in [EQUAL_EXPECTED, self.skip] {
@@ -120,11 +120,11 @@ impl Page<'_> {
             while first > 0 && value_at(&leading, first - 1, ty)? == value {
                 first -= 1;
             }
-            // Those before may be equal, too.
+            // Earlier rows may tie, too.
             if first == 0 && passed > 0 {
                 continue;
             }
-            // By one more the sort sees that they are all there.
+            // One more: only the next row shows the sort that the page is complete.
             let rows = self.skip - (passed + first) + self.fetch + 1;
             let from = self.scan.begun_at(value, rows as u64)?;
             return from.map(|scan| self.behind(scan, passed + first).map_err(df_error)).transpose();
@@ -133,7 +133,7 @@ impl Page<'_> {
     }
 }
 
-/// A limit above a sort of a scan.
+/// The limit of a sorted scan; it chooses its plan when executed.
 #[derive(Debug)]
 struct PageExec {
     limit: Arc<dyn ExecutionPlan>,

@@ -1,8 +1,8 @@
-//! Recursive queries whose steps look at one row at a time: `SELECT n + 1 FROM t WHERE n < 1000`.
+//! Runs recursive queries whose steps look at one row at a time: `SELECT n + 1 FROM t WHERE n < 1000`.
 //!
-//! DataFusion sets the plan of a step up anew for each step, and hands on what comes of it: for a counter, a plan and a
-//! batch for each number. Where a step only picks rows and computes columns, what comes of a row does not depend on
-//! others. [`RecursionExec`] takes batches from a queue, puts what comes of them at its end, and hands on many together.
+//! DataFusion sets up the plan of a step anew for each step and passes its rows on: for a counter, one plan and one
+//! batch for each number. Where a step only filters rows and computes columns, its rows do not depend on each other.
+//! [`RecursionExec`] takes batches from a queue, appends their results to the queue, and outputs many together.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -39,7 +39,7 @@ use crate::df::rules::kept_sorts::FixedExec;
 use crate::df::tree::RewriteTree;
 use crate::error::Error;
 
-/// Has [`RecursionExec`] run the recursive queries it can.
+/// Makes [`RecursionExec`] run the recursive queries it can.
 #[derive(Debug)]
 pub struct RowByRow;
 
@@ -76,24 +76,24 @@ impl RecursionExec {
     }
 }
 
-/// What is done with a row, or a batch of them.
+/// An operation on a batch of rows.
 enum Step {
     Keep(Arc<dyn PhysicalExpr>),
     Pick(Arc<[usize]>),
     Compute(Arc<[Arc<dyn PhysicalExpr>]>, SchemaRef),
 }
 
-/// What a recursive query makes of its rows.
+/// The operations of a recursive term, innermost first.
 struct Steps(Vec<Step>);
 
 impl Steps {
-    /// Those of a query; `None` if a step looks at more than the rows of the last one, or at several at a time.
+    /// The steps of a query; `None` if a step reads anything but the previous rows, or looks at several at a time.
     fn of(query: &RecursiveQueryExec) -> Option<Steps> {
         let mut steps = Vec::new();
         let mut plan = query.recursive_term();
         loop {
             if let Some(last) = plan.downcast_ref::<WorkTableExec>() {
-                // It may read some columns only, and does not tell which.
+                // It may read a subset of the columns, and does not tell which.
                 let all = query.schema().fields().len();
                 let is_whole = last.name() == query.name() && last.schema().fields().len() == all;
                 steps.reverse();
@@ -141,26 +141,25 @@ impl Steps {
     }
 }
 
-/// A recursive query that runs.
+/// State of a running recursive query.
 struct Running {
     steps: Steps,
-    /// The rows to begin with, until all of them have come.
+    /// The initial rows, until all have come.
     first: Option<SendableRecordBatchStream>,
-    /// Rows that no step was done with yet.
+    /// Rows that no step has been applied to yet.
     queue: VecDeque<RecordBatch>,
-    /// For the queue.
+    /// Memory of the queue.
     memory: MemoryReservation,
-    /// If rows that were there before do not count.
+    /// Set for UNION, which drops rows that were there before.
     seen: Option<Seen>,
-    /// Rows (count) that are handed on together, at least, if there are as many.
+    /// Rows (count) to collect for the next output batch.
     together: usize,
     together_max: usize,
-    /// Why there are no more.
+    /// The error that ended the recursion.
     failed: Option<DataFusionError>,
 }
 
 impl Running {
-    /// The next rows.
     async fn next(&mut self) -> DfResult<Option<RecordBatch>> {
         if let Some(first) = &mut self.first {
             if let Some(rows) = first.next().await {
@@ -179,11 +178,11 @@ impl Running {
                     count += rows.num_rows();
                     out.push(rows);
                 }
-                // What came before comes before: who has enough then, never hears of it.
+                // Earlier rows are output first: a consumer that has enough never sees the error.
                 Err(error) => self.failed = Some(error),
             }
         }
-        // Who wants a few rows does not wait for thousands.
+        // Start small: a consumer of a few rows does not wait for thousands.
         self.together = (self.together * 2).min(self.together_max);
         match &out[..] {
             [] => self.failed.take().map_or(Ok(None), Err),
@@ -192,7 +191,7 @@ impl Running {
         }
     }
 
-    /// Those of the rows that count, of which others come.
+    /// Queues the new rows and returns them.
     fn push(&mut self, rows: RecordBatch) -> DfResult<RecordBatch> {
         let rows = match &mut self.seen {
             Some(seen) if rows.num_rows() > 0 => seen.only_new(rows)?,
@@ -206,11 +205,11 @@ impl Running {
     }
 }
 
-/// The rows of a `UNION` that were there.
+/// The rows that a `UNION` has output so far.
 struct Seen {
     rows: Box<dyn GroupValues>,
     memory: MemoryReservation,
-    /// Places of the rows at hand among them.
+    /// Positions in `rows` of the current batch's rows.
     places: Vec<usize>,
 }
 
@@ -274,7 +273,7 @@ impl ExecutionPlan for RecursionExec {
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> DfResult<SendableRecordBatchStream> {
         let query = self.query()?;
-        // What stands in its place since it was planned may be anything.
+        // The plan may have changed since it was optimised.
         let Some(steps) = Steps::of(query) else { return self.query.execute(partition, context) };
         let memory = |name: &str| MemoryConsumer::new(name).register(context.memory_pool());
         let seen = || -> DfResult<Seen> {

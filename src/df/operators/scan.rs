@@ -1,4 +1,4 @@
-//! Our scan as a DataFusion execution plan.
+//! Scans of our tables as a DataFusion execution plan.
 
 mod expected;
 
@@ -34,54 +34,54 @@ use crate::key::Rowkey;
 use crate::plan::{CmpOp, Field, Predicate};
 use crate::value::{ColumnType, Value};
 
-/// Rows of the first batch of a scan that then hears which rows it need not give.
+/// First batch (rows) of a scan whose dynamic filter tightens while it runs.
 const FOLLOWING_ROWS: usize = 1024;
 
-/// Rows of the first batch of a scan that somebody is likely to stop, at the least.
+/// Smallest first batch (rows) of a scan that its consumer is likely to stop.
 pub const FEW_ROWS: usize = 64;
 
-/// One access of one statement.
+/// One access of a statement.
 #[derive(Clone)]
 pub struct ScanExec {
-    /// What is wanted.
+    /// What to read.
     pub request: Arc<Request>,
-    /// How it is reached; nothing in a plan that is kept.
+    /// The chosen path; `None` in a kept plan.
     bound: Option<Arc<Bound>>,
-    /// Rows that are passed over before the first one.
+    /// Rows (count) to skip.
     offset: u64,
-    /// Rows at the most, behind those.
+    /// Rows (count) to output at most, after those.
     limit: Option<u64>,
-    /// What it did so far.
+    /// Work done so far.
     pub counters: Arc<Counters>,
-    /// Conditions that say more when the plan runs.
+    /// Dynamic filters that are complete when the scan starts.
     learned: Vec<Arc<dyn PhysicalExpr>>,
-    /// Conditions that say more and more while it runs.
+    /// Dynamic filters that tighten while the scan runs.
     followed: Vec<Arc<dyn PhysicalExpr>>,
-    /// How it is reached after all, when they were learned.
+    /// The path chosen with `learned` at the start.
     narrowed: Arc<OnceLock<Option<Bound>>>,
-    /// Rows of the first batch, if few are likely to be enough.
+    /// First batch (rows), if few rows are likely to be enough.
     few: Option<usize>,
-    /// Rows come in the order wanted.
+    /// Rows come in the wanted order.
     ordered: bool,
-    /// Scans that share the work.
+    /// Number of scans that share the work.
     parts: usize,
-    /// Set where a join looks rows up.
+    /// Set if a join looks its rows up by rowkey.
     by_rows: Option<Arc<ByRows>>,
-    /// What the rows of a join tell it, in words.
+    /// How a join narrows it, for EXPLAIN.
     told: Arc<[String]>,
     properties: Arc<PlanProperties>,
 }
 
-/// How a join looks rows up.
+/// A join's lookups by rowkey.
 pub struct ByRows {
-    /// Columns in which they equal those of the other side: `id=buyer`.
+    /// The equal columns, for EXPLAIN: `id=buyer`.
     pub columns: Vec<String>,
-    /// About how many are asked for.
+    /// Expected number of rows to look up.
     pub rows: f64,
 }
 
 impl ScanExec {
-    /// A scan along a path, giving out `limit` rows at the most.
+    /// A scan along a path, with at most `limit` rows.
     pub fn new(request: Arc<Request>, bound: Arc<Bound>, limit: Option<u64>) -> ScanExec {
         let ordered = bound.spec.access.ordered;
         let equivalence = if ordered {
@@ -114,7 +114,7 @@ impl ScanExec {
         }
     }
 
-    /// The same scan for several threads, if it is long and its rows may come in any order.
+    /// The same scan shared by several threads, if it is long and its rows may come in any order.
     pub fn shared(self) -> ScanExec {
         let is_long = self.bound().is_ok_and(|bound| bound.spec.access.work() >= PARALLEL_WORK);
         if !(is_long && self.request.any_order && self.limit.is_none()) {
@@ -126,8 +126,8 @@ impl ScanExec {
         ScanExec { parts, properties: Arc::new(properties), ..self }
     }
 
-    /// The same rows but for the first `skip` of them, `fetch` at the most. `None`, if several scans share the work,
-    /// or if it is not known yet which rows are wanted.
+    /// The same scan with an offset and a limit. `None` if several scans share the work, or if dynamic filters are
+    /// pending.
     pub fn without_first(&self, skip: usize, fetch: Option<usize>) -> Option<ScanExec> {
         let skip = skip as u64;
         let left = self.limit.map(|limit| limit.saturating_sub(skip));
@@ -136,51 +136,51 @@ impl ScanExec {
         is_known.then(|| ScanExec { offset: self.offset + skip, limit, ..self.clone() })
     }
 
-    /// Whatever rows are wanted, it is the scan that counts them.
+    /// The scan can apply any LIMIT and OFFSET itself.
     pub fn can_be_paged(&self) -> bool {
         matches!(self.request.rows, Rows::All | Rows::First(_)) && self.learned.is_empty()
     }
 
-    /// The same scan, but for the rows (count) that are passed over, and given at the most, where that is another number.
+    /// The same scan with another offset or limit, where given.
     pub fn paged(&self, skip: Option<u64>, fetch: Option<u64>) -> ScanExec {
         let (offset, limit) = (skip.unwrap_or(self.offset), fetch.or(self.limit));
         ScanExec { request: Arc::new(self.request.paged(offset, limit)), offset, limit, ..self.clone() }
     }
 
-    /// It gives out other rows if one of them is left out, for it passes over the first ones.
+    /// It has an offset: leaving a row out would change which rows come out.
     pub fn passes_over(&self) -> bool {
         self.offset > 0
     }
 
-    /// The same rows, each got by its key for a row of a join. `None`, if a parameter does not suit its filter.
+    /// The same scan for a join that looks its rows up by rowkey. `None` if a parameter does not suit its filter.
     pub fn by_rows(&self, by_rows: ByRows) -> Option<ScanExec> {
         let bound = self.request.bind_keys(&self.bound.as_ref()?.binding, by_rows.rows)?;
         Some(ScanExec { by_rows: Some(Arc::new(by_rows)), ..self.anew(Some(Arc::new(bound))) })
     }
 
-    /// The same rows, of which a join asks for those with some values in these columns.
+    /// The same scan for a join that looks rows up by values of these columns.
     pub fn by_values<'c>(&self, columns: impl Iterator<Item = &'c str>) -> ScanExec {
         let columns = columns.filter(|column| self.request.leads(column));
         let told = columns.map(|column| format!("{column} IN (what the rows tell)")).collect();
         ScanExec { told, followed: self.followed.clone(), ..self.anew(self.bound.clone()) }
     }
 
-    /// The same rows, of which a join asks for some for each row of its other side, in words.
+    /// The same scan for a join that looks rows up for each outer row; `words` describe it.
     pub fn for_each_row(&self, words: String) -> ScanExec {
         ScanExec { told: [words].into(), ..self.anew(self.bound.clone()) }
     }
 
-    /// Reads the rows that pass one more condition, along the path that is best for them.
+    /// Reads the rows that also pass `condition`, along the best path for that.
     pub fn of_condition(&self, condition: Predicate) -> Result<Scan> {
         let bound = self.request.narrow(self.planned()?, condition)?;
         let scan = self.scan(&bound, Arc::clone(&self.counters), 0)?;
-        // EXPLAIN ANALYZE shows the first one.
+        // EXPLAIN ANALYZE shows the first of them.
         let _ = self.narrowed.set(Some(bound));
         Ok(scan)
     }
 
-    /// The same for a join that finds them for all of its rows: in the order in which somebody above keeps the first
-    /// few, until that one has enough, unless it is cheaper to sort.
+    /// [`ScanExec::of_condition`] below a top-k sort: reads in the sort's order until the sort has enough, unless
+    /// reading all and sorting is cheaper.
     pub fn of_condition_until_enough(&self, condition: Predicate) -> Result<UntilEnough> {
         let request = &self.request;
         let wanted = request.first_found.as_ref().filter(|_| !self.followed.is_empty());
@@ -198,8 +198,8 @@ impl ScanExec {
         })
     }
 
-    /// Reads the rows that pass one more condition, or the first of them in some order, as far as they come in it, on a
-    /// `way` that the first of many such conditions chooses among these paths. `None`: it finds nothing.
+    /// Reads the rows that also pass `condition`, or the `first` of them if the path is in that order. The first of
+    /// many such conditions chooses the `way` among these paths. `None`: there are no rows.
     pub fn on_way(
         &self,
         condition: Predicate,
@@ -219,7 +219,7 @@ impl ScanExec {
         Ok(Some(scan.with_gets_max(planned.binding.guards.gets)))
     }
 
-    /// It gives rows in an order of which more is wanted, to whoever stops it, and hears nothing more of what is wanted.
+    /// Ordered by a prefix, without limit or dynamic filters: the consumer stops it.
     pub fn is_led(&self) -> bool {
         let is_ordered = self.planned().is_ok_and(|bound| bound.spec.access.ordered);
         let hears = !self.learned.is_empty() || !self.followed.is_empty();
@@ -227,12 +227,12 @@ impl ScanExec {
         is_ordered && is_plain && !hears && self.leading_type().is_some()
     }
 
-    /// Type of the first column of that order; `None` for one whose values are in another order than its bytes.
+    /// Type of the leading column of that order; `None` if it does not compare like its bytes.
     pub fn leading_type(&self) -> Option<ColumnType> {
         self.request.leading().map(|(_, ty)| ty)
     }
 
-    /// Scans that column alone, without the first `skip` rows, `limit` rows at the most. `None`: that takes whole rows.
+    /// Scans the leading column alone, with offset `skip` and `limit`. `None`: that takes whole rows.
     pub fn leading(&self, skip: u64, limit: u64) -> Result<Option<Scan>> {
         let bound = self.planned()?;
         let Some(spec) = self.request.leading_only(bound) else { return Ok(None) };
@@ -241,34 +241,34 @@ impl ScanExec {
         Ok(Some(scan.without_first(skip)))
     }
 
-    /// The same scan, from this value of that column on, for somebody who stops it after about so many rows. `None`: it
-    /// is none in that order.
+    /// The same scan from this value of the leading column on, for a consumer that stops it after about so many rows.
+    /// `None`: it has no such order.
     pub fn begun_at(&self, value: Value, rows: u64) -> Result<Option<ScanExec>> {
         let bound = self.request.begun_at(self.planned()?, value);
         let request = Arc::new(self.request.of_about(rows));
         Ok(bound.map(|bound| ScanExec { request, bound: Some(Arc::new(bound)), ..self.clone() }))
     }
 
-    /// The same rows, of which each row of a join asks for those with its values in these columns: [`Request::of_row`].
+    /// The same scan for a join that looks rows up by an outer row's values of these columns: [`Request::of_row`].
     pub fn of_row(&self, on: &[(Field, ColumnType)], params: usize, one: bool) -> ScanExec {
         let request = Arc::new(self.request.of_row(on, params, one));
         ScanExec { request, limit: one.then_some(1), by_rows: None, ..self.unbound() }
     }
 
-    /// The same scan, to be kept, with what there is to know of the path that it takes with these parameters; `None`, if
-    /// that is none to be taken with others.
+    /// The same scan, to be kept, with the path it takes for these parameters; `None` if that path does not serve
+    /// others.
     pub fn settled(&self, binding: &Binding) -> Result<Option<ScanExec>> {
         let Some(bound) = self.request.bind(binding)? else { return Ok(None) };
         let request = self.request.settled(&bound);
         Ok(request.map(|request| ScanExec { request: Arc::new(request), ..self.unbound() }))
     }
 
-    /// It has read for many conditions; EXPLAIN ANALYZE shows the first one.
+    /// Records the way of many conditions, as EXPLAIN ANALYZE shows the first one.
     pub fn went(&self, way: Way) {
         let _ = self.narrowed.set(Some(way.bound));
     }
 
-    /// Reads the rows with these rowkeys, which ascend; the last column are their rowkeys.
+    /// Reads the rows with these rowkeys, in ascending order; the last column is the rowkey.
     pub fn of_keys(&self, keys: Vec<Rowkey>) -> Result<Scan> {
         let bound = self.bound()?;
         let (spec, snapshot) = (self.request.of_keys(bound, keys), Arc::clone(&bound.binding.snapshot));
@@ -276,7 +276,7 @@ impl ScanExec {
         Ok(scan.with_gets_max(bound.binding.guards.gets))
     }
 
-    /// The same scan along a path of its own run, or without one, to be kept.
+    /// The same scan for a run of its own (`bound`), or to be kept.
     fn anew(&self, bound: Option<Arc<Bound>>) -> ScanExec {
         let (counters, narrowed) = Default::default();
         let (learned, followed) = Default::default();
@@ -293,8 +293,8 @@ impl ScanExec {
         ScanExec { request: Arc::new(self.request.pick(columns, schema)), ..self.clone() }
     }
 
-    /// The same scan for other parameters and another snapshot. `None` if the plan around it does not hold
-    /// for them: a parameter does not suit, or the order does not come for free any more.
+    /// The same scan for other parameters and another snapshot. `None` if the plan around it does not hold for them: a
+    /// parameter does not suit, or the order no longer comes for free.
     pub fn bind(&self, binding: &Binding) -> Result<Option<ScanExec>> {
         Ok(self.rebound(binding)?.map(|bound| self.anew(Some(Arc::new(bound)))))
     }
@@ -306,7 +306,7 @@ impl ScanExec {
         Ok(self.request.bind(binding)?.filter(|bound| bound.spec.access.ordered || !self.ordered))
     }
 
-    /// The path; when the scan has started, the one it took.
+    /// The chosen path; once the scan has started, the narrowed one.
     pub fn bound(&self) -> Result<&Bound> {
         self.narrowed.get().and_then(Option::as_ref).map_or_else(|| self.planned(), Ok)
     }
@@ -315,8 +315,8 @@ impl ScanExec {
         self.bound.as_deref().ok_or_else(|| Error::internal("a plan that is kept runs"))
     }
 
-    /// What it takes, in entries walked, if it is told what about `told_by` rows can match; `None` if that is not
-    /// known. Nobody shall read ahead of a limit.
+    /// Cost in entries walked, if dynamic filters of about `told_by` rows narrow it; `None` if unknown. A scan below a
+    /// limit costs little, so that nobody reads ahead of the limit.
     pub fn work(&self, told_by: Option<f64>) -> Option<f64> {
         let bound = self.bound().ok()?;
         if let Some(few) = self.few {
@@ -331,13 +331,12 @@ impl ScanExec {
         Some(told.into_iter().fold(bound.spec.access.work(), f64::min))
     }
 
-    /// It was asked for about so many rows: somebody stops reading it when there are enough.
+    /// The consumer stops the scan when it has enough rows.
     pub fn may_stop(&self) -> bool {
         matches!(self.request.rows, Rows::About { .. })
     }
 
-    /// What it takes to read the rows with one value of a column, as [`Request::work_of_value`]. Of a column of which
-    /// nothing is known a value that is there is counted.
+    /// [`Request::work_of_value`]; where the column has no statistics, a sample value is counted.
     fn work_of_value(&self, bound: &Bound, column: &str) -> Option<f64> {
         let Bound { binding, spec, .. } = bound;
         let guess = self.request.work_of_value(binding, column, spec.access.path)?;
@@ -349,8 +348,8 @@ impl ScanExec {
         Some(counted.map_or(guess, |counted| guess.min(counted.bound.spec.access.work())))
     }
 
-    /// Rows (count) with one value of a column, about; `None` if no key is led by it, or it cannot be counted: a guess
-    /// would be multiplied by others with each join.
+    /// Expected rows (count) with one value of a column; `None` if no key is led by it, or if it cannot be counted: the
+    /// error of a guess would multiply with each join.
     pub fn rows_of_value(&self, column: &str) -> Option<f64> {
         let binding = &self.bound().ok()?.binding;
         let field = self.request.field_of(column)?;
@@ -363,39 +362,37 @@ impl ScanExec {
         }
     }
 
-    /// Rows (count) of its first batch.
+    /// Size of the first batch (rows).
     pub fn rows_at_first(&self) -> usize {
         match self.request.rows {
             Rows::About { least, .. } => usize::try_from(least).unwrap_or(BATCH_ROWS).min(BATCH_ROWS),
             _ if let Some(few) = self.few => few,
-            // The sooner it hears something, the better.
+            // Small batches let the dynamic filter act soon.
             _ if !self.followed.is_empty() => FOLLOWING_ROWS,
             Rows::All | Rows::First(_) => BATCH_ROWS,
         }
     }
 
-    /// Entries (count) that it would walk if its rows were not looked up by their keys.
+    /// Entries (count) that it would walk without lookups by rowkey.
     pub fn entries_otherwise(&self) -> Result<f64> {
         self.request.entries_otherwise(&self.planned()?.binding)
     }
 
-    /// Is one scan, not several that share the work.
+    /// It is one scan, not several that share the work.
     pub fn is_whole(&self) -> bool {
         self.parts == 1
     }
 
-    /// Starts reading one of its parts, by what the joins above have learned. Errors: LIMIT, if it would read more
-    /// than is allowed.
+    /// Starts one of its parts, narrowed by the dynamic filters. Errors: LIMIT, if it would read more than allowed.
     pub fn start(&self, part: usize) -> Result<Scan> {
         if !self.learned.is_empty() && self.narrowed.get().is_none() {
-            // The first part decides, and whoever was as fast takes its decision: they cut the same ranges.
+            // The first part decides for all: they divide the same ranges.
             let _ = self.narrowed.set(self.narrow()?);
         }
         self.scan(self.bound()?, Arc::clone(&self.counters), part)
     }
 
-    /// Reads for other parameters and another snapshot, on its own, and counts what it does. `None`: as
-    /// [`ScanExec::bind`].
+    /// Starts a scan for other parameters and another snapshot. `None`: as [`ScanExec::bind`].
     pub fn run(&self, binding: &Binding, counters: &Arc<Counters>) -> Result<Option<Scan>> {
         if let Some((spec, entries_max)) = self.request.known(binding) {
             let mut scan = self.reading(Arc::new(spec), binding, Arc::clone(counters));
@@ -416,27 +413,26 @@ impl ScanExec {
         scan.without_first(self.offset).with_gets_max(binding.guards.gets)
     }
 
-    /// The same scan, of which so many rows are likely to be enough.
+    /// The same scan for a consumer of about so many rows.
     pub fn few_first(&self, rows: usize) -> ScanExec {
         ScanExec { few: Some(rows.clamp(FEW_ROWS, BATCH_ROWS)), ..self.clone() }
     }
 
-    /// The same scan, which reads what passes the filter only, by what the filter says when it starts.
+    /// The same scan, narrowed by what the filter says when the scan starts.
     pub fn knowing(&self, filter: &Arc<dyn PhysicalExpr>) -> ScanExec {
         ScanExec { learned: [&self.learned[..], &[Arc::clone(filter)]].concat(), ..self.clone() }
     }
 
-    /// The same scan, which drops what does not pass the filter by what the filter says meanwhile.
+    /// The same scan, which drops rows by what the filter says while it runs.
     pub fn following(&self, filter: &Arc<dyn PhysicalExpr>) -> ScanExec {
         if self.ordered && !self.request.order.is_empty() {
-            // Whoever reads rows in order stops at the first one that does not pass: it has to come.
+            // In order, the consumer stops at the first row that does not pass: that row must come.
             return self.clone();
         }
         ScanExec { followed: [&self.followed[..], &[Arc::clone(filter)]].concat(), ..self.clone() }
     }
 
-    /// What is read from now on, if the conditions that it follows say something else than the last time, which
-    /// `seen` tells.
+    /// The scan to go on with, if its dynamic filters have changed since `seen`.
     fn follow(&self, seen: &mut u64) -> Result<Option<ScanSpec>> {
         let now = self.followed.iter().map(snapshot_generation).fold(0, u64::wrapping_add);
         if std::mem::replace(seen, now) == now {
@@ -448,10 +444,10 @@ impl ScanExec {
         Ok(if said.is_true() { None } else { Some(self.request.dropping(self.bound()?, said)) })
     }
 
-    /// The path for what was learned, if there is one that does not read everything.
+    /// The path under the dynamic filters, unless it reads everything.
     fn narrow(&self) -> Result<Option<Bound>> {
         let (schema, names) = (&self.request.schema, self.request.names());
-        // More keys than that cost more than what they save.
+        // Looking up more keys costs more than it saves.
         let values_max = (self.bound()?.spec.access.entries / COST.get) as usize;
         let learned = self.learned.iter().map(|filter| learned(filter, schema, names, values_max));
         let learned = Predicate::and(learned);
@@ -464,7 +460,7 @@ impl ScanExec {
         Ok(serves.then_some(narrowed))
     }
 
-    /// What narrows it when the plan runs, in words, as far as it can lead to a better path.
+    /// The dynamic filters that may lead to a better path, in words.
     pub fn narrowed_by(&self) -> Vec<String> {
         let mut all = Vec::new();
         for filter in &self.learned {
@@ -480,13 +476,13 @@ impl ScanExec {
         all
     }
 
-    /// The access in EXPLAIN's words.
+    /// The access as EXPLAIN shows it.
     pub fn describe(&self, verbose: bool) -> String {
         let described = self.described(verbose);
         described.map_or_else(|| "a scan whose path is not chosen yet".into(), |d| d.to_string())
     }
 
-    /// The access in its parts; `None` if the path is not chosen yet.
+    /// The access in parts; `None` if the path is not chosen yet.
     pub fn described(&self, verbose: bool) -> Option<Described> {
         let spec = &self.bound().ok()?.spec;
         let mut described = describe(spec.source(), &spec.access, self.limit, verbose);
@@ -498,12 +494,12 @@ impl ScanExec {
     }
 }
 
-/// Scans that share one long walk.
+/// Number of threads that share one long scan.
 pub(in crate::df) fn threads() -> usize {
     std::thread::available_parallelism().map_or(2, usize::from).clamp(2, PIECES)
 }
 
-/// The wanted order over the output columns, as far as they are all there.
+/// The wanted order over the output columns; `None` unless all of them are there.
 fn sort_exprs(spec: &ScanSpec, request: &Request) -> Option<Vec<PhysicalSortExpr>> {
     let sort_expr = |by: &OrderBy| {
         let at = spec.output.iter().position(|f| *f == by.field)?;
@@ -538,7 +534,7 @@ impl ExecutionPlan for ScanExec {
         &self,
         see: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> DfResult<TreeNodeRecursion>,
     ) -> DfResult<TreeNodeRecursion> {
-        // A join looks here for whether anybody wants to know what it learns.
+        // A join checks here whether its dynamic filter is used.
         for filter in self.learned.iter().chain(&self.followed) {
             if see(filter)? == TreeNodeRecursion::Stop {
                 return Ok(TreeNodeRecursion::Stop);
@@ -548,7 +544,7 @@ impl ExecutionPlan for ScanExec {
     }
 
     fn execute(&self, partition: usize, _: Arc<TaskContext>) -> DfResult<SendableRecordBatchStream> {
-        // Started by the first batch that is asked for: a join asks when it has learned what it can match.
+        // The scan starts with the first poll: by then a join has filled its dynamic filter.
         let this = self.clone();
         let batches =
             futures::stream::try_unfold((None, self.rows_at_first(), 0), move |(scan, rows, mut seen)| {
@@ -564,7 +560,7 @@ impl ExecutionPlan for ScanExec {
                         scan.go_on_as(spec);
                     }
                     let batch = scan.next_batch_of(rows).map_err(to_df)?;
-                    // The more were not enough, the more are likely to be asked for.
+                    // Quadruple the batch: a consumer that wanted more wants many.
                     Ok(batch.map(|batch| (batch, (Some(scan), (4 * rows).min(BATCH_ROWS), seen))))
                 }
             });
@@ -581,7 +577,7 @@ impl ExecutionPlan for ScanExec {
 
     fn with_fetch(&self, limit: Option<usize>) -> Option<Arc<dyn ExecutionPlan>> {
         let limit = limit.map(|n| n as u64);
-        // Rows are given out in order, so a smaller limit only stops sooner.
+        // Rows come in order, so a smaller limit only stops sooner.
         let limit = match (self.limit, limit) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => b.or(a),

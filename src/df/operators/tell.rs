@@ -1,8 +1,7 @@
-//! Scans told what is known only when a plan runs: what a hash join learns of its one side, what a subquery gives, and
-//! what a row must be to get into the first ones of a sort.
+//! Passes dynamic filters down to scans: of hash joins, scalar subqueries and top-k sorts.
 //!
-//! DataFusion's own rule (`FilterPushdown`) follows a column down by its name and takes the first that has it, which
-//! above a join of tables with a name in common may be the other one's. This follows its place.
+//! DataFusion's own rule (`FilterPushdown`) follows a column down by name and takes the first match, which above a join
+//! of tables with a common column name may be the wrong one. This rule follows positions.
 
 use std::sync::Arc;
 
@@ -36,10 +35,10 @@ use crate::df::tree::RewriteTree;
 
 type Plan = Arc<dyn ExecutionPlan>;
 type Filter = Arc<dyn PhysicalExpr>;
-/// How a scan takes in what it is told.
+/// How a scan takes a filter.
 type Hear<'a> = &'a dyn Fn(&ScanExec, &Filter) -> ScanExec;
 
-/// Tells the scans of a plan.
+/// The rule: passes all dynamic filters to the scans of a plan.
 #[derive(Debug)]
 pub struct Telling;
 
@@ -60,12 +59,12 @@ impl PhysicalOptimizerRule for Telling {
     }
 }
 
-/// Tells the scans below joins only, in a plan that was made without.
+/// Passes the dynamic filters of joins only, in a plan that was made without.
 pub fn of_joins(plan: Plan, options: &ConfigOptions) -> DfResult<Plan> {
     each(plan, &|node| of_join(node, options))
 }
 
-/// Each operator that can tell has told.
+/// Applies `tell` to each operator of a plan.
 fn each(plan: Plan, tell: &dyn Fn(&Plan) -> DfResult<Option<Plan>>) -> DfResult<Plan> {
     let told = plan.rewrite_up(|node| {
         let told = tell(&node)?;
@@ -74,7 +73,7 @@ fn each(plan: Plan, tell: &dyn Fn(&Plan) -> DfResult<Option<Plan>>) -> DfResult<
     told.data()
 }
 
-/// A join whose right side hears what it learns of the left one.
+/// Passes the dynamic filter of a join from its left side to its right side.
 fn of_join(node: &Plan, options: &ConfigOptions) -> DfResult<Option<Plan>> {
     let Some(join) = node.downcast_ref::<HashJoinExec>() else { return Ok(None) };
     let learns = join.gather_filters_for_pushdown(FilterPushdownPhase::Post, Vec::new(), options)?;
@@ -87,7 +86,7 @@ fn of_join(node: &Plan, options: &ConfigOptions) -> DfResult<Option<Plan>> {
     Ok(Some(Arc::new(join.with_dynamic_filter_expr(filter)?)))
 }
 
-/// A filter whose input hears what comes of its subqueries; it goes on filtering.
+/// Passes a filter's comparisons with scalar subqueries to its input; the filter stays.
 fn of_filter(node: &Plan) -> DfResult<Option<Plan>> {
     let Some(filter) = node.downcast_ref::<FilterExec>() else { return Ok(None) };
     let mut input = None;
@@ -99,7 +98,7 @@ fn of_filter(node: &Plan) -> DfResult<Option<Plan>> {
     input.map(|input| over(node, vec![input])).transpose()
 }
 
-/// The first rows of a sort: its input hears what a row must be to become one of them.
+/// Passes the threshold of a top-k sort to its input.
 fn of_sort(node: &Plan) -> DfResult<Option<Plan>> {
     let Some(sort) = node.downcast_ref::<SortExec>() else { return Ok(None) };
     let Some(filter) = sort.dynamic_expressions_produced().pop().filter(|_| sort.fetch().is_some()) else {
@@ -114,16 +113,16 @@ fn over(node: &Plan, children: Vec<Plan>) -> DfResult<Plan> {
     Arc::clone(node).replace_children(children, keep)
 }
 
-/// The plan with scans in it that know of the filter, which is about its columns; `None` if it is news to none.
-/// Rows that do not pass may still come.
+/// The plan with the filter, which is over its columns, passed to its scans; `None` if it reaches none. Rows that do
+/// not pass may still come.
 fn told(node: &Plan, filter: &Filter, hear: Hear<'_>) -> DfResult<Option<Plan>> {
-    // Of fewer rows a limit would let others through.
+    // With rows missing, the limit would let others through.
     if node.fetch().is_some() {
         return Ok(None);
     }
     if let Some(scan) = node.downcast_ref::<ScanExec>() {
         if scan.passes_over() {
-            // Others would be passed over.
+            // The offset would skip other rows.
             return Ok(None);
         }
         return Ok(Some(Arc::new(hear(scan, filter))));
@@ -155,7 +154,7 @@ fn told(node: &Plan, filter: &Filter, hear: Hear<'_>) -> DfResult<Option<Plan>> 
         if !groups.is_single() || groups.is_true_no_grouping() {
             return Ok(None);
         }
-        // All rows of a group pass, or none, whatever is said of its totals.
+        // A condition on grouping columns drops whole groups; totals are unknown below.
         let column = |at: usize| -> Filter {
             match groups.expr().get(at) {
                 Some((group, _)) => Arc::clone(group),
@@ -202,7 +201,7 @@ fn told(node: &Plan, filter: &Filter, hear: Hear<'_>) -> DfResult<Option<Plan>> 
     Ok(None)
 }
 
-/// What comes out is what goes in, in the same columns, and each row by itself.
+/// The output has the same rows and columns as the input.
 fn passes_all(node: &dyn ExecutionPlan) -> bool {
     node.is::<CooperativeExec>()
         || node.is::<CoalescePartitionsExec>()
@@ -217,7 +216,7 @@ fn column(plan: &Plan, at: usize) -> Option<Filter> {
     Some(Arc::new(Column::new(schema.fields().get(at)?.name(), at)))
 }
 
-/// The filter with something else in the place of each column; `None` if one of them is nothing below.
+/// The filter with each column replaced; `None` if one has no counterpart below.
 fn moved(filter: &Filter, below: &dyn Fn(usize) -> Option<Filter>) -> DfResult<Option<Filter>> {
     let mut is_below = true;
     let moved = Arc::clone(filter).rewrite_up(|expr| {
@@ -233,7 +232,7 @@ fn moved(filter: &Filter, below: &dyn Fn(usize) -> Option<Filter>) -> DfResult<O
     Ok(Some(moved.data()?).filter(|_| is_below))
 }
 
-/// A row of the left side comes out as it is, or not at all.
+/// Rows of the left side come out unchanged, or not at all.
 fn keeps_left(join: &HashJoinExec) -> bool {
     use JoinType::{Inner, Left, LeftAnti, LeftMark, LeftSemi};
     matches!(join.join_type(), Inner | Left | LeftSemi | LeftAnti | LeftMark)
@@ -244,7 +243,7 @@ fn keeps_right(join: &HashJoinExec) -> bool {
     matches!(join.join_type(), Inner | Right | RightSemi | RightAnti | RightMark)
 }
 
-/// The side and its column that a column of a join is.
+/// The side of a join (0 or 1) and the column there behind an output column.
 fn output_of(join: &HashJoinExec, at: usize) -> Option<(usize, usize)> {
     use JoinType::{LeftAnti, LeftMark, LeftSemi, RightAnti, RightMark, RightSemi};
     let at = match &join.projection {

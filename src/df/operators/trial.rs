@@ -1,9 +1,9 @@
-//! A plan that is tried before another one, which reads more for certain.
+//! Tries a plan of lookups before the plan that reads the tables in full.
 //!
-//! `SELECT .. FROM customers c WHERE EXISTS (SELECT 1 FROM orders o WHERE o.customer = c.id AND o.amount > 900)
-//! ORDER BY c.id LIMIT 10`: if one customer in ten has such an order, to look up the orders of the first hundred is
-//! enough; if one in ten thousand has, to read both tables once takes far less. Which it is nobody knows beforehand. So
-//! the lookups begin, and give way when they have taken a small part of what the other plan takes.
+//! `SELECT .. FROM customers c WHERE EXISTS (SELECT 1 FROM orders o WHERE o.customer = c.id AND o.amount > 900) ORDER
+//! BY c.id LIMIT 10`: if one customer in ten has such an order, looking up the orders of the first hundred is enough;
+//! if one in ten thousand has, reading both tables once takes far less. Nobody knows beforehand. So the lookups begin,
+//! and give up after a small fraction of the other plan's work.
 
 use std::fmt;
 use std::sync::Arc;
@@ -26,19 +26,19 @@ use crate::df::parallel;
 use crate::df::tree::RewriteTree;
 use crate::exec::scan::Counters;
 
-/// The part of the other plan's work that a trial may take.
+/// Fraction of the other plan's work that a trial may take.
 const SHARE: f64 = 0.125;
 
-/// The part that its first rows may take, before anybody looks.
+/// Fraction that its first batch of lookups may take, as the budget is not checked before that.
 const BEGIN_SHARE: f64 = 0.5;
 
-/// With less than this, as of [`Access::work`](crate::access::Access::work), nothing is worth a trial.
+/// Smallest budget, as of [`Access::work`](crate::access::Access::work), that is worth a trial.
 const WORK_MIN: f64 = 250.0;
 
-/// Rows (count) that a trial may find: they wait until it is known that they are all.
+/// Most rows (count) of a trial: they are buffered until the trial is complete.
 const ROWS_MAX: usize = 16_384;
 
-/// The rows of one plan, or else those of another one that gives the same.
+/// The rows of one plan, or, if that takes too long, of another plan with the same result.
 #[derive(Clone, Debug)]
 pub struct TrialExec {
     first: Arc<dyn ExecutionPlan>,
@@ -48,8 +48,8 @@ pub struct TrialExec {
 }
 
 impl TrialExec {
-    /// `first`, whose scans were asked for about so many rows, before `otherwise`; `otherwise` alone, if that takes so
-    /// little that there is nothing to try, or `first` so much before it can be told how far it is.
+    /// Tries `first`, whose scans its consumer may stop, before `otherwise`. `otherwise` alone, if it is too cheap for
+    /// a trial, or if `first` may take too much before the first check of its budget.
     pub fn of(first: &Arc<dyn ExecutionPlan>, otherwise: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
         let all = parallel::work(&otherwise);
         let work = SHARE * all;
@@ -62,17 +62,17 @@ impl TrialExec {
         Arc::new(TrialExec { first, otherwise, work, properties })
     }
 
-    /// What is tried first.
+    /// The plan that is tried.
     pub fn first(&self) -> &Arc<dyn ExecutionPlan> {
         &self.first
     }
 
-    /// The other plan.
+    /// The plan to fall back to.
     pub fn otherwise(&self) -> &Arc<dyn ExecutionPlan> {
         &self.otherwise
     }
 
-    /// What the first may take, as of [`Access::work`](crate::access::Access::work).
+    /// Budget of the trial, as of [`Access::work`](crate::access::Access::work).
     pub fn work(&self) -> f64 {
         self.work
     }
@@ -112,14 +112,14 @@ impl ExecutionPlan for TrialExec {
     }
 }
 
-/// What the first few rows of a plan look up takes no more than that.
+/// The first lookups of each join take no more than that.
 fn begins_within(plan: &Arc<dyn ExecutionPlan>, work: f64) -> bool {
     let join = plan.downcast_ref::<LookupJoinExec>();
     join.is_none_or(|join| join.work_at_first().is_some_and(|first| first <= work))
         && plan.children().into_iter().all(|child| begins_within(child, work))
 }
 
-/// All rows; `None`: they are too many.
+/// All rows; `None` if there are too many.
 async fn all_of(mut rows: SendableRecordBatchStream) -> DfResult<Option<Vec<RecordBatch>>> {
     let (mut all, mut count) = (Vec::new(), 0);
     while let Some(batch) = rows.try_next().await? {
@@ -132,12 +132,12 @@ async fn all_of(mut rows: SendableRecordBatchStream) -> DfResult<Option<Vec<Reco
     Ok(Some(all))
 }
 
-/// What a plan may take.
+/// Budget of a trial.
 #[derive(Debug)]
 struct Budget {
     scans: Vec<Arc<Counters>>,
     work: f64,
-    /// It took more, and its rows are not all.
+    /// The budget was exceeded, so the rows are incomplete.
     is_spent: AtomicBool,
 }
 
@@ -152,7 +152,7 @@ impl Budget {
         self.is_spent.load(Ordering::Relaxed)
     }
 
-    /// The plan, whose scans that were asked for about so many rows end when it is spent.
+    /// The plan, with the scans that may be stopped ending when the budget is spent.
     fn over(self: &Arc<Self>, plan: &Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
         let watched = Arc::clone(plan).rewrite_up(|node| {
             Ok(match node.downcast_ref().is_some_and(ScanExec::may_stop) {
@@ -172,7 +172,7 @@ fn counters_of(plan: &Arc<dyn ExecutionPlan>, scans: &mut Vec<Arc<Counters>>) {
     plan.children().into_iter().for_each(|child| counters_of(child, scans));
 }
 
-/// Rows, as long as they are within a budget.
+/// Passes rows on while they are within a budget.
 #[derive(Clone, Debug)]
 struct WithinExec {
     rows: Arc<dyn ExecutionPlan>,

@@ -1,8 +1,9 @@
-//! The rows that a join finds in a table, until the sort above it, which keeps the first few, has seen enough.
+//! Reads the table of a join in the order of a top-k sort above, until the sort has enough.
 //!
 //! `SELECT ... FROM follows f JOIN post p ON p.author = f.dst WHERE f.src = 7 ORDER BY p.at DESC LIMIT 20`: an index on
-//! `(author, at DESC)` has the posts of each author in order, and merged they are all in order. The sort tells, by what
-//! it has so far, which rows can still be among the first ones. In order, the first one that cannot is nearly the last.
+//! `(author, at DESC)` has the posts of each author in order, and a merge of these has all in order. The sort's dynamic
+//! filter tells which rows can still be among the first. With rows in order, reading ends soon after the first one that
+//! cannot.
 
 use std::sync::Arc;
 
@@ -18,24 +19,24 @@ use crate::exec::scan::{BATCH_ROWS, Scan};
 /// Rows (count) of the first batch.
 const ROWS_FIRST: usize = 32;
 
-/// A scan, which ends when the rows that would come are wanted no more, if it is in some order.
+/// A scan that, if its rows come in an order, ends when no further row can be wanted.
 pub struct UntilEnough {
     scan: Scan,
-    /// What a row must be to be wanted, more and more.
+    /// Dynamic filters of the sort above, which tighten while it runs.
     wanted: Vec<Arc<dyn PhysicalExpr>>,
-    /// Columns in whose order rows come. `wanted` may be about more of them, by which equal rows are in order.
+    /// Columns by which the rows come sorted. `wanted` may read more columns, which break ties.
     order: Vec<usize>,
-    /// Rows of the next batch, at the most.
+    /// Most rows (count) of the next batch.
     rows: usize,
     last: Option<RecordBatch>,
-    /// A row that is not wanted.
+    /// A row that failed a filter.
     unwanted: Option<RecordBatch>,
 }
 
 impl UntilEnough {
-    /// `order`: columns of the scan, by which its rows are in order. `wanted`: conditions that a row which comes after
-    /// others, in an order of these and perhaps more columns, fails if one of those does; a condition that is not about
-    /// these columns is not heeded.
+    /// `order`: columns of the scan by which its rows are sorted. `wanted`: filters that, once a row has failed, fail
+    /// for all later rows in an order by these and perhaps more columns; filters that do not read all columns of
+    /// `order` are ignored.
     pub fn new(scan: Scan, order: Vec<usize>, mut wanted: Vec<Arc<dyn PhysicalExpr>>) -> UntilEnough {
         wanted.retain(|condition| {
             let columns = collect_columns(condition);
@@ -49,7 +50,7 @@ impl UntilEnough {
         UntilEnough { rows: BATCH_ROWS, ..UntilEnough::new(scan, Vec::new(), Vec::new()) }
     }
 
-    /// The next rows, possibly none of them yet; `None` when there are no more, or nobody wants them.
+    /// The next rows, possibly none of them yet; `None` if there are no more, or none that are wanted.
     pub fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         if self.is_over()? {
             return Ok(None);
@@ -57,7 +58,7 @@ impl UntilEnough {
         let batch = self.scan.next_batch_of(self.rows)?;
         let last = batch.as_ref().and_then(|batch| Some(batch.slice(batch.num_rows().checked_sub(1)?, 1)));
         if last.is_some() {
-            // The more were not enough, the more are likely to be asked for.
+            // Quadruple the batch: a consumer that wanted more wants many.
             self.rows = (4 * self.rows).min(BATCH_ROWS);
             self.last = last;
         }
@@ -68,7 +69,7 @@ impl UntilEnough {
     fn is_over(&mut self) -> Result<bool> {
         let Some(last) = &self.last else { return Ok(false) };
         if let Some(unwanted) = &self.unwanted {
-            // Of the rows that are equal in the columns of the order, others may still be wanted.
+            // Rows with equal sort columns may still pass.
             let is_equal = |column: &usize| -> Result<bool> {
                 let value =
                     |row: &RecordBatch| ScalarValue::try_from_array(row.column(*column), 0).map_err(df_error);

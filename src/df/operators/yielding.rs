@@ -1,7 +1,7 @@
-//! Where a plan that runs lets others in, so that it can be stopped.
+//! Adds yield points to a running plan, so that it can be cancelled.
 //!
-//! A walk yields every few batches. But a join that has read both sides makes as many batches of them as it likes, and
-//! neither it nor what eats them ever waits: without a place to yield above it nobody is heard until it is done.
+//! A scan yields every few batches. But a join that has read both sides makes many batches without ever waiting, and so
+//! does its consumer: without a yield point above the join, a cancellation waits until it is done.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use datafusion::physical_plan::coop::CooperativeExec;
 
 use crate::df::tree::RewriteTree;
 
-/// Puts a place to yield above whatever has several inputs.
+/// Adds a yield point above every operator with several inputs.
 #[derive(Debug)]
 pub struct Yielding;
 

@@ -1,7 +1,7 @@
-//! Conditions that name no column stay above totals: `SELECT count(*) FROM t HAVING 1 > 2` gives no row.
+//! Keeps conditions without columns above aggregates: `SELECT count(*) FROM t HAVING 1 > 2` gives no row.
 //!
-//! DataFusion 55.2 pushes such a condition below the aggregate, as it does with those that name only what is grouped by.
-//! But a total of no rows is a row all the same, and so is the one that ROLLUP adds.
+//! DataFusion 55.2 pushes such a condition below the aggregate, like conditions on grouping columns. But a total of no
+//! rows is still a row, and so is the one that ROLLUP adds.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use datafusion::logical_expr::{Aggregate, Expr, Filter, LogicalPlan};
 use datafusion::optimizer::optimizer::ApplyOrder;
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
-/// The rule that pushes filters down, but for those.
+/// Filter pushdown, without those conditions.
 #[derive(Debug)]
 pub struct AboveTotals(pub Arc<dyn OptimizerRule + Send + Sync>);
 
@@ -44,12 +44,12 @@ impl OptimizerRule for AboveTotals {
     }
 }
 
-/// What the conditions that a plan begins with are put to.
+/// The plan below its topmost filters.
 fn filtered(plan: &LogicalPlan) -> &LogicalPlan {
     if let LogicalPlan::Filter(filter) = plan { filtered(&filter.input) } else { plan }
 }
 
-/// The conditions that a plan begins with, the innermost first.
+/// The conditions of a plan's topmost filters, the innermost first.
 fn conditions(plan: &LogicalPlan) -> Vec<Expr> {
     let LogicalPlan::Filter(filter) = plan else { return Vec::new() };
     let mut all = conditions(&filter.input);
@@ -57,7 +57,7 @@ fn conditions(plan: &LogicalPlan) -> Vec<Expr> {
     all
 }
 
-/// A condition is not put to the rows that are grouped, but to the groups.
+/// The condition must stay above the aggregate.
 fn stays(condition: &Expr, aggregate: &Aggregate) -> bool {
     let groups = &aggregate.group_expr;
     let has_total = groups.is_empty() || groups.iter().any(|expr| matches!(expr, Expr::GroupingSet(_)));

@@ -1,7 +1,7 @@
-//! `a LEFT JOIN b ON ... WHERE b.id IS NULL`: the rows of `a` that find none.
+//! Turns `a LEFT JOIN b ON ... WHERE b.id IS NULL` into an anti join.
 //!
-//! A column of the right side that is never NULL in there is so in rows without a partner only. DataFusion keeps such a
-//! join and filters its rows; as an anti join, no row of `b` has to come out, and reading ends at the first that is found.
+//! A column of the right side that is never NULL there is NULL in null-extended rows only. DataFusion keeps such a join
+//! and filters its rows; an anti join outputs no rows of `b`, and stops reading at the first match.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
 use crate::df::table::TableSource;
 
-/// Makes anti joins of them.
+/// The rule.
 #[derive(Debug)]
 pub struct AntiJoin;
 
@@ -76,7 +76,7 @@ fn rewritten(filter: &Filter) -> DfResult<Option<LogicalPlan>> {
     }))
 }
 
-/// True of the rows that find no partner, and of no others.
+/// The term is true for exactly the null-extended rows.
 fn is_missing(term: &Expr, join: &Join) -> DfResult<bool> {
     let Expr::IsNull(inner) = term else { return Ok(false) };
     let Expr::Column(column) = &**inner else { return Ok(false) };
@@ -87,7 +87,7 @@ fn is_missing(term: &Expr, join: &Join) -> DfResult<bool> {
     if join.null_equality == NullEquality::NullEqualsNothing && join.on.iter().any(is_equal) {
         return Ok(true);
     }
-    // What is computed is not always as DataFusion says.
+    // DataFusion's nullability of computed columns is not reliable.
     let stored = TableSource::behind(column, &join.right)?;
     Ok(stored.and_then(|(source, name)| source.field(&name)).is_some_and(|(_, nullable)| !nullable))
 }

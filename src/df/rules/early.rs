@@ -1,10 +1,10 @@
-//! The first rows of a join, in an order that one of its sides has, or in none.
+//! Top-k above joins: stops reading early, in the order of one side, or in none.
 //!
-//! DataFusion sorts what a join gives, for its hash join keeps the order of one side only, and reads the other whole. A
-//! [`LookupJoinExec`] keeps the order of the rows it looks up for: the sort above it is done already, so reading ends as
-//! soon as there are enough rows; and a sort by more columns than are in order already ends when those of its rows that
-//! are equal in them have come. That is worth it where nearly each row finds its partner. What else there is of such
-//! a query would read a table along an index for nothing; so the plan is given up if it does not come out like that.
+//! DataFusion sorts the output of a join, as its hash join keeps the order of one side only and reads the other
+//! completely. A [`LookupJoinExec`] keeps the order of its outer rows. So the sort above becomes a limit, and reading
+//! ends as soon as there are enough rows; and where only a prefix of the sort keys is in order, the sort ends once all
+//! ties of that prefix have come. That pays off where nearly each outer row finds a match. Otherwise such a plan would
+//! read a table along an index for nothing, so it is given up.
 
 use std::sync::Arc;
 
@@ -23,17 +23,17 @@ use crate::df::operators::lookup::{self, By, LookupJoinExec};
 use crate::df::operators::scan::ScanExec;
 use crate::df::tree::RewriteTree;
 
-/// A plan with such joins, whose scans were asked for about so many rows.
+/// A plan of lookup joins whose consumer may stop its scans.
 pub enum Early {
-    /// They read no further than that.
+    /// Its scans stop early.
     Stops(Arc<dyn ExecutionPlan>),
-    /// So it is if their rows find enough, which they may not.
+    /// Its scans stop early if the outer rows find enough matches, which is uncertain.
     MayStop(Arc<dyn ExecutionPlan>),
-    /// One of them would read on.
+    /// Some scan would be read to its end.
     No,
 }
 
-/// The plan, made so.
+/// Converts a plan to lookup joins and removes sorts of sorted rows.
 pub fn stopping(plan: Arc<dyn ExecutionPlan>) -> DfResult<Early> {
     let plan = lookup::instead_of_hashes_either_way(plan, By::Ranges)?;
     let plan = plan.rewrite_up(without_sort).data()?;
@@ -44,8 +44,8 @@ pub fn stopping(plan: Arc<dyn ExecutionPlan>) -> DfResult<Early> {
     })
 }
 
-/// There are groups of which the first few are wanted, in whatever order: DataFusion 55.2 takes an order that their rows
-/// have, and that it had not planned with, for one that is wanted.
+/// The plan has an aggregate with a limit over sorted rows: DataFusion 55.2 takes an order that it had not planned with
+/// for one that is wanted.
 fn limits_sorted_groups(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let is_sorted = |groups: &AggregateExec| {
         groups.limit_options().is_some() && *groups.input_order_mode() != InputOrderMode::Linear
@@ -53,18 +53,18 @@ fn limits_sorted_groups(plan: &Arc<dyn ExecutionPlan>) -> bool {
     plan.downcast_ref().is_some_and(is_sorted) || plan.children().into_iter().any(limits_sorted_groups)
 }
 
-/// Somebody in the plan stops reading a scan when there are enough rows.
+/// Some scan of the plan is stopped by its consumer.
 pub fn may_stop(plan: &Arc<dyn ExecutionPlan>) -> bool {
     plan.downcast_ref().is_some_and(ScanExec::may_stop) || plan.children().into_iter().any(may_stop)
 }
 
-/// A limit in the place of a sort of what is sorted.
+/// Replaces a top-k sort of sorted rows by a limit.
 fn without_sort(node: Arc<dyn ExecutionPlan>) -> DfResult<Transformed<Arc<dyn ExecutionPlan>>> {
     let Some(sort) = node.downcast_ref::<SortExec>() else { return Ok(Transformed::no(node)) };
     let (input, fetch) = (sort.input(), sort.fetch());
     let is_one = input.output_partitioning().partition_count() == 1;
     let known = input.equivalence_properties();
-    // Which columns are unique, it may have wrong: see `kept_sorts`.
+    // Its unique constraints may be wrong: see `kept_sorts`.
     if fetch.is_none()
         || !is_one
         || !known.constraints().is_empty()
@@ -75,8 +75,7 @@ fn without_sort(node: Arc<dyn ExecutionPlan>) -> DfResult<Transformed<Arc<dyn Ex
     Ok(Transformed::yes(Arc::new(GlobalLimitExec::new(Arc::clone(input), 0, fetch))))
 }
 
-/// Every scan that was asked for about so many rows is read no further than a limit above it wants, if those joins give
-/// rows that are `promising`.
+/// Every scan whose consumer may stop it is read only as far as a limit above wants, if `promising` joins find matches.
 fn stops(plan: &Arc<dyn ExecutionPlan>, limited: bool, promising: &dyn Fn(&LookupJoinExec) -> bool) -> bool {
     if let Some(scan) = plan.downcast_ref::<ScanExec>() {
         return limited || !scan.may_stop();

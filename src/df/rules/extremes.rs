@@ -1,9 +1,9 @@
-//! What needs few of a table's rows: MIN and MAX from one end of a key, one row for each group, for each value that a
-//! semi join asks for.
+//! Queries that need few rows of a table: MIN and MAX from one end of a key, one row of each group, one row for each
+//! value of a semi join.
 //!
-//! Under `min(x)` without groups, only the row with the smallest x matters. So a sort by x that keeps one row
-//! goes below the aggregate, and a source that gives the order drops the sort and stops at that row. Several
-//! of them in one SELECT become aggregates of their own, joined row by row, if each is served so.
+//! For `min(x)` without groups, only the row with the smallest x matters. So a top-1 sort by x goes below the
+//! aggregate, and a source that gives the order drops the sort and stops at that row. Several such aggregates in one
+//! SELECT become separate ones, cross-joined, if each is served this way.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use crate::df::table::TableSource;
 use crate::df::tree::RewritePlan;
 use crate::df::wanted::FirstFound;
 
-/// Extremes of one aggregate, at the most.
+/// Most extremes of one aggregate.
 const EXTREMES_MAX: usize = 4;
 
 /// `min(column)` or `max(column)`.
@@ -34,7 +34,7 @@ struct Extreme<'p> {
     is_max: bool,
 }
 
-/// The same plan, its extremes read from one end.
+/// The same plan with the extremes read from one end.
 pub fn from_one_end(plan: LogicalPlan) -> DfResult<LogicalPlan> {
     let changed = plan.rewrite_up_with_subqueries(|node| {
         let changed = match &node {
@@ -49,7 +49,7 @@ pub fn from_one_end(plan: LogicalPlan) -> DfResult<LogicalPlan> {
     Ok(changed.data)
 }
 
-/// An expression without the names it is given.
+/// An expression without its aliases.
 fn bare(expr: &Expr) -> &Expr {
     match expr {
         Expr::Alias(alias) => bare(&alias.expr),
@@ -57,7 +57,7 @@ fn bare(expr: &Expr) -> &Expr {
     }
 }
 
-/// A column, perhaps under another name.
+/// The column, if the expression is one, possibly aliased.
 fn column_of(expr: &Expr) -> Option<&Column> {
     match bare(expr) {
         Expr::Column(column) => Some(column),
@@ -65,7 +65,7 @@ fn column_of(expr: &Expr) -> Option<&Column> {
     }
 }
 
-/// Groups of which nothing else is asked, or one extreme: tells the source that one row of each is enough.
+/// For groups without aggregates, or with one extreme: tells the source that one row of each group is enough.
 fn one_of_each(aggregate: &Aggregate) -> DfResult<Option<LogicalPlan>> {
     let columns: Option<Vec<&Column>> = aggregate.group_expr.iter().map(column_of).collect();
     let extremes: Option<Vec<Extreme<'_>>> = aggregate.aggr_expr.iter().map(extreme).collect();
@@ -75,7 +75,7 @@ fn one_of_each(aggregate: &Aggregate) -> DfResult<Option<LogicalPlan>> {
     let order = |source: &TableSource, columns: &[Column]| {
         let (Some(extreme), [column]) = (extremes.first(), columns) else { return Some(Vec::new()) };
         let (field, nullable) = source.field(&column.name)?;
-        // NULLs come first, and are no minimum.
+        // NULLs come first, but are no minimum.
         (!nullable || extreme.is_max).then(|| vec![OrderBy { field, descending: extreme.is_max }])
     };
     let columns: Vec<Column> =
@@ -90,7 +90,7 @@ fn one_of_each(aggregate: &Aggregate) -> DfResult<Option<LogicalPlan>> {
     }
 }
 
-/// A join that only asks whether there is a row: tells the source that one with each value is enough.
+/// For a semi or anti join: tells the source that one row for each value is enough.
 fn any_of_each(join: &Join) -> DfResult<Option<LogicalPlan>> {
     let asks = matches!(join.join_type, JoinType::LeftSemi | JoinType::LeftAnti) && join.filter.is_none();
     let columns: Option<Vec<Column>> = join.on.iter().map(|(_, right)| column_of(right).cloned()).collect();
@@ -102,11 +102,11 @@ fn any_of_each(join: &Join) -> DfResult<Option<LogicalPlan>> {
     Ok(right.map(|right| LogicalPlan::Join(Join { right: Arc::new(right), ..join.clone() })))
 }
 
-/// `row_number() OVER (PARTITION BY p ORDER BY o) <= n`: tells the source that n rows of each p are enough. They are
-/// numbered above as before.
+/// `row_number() OVER (PARTITION BY p ORDER BY o) <= n`: tells the source that n rows of each p are enough. The window
+/// above stays as it is.
 fn first_of_each(filter: &Filter) -> DfResult<Option<LogicalPlan>> {
     let window = match &*filter.input {
-        // Columns that nobody wants were left out, perhaps.
+        // A projection may drop unused columns.
         LogicalPlan::Projection(projection) => &*projection.input,
         input => input,
     };
@@ -147,7 +147,7 @@ fn first_of_each(filter: &Filter) -> DfResult<Option<LogicalPlan>> {
     Ok(Some(LogicalPlan::Filter(Filter::try_new(filter.predicate.clone(), Arc::new(window))?)))
 }
 
-/// The greatest value (at least 1) that a condition allows a column of row numbers.
+/// The upper bound (at least 1) that a condition sets on a row number.
 fn at_most(term: &Expr, number: &Column) -> Option<u64> {
     let Expr::BinaryExpr(BinaryExpr { left, op, right }) = term else { return None };
     let is_number = |expr: &Expr| match expr {
@@ -172,22 +172,22 @@ fn at_most(term: &Expr, number: &Column) -> Option<u64> {
     .filter(|n| *n > 0)
 }
 
-/// An order by some columns as a source has it; `None` if it has not.
+/// An order by some columns as the source's; `None` if it has no such order.
 type OrderOf<'f> = dyn Fn(&TableSource, &[Column]) -> Option<Vec<OrderBy>> + 'f;
 
-/// Of rows in groups, the first few in an order.
+/// The first few rows of each group, in an order.
 struct Enough<'f> {
-    /// Columns in front by which they are grouped (count); the rest are those of the order.
+    /// Number of leading columns that are grouping columns; the rest are sort keys.
     groups: usize,
-    /// The order by those.
+    /// The order by the sort keys.
     order: &'f OrderOf<'f>,
-    /// How many (count).
+    /// Rows (count) of each group.
     rows: u64,
 }
 
 impl Enough<'_> {
-    /// The plan, its sources told, if it is one table; or a join in which one side has the groups, so that of what each of
-    /// its rows finds in a table the first few are enough.
+    /// Tells the source of a plan over one table. In a join where one side has the groups, it tells the other side's
+    /// table that the first few matches of each outer row are enough.
     fn of(&self, plan: &LogicalPlan, columns: &[Column]) -> DfResult<Option<LogicalPlan>> {
         let told = |scan: &TableScan, source: &TableSource, columns: &[Column]| {
             let (groups, order) = columns.split_at(self.groups);
@@ -235,7 +235,7 @@ impl Enough<'_> {
     }
 }
 
-/// The scan, its source knowing that so many rows of each group are enough, the first in an order.
+/// Tells the scan's source that the first `rows` rows of each group, in an order, are enough.
 fn told_each(
     scan: &TableScan,
     source: &TableSource,
@@ -268,7 +268,7 @@ fn rewritten(aggregate: &Aggregate) -> DfResult<Option<LogicalPlan>> {
     if each.len() == 0 {
         return Ok(Some(first));
     }
-    // One row each, so that their product is one row, too.
+    // Each has one row, so their cross join has one row, too.
     let joined = each.try_fold(LogicalPlanBuilder::from(first), |all, one| {
         all.join_on(one, JoinType::Inner, Vec::<Expr>::new())
     });
@@ -283,11 +283,11 @@ fn extreme(call: &Expr) -> Option<Extreme<'_>> {
         _ => return None,
     };
     let [Expr::Column(column)] = &params.args[..] else { return None };
-    // DISTINCT changes nothing here, but a FILTER does.
+    // DISTINCT does not matter here; a FILTER does.
     (params.filter.is_none() && params.order_by.is_empty()).then_some(Extreme { call, column, is_max })
 }
 
-/// The rows in the order of the column, the first only; `None` if the order does not come for free.
+/// A top-1 sort of the input by the column; `None` if the order does not come for free.
 fn first_row(input: &LogicalPlan, extreme: &Extreme<'_>, alone: bool) -> DfResult<Option<LogicalPlan>> {
     let Some(input) = served(input, extreme, alone)? else { return Ok(None) };
     let sort = Expr::Column(extreme.column.clone()).sort(!extreme.is_max, !extreme.is_max);
@@ -307,17 +307,17 @@ fn served(plan: &LogicalPlan, extreme: &Extreme<'_>, alone: bool) -> DfResult<Op
     })
 }
 
-/// Columns of a projection or an alias as those of what it reads, if they are that.
+/// The input columns behind columns of a projection or an alias; `None` unless all are plain columns.
 fn columns_below(plan: &LogicalPlan, columns: &[Column]) -> Option<Vec<Column>> {
     let under = |column: &Column| column_of(&below(&Expr::Column(column.clone()), plan)?).cloned();
     columns.iter().map(under).collect()
 }
 
-/// Changes a scan, given its source and the columns that matter; `None` if that cannot be.
+/// Changes a scan, given its source and the relevant columns; `None` if that is impossible.
 type Change<'f> = dyn Fn(&TableScan, &TableSource, &[Column]) -> Option<TableScan> + 'f;
 
-/// The plan, if it is a scan of one of our tables that can be changed so. `columns`: columns of the plan, as the
-/// scan calls them when they come to `change`; between the two they may be renamed.
+/// The plan with its scan changed, if it reads one of our tables. `columns` of the plan are passed to `change` as the
+/// scan's columns; projections between may rename them.
 fn change_scan(plan: &LogicalPlan, columns: &[Column], change: &Change<'_>) -> DfResult<Option<LogicalPlan>> {
     let changed = match plan {
         LogicalPlan::Projection(Projection { input, .. })

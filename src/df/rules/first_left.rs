@@ -1,8 +1,8 @@
-//! The first rows of a left join, by what its left side has, are those of the first rows of that side.
+//! Pushes a top-k sort by columns of the left side below a left join.
 //!
-//! Each row of the left side comes out once at the least. So a sort that keeps the first few may as well keep as many of
-//! the left side before the join: `SELECT name, (SELECT count(*) FROM b WHERE b.a = a.id) FROM a ORDER BY name LIMIT 10`
-//! counts for ten rows then. DataFusion does so with a limit, but not with a sort.
+//! Each row of the left side comes out at least once, so the first rows of the join come from the first rows of that
+//! side: `SELECT name, (SELECT count(*) FROM b WHERE b.a = a.id) FROM a ORDER BY name LIMIT 10` then counts for ten
+//! rows only. DataFusion does this for a limit, but not for a sort.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use datafusion::logical_expr::{Join, JoinType, LogicalPlan, Projection, Sort, Su
 use crate::df::rewrite::below;
 use crate::df::tree::RewritePlan;
 
-/// The same plan, its left joins given the first rows only.
+/// The same plan, with top-k sorts below its left joins.
 pub fn of_left_side(plan: LogicalPlan) -> DfResult<LogicalPlan> {
     let sorted_first = plan.rewrite_down_with_subqueries(|node| {
         let LogicalPlan::Sort(sort) = &node else { return Ok(Transformed::no(node)) };
@@ -29,7 +29,7 @@ pub fn of_left_side(plan: LogicalPlan) -> DfResult<LogicalPlan> {
     sorted_first.data()
 }
 
-/// The plan, of which so many rows are wanted in an order, if it is a left join.
+/// Sorts the left side of a left join, if the plan is one below projections; `rows`: how many are wanted in this order.
 fn first_left(plan: &LogicalPlan, order: Vec<SortExpr>, rows: usize) -> DfResult<Option<LogicalPlan>> {
     let input = match plan {
         LogicalPlan::Projection(Projection { input, .. })

@@ -1,8 +1,7 @@
-//! Frames of windows over rows in the order of bytes.
+//! Window frames over binary sort keys.
 //!
-//! A window without a frame of its own goes from the first row to the last of those that are equal to the current one,
-//! for which nobody has to add anything to a value. DataFusion 55.2 refuses it where nobody could: for bytes, and so for
-//! binary rowkeys.
+//! The default frame reaches from the first row to the last peer of the current row, which takes no arithmetic on
+//! values. DataFusion 55.2 refuses RANGE frames for types without arithmetic: for bytes, and so for binary rowkeys.
 
 use arrow::datatypes::DataType;
 use datafusion::common::DFSchema;
@@ -10,7 +9,7 @@ use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::{Expr, ExprSchemable, WindowFrame, WindowFrameBound, WindowFrameUnits};
 
-/// Makes RANGE of such a window GROUPS, which mean the same where no bound is an offset.
+/// Turns RANGE of such a window into GROUPS, which means the same if no bound is an offset.
 pub fn frames_of_bytes(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     let Expr::WindowFunction(window) = &mut expr else { return Ok(Transformed::no(expr)) };
     let params = &mut window.params;
@@ -28,7 +27,7 @@ pub fn frames_of_bytes(mut expr: Expr, schema: &DFSchema) -> DfResult<Transforme
     Ok(Transformed::yes(expr))
 }
 
-/// The bound is so far from the current row, by what the rows are ordered by.
+/// The bound is at some distance from the current row.
 pub(in crate::df) fn is_offset(bound: &WindowFrameBound) -> bool {
     match bound {
         WindowFrameBound::CurrentRow => false,

@@ -1,8 +1,8 @@
-//! Columns that a join compares as wider integers than they are.
+//! Keeps join columns bare where a join compares them as wider integers.
 //!
-//! `b.id = a.id + 1` compares an INTEGER with a BIGINT, so DataFusion joins by `CAST(b.id AS BIGINT)`, and that is no
-//! column by which rows could be looked up. Here the other side is made narrower instead: what is no INTEGER becomes
-//! NULL, which equals nothing, as it did before.
+//! `b.id = a.id + 1` compares an INTEGER with a BIGINT, so DataFusion joins by `CAST(b.id AS BIGINT)`, which is no
+//! column for lookups. Here the other side is narrowed instead: a value beyond INTEGER becomes NULL, which equals
+//! nothing, as it did before.
 
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TransformedResult};
@@ -14,10 +14,10 @@ use datafusion::logical_expr::{Expr, ExprSchemable, Join, LogicalPlan};
 use crate::df::table::TableSource;
 use crate::df::tree::RewritePlan;
 
-/// Stands in names behind what is made narrower.
+/// Marks the names of narrowed expressions.
 const NARROWED: &str = " narrowed to ";
 
-/// The same plan, its joins comparing columns that lead a key as what they are.
+/// The same plan, with joins on columns that lead a key comparing in the type of the column.
 pub fn of_columns(plan: LogicalPlan) -> DfResult<LogicalPlan> {
     let narrowed = plan.rewrite_up_with_subqueries(|node| {
         let LogicalPlan::Join(join) = &node else { return Ok(Transformed::no(node)) };
@@ -45,8 +45,8 @@ pub fn of_columns(plan: LogicalPlan) -> DfResult<LogicalPlan> {
     narrowed.data()
 }
 
-/// `wide` as narrow as the column that `cast` makes wider, and that column; each expression comes with the side it is
-/// of. `at`: which of the join's pairs they are. `None` if it is no such cast, or if rows are rather looked up by `wide`.
+/// `wide`, narrowed to the type of the column inside `cast`, and that column. Each expression comes with its side of
+/// the join; `at`: index of the pair. `None` if `cast` is no widening cast, or if `wide` serves lookups better.
 fn narrowed(
     (wide, of_wide): (&Expr, &LogicalPlan),
     (cast, of_cast): (&Expr, &LogicalPlan),
@@ -65,19 +65,19 @@ fn narrowed(
     {
         return Ok(None);
     }
-    // What differs in its casts only has one name.
+    // Expressions that differ in casts only have the same name.
     let other = if at > 0 { format!(" ({at})") } else { String::new() };
     let name = format!("{}{NARROWED}{narrow}{other}", written(&wide.schema_name().to_string()));
     let wide = Expr::TryCast(TryCast::new(Box::new(wide.clone()), narrow));
     Ok(Some((wide.alias(name), Expr::Column(column.clone()))))
 }
 
-/// What a column that was made narrower is computed from, as it is written.
+/// The source expression of a narrowed column, as written.
 pub fn shown(name: &str) -> &str {
     name.split_once(NARROWED).map_or(name, |(wide, _)| wide)
 }
 
-/// `a.id + Int64(1)` as it is written.
+/// `a.id + Int64(1)` as `a.id + 1`.
 fn written(name: &str) -> String {
     let mut parts = name.split("Int64(");
     let first = parts.next().unwrap_or_default().to_owned();
@@ -88,7 +88,7 @@ fn bytes_of_integer(ty: &DataType) -> Option<usize> {
     ty.is_signed_integer().then(|| ty.primitive_width()).flatten()
 }
 
-/// The column is one of a table, and some key of it begins with it.
+/// The column is one of a table and leads some key.
 fn leads(column: &Column, plan: &LogicalPlan) -> DfResult<bool> {
     Ok(TableSource::behind(column, plan)?.is_some_and(|(source, name)| source.leads(&name)))
 }

@@ -1,10 +1,10 @@
-//! Joins whose tables are written in another order than the one in which they are best read.
+//! Reorders joins whose tables are written in another order than is best to read.
 //!
-//! DataFusion joins tables in the order in which they are written, and chooses only which side of a join is read first. So
-//! `users JOIN comments ON .. JOIN posts ON ..` with a condition on posts reads all users, to look for the few posts in
-//! what they wrote. Where few rows `s` are joined with `a JOIN b` by columns of `b` alone, they are joined with `b` first
-//! here, and what comes of that asks in `a` by its key: `s JOIN (a JOIN b)` is `(s JOIN b) JOIN a`. The side `a` is the
-//! one that a join reads first; the other is told what to look for as it stands.
+//! DataFusion joins tables in the order of the query, and chooses only the build side of each join. So `users JOIN
+//! comments ON .. JOIN posts ON ..` with a condition on posts reads all users, to find the few posts among their
+//! comments. Where few rows `s` are joined with `a JOIN b` by columns of `b` alone, this rule joins them with `b`
+//! first, and the result looks up `a` by its key: `s JOIN (a JOIN b)` becomes `(s JOIN b) JOIN a`. The side `a` is the
+//! build side of its join; the probe side is narrowed by a dynamic filter anyway.
 
 use std::sync::Arc;
 
@@ -27,10 +27,10 @@ use crate::df::tree::RewriteTree;
 
 type Plan = Arc<dyn ExecutionPlan>;
 
-/// Tables (count) at the most that are moved.
+/// Most tables (count) that are moved.
 const TABLES_MAX: usize = 12;
 
-/// A rule that chooses the sides of joins, which is asked once more when tables have changed their places.
+/// The rule that chooses build sides; it runs again after tables have been moved.
 #[derive(Debug)]
 pub struct FewestFirst(pub Arc<dyn PhysicalOptimizerRule + Send + Sync>);
 
@@ -54,7 +54,7 @@ impl PhysicalOptimizerRule for FewestFirst {
 
 fn fewest_first(plan: Plan, choose: &dyn Fn(Plan) -> DfResult<Plan>) -> DfResult<Plan> {
     let mut plan = choose(plan)?;
-    // Each turn brings some table one join further out.
+    // Each round moves some table one join outwards.
     for _ in 0..TABLES_MAX {
         let turned = plan.rewrite_up(|node| {
             let turned = turned(&node)?;
@@ -68,7 +68,7 @@ fn fewest_first(plan: Plan, choose: &dyn Fn(Plan) -> DfResult<Plan>) -> DfResult
     Ok(plan)
 }
 
-/// A join of the same rows, if this is one of few rows with those of a join, which would be worth more the other way round.
+/// The reordered join, if this one joins few rows with a join and would be cheaper that way.
 fn turned(node: &Plan) -> DfResult<Option<Plan>> {
     let Some(outer) = node.downcast_ref::<HashJoinExec>().filter(|join| is_plain(join)) else {
         return Ok(None);
@@ -96,7 +96,7 @@ fn turned(node: &Plan) -> DfResult<Option<Plan>> {
         return Ok(None);
     }
     let first = HashJoinExecBuilder::new(Arc::clone(outer.left()), Arc::clone(b), on_b, *outer.join_type());
-    // Whatever is not known to be small is taken to be large where the mode is still open.
+    // An open partition mode would treat sides of unknown size as large.
     let mode = *outer.partition_mode();
     let first: Plan = Arc::new(first.with_partition_mode(mode).build()?);
     let (Some(asking), Some(of_all)) = (rows_of(&first), rows_of(a)) else { return Ok(None) };
@@ -124,7 +124,7 @@ fn turned(node: &Plan) -> DfResult<Option<Plan>> {
     Ok(Some(Arc::new(ProjectionExec::try_new(named, then)?)))
 }
 
-/// An inner join, and the columns of its two sides that come out of the plan.
+/// An inner join, and the columns of its sides that the plan outputs.
 fn joined(plan: &Plan) -> Option<(&HashJoinExec, Vec<usize>)> {
     if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
         let (join, below) = joined(projection.input())?;
@@ -137,7 +137,7 @@ fn joined(plan: &Plan) -> Option<(&HashJoinExec, Vec<usize>)> {
     (is_plain(join) && *join.join_type() == JoinType::Inner).then_some((join, columns))
 }
 
-/// All rows come that go together, which is told by equal columns alone.
+/// The join condition is equality only, and there is no limit.
 fn is_plain(join: &HashJoinExec) -> bool {
     only_equates(join) && join.fetch().is_none()
 }

@@ -1,14 +1,13 @@
-//! Plans that some rules of DataFusion's are not let at.
+//! Keeps some of DataFusion's rules away from plans that they get wrong.
 //!
-//! `=` and `IS NOT DISTINCT FROM` in one join: a join of DataFusion's has one answer to whether two NULLs are equal, for
-//! all of its pairs. Where it was made of IS NOT DISTINCT FROM, two of its rules go on to add pairs of an `=` that a
-//! filter had.
+//! `=` and `IS NOT DISTINCT FROM` in one join: a join of DataFusion has a single answer to whether NULLs are equal, for
+//! all its pairs. Where it was made from IS NOT DISTINCT FROM, two rules still add pairs from an `=` of a filter.
 //!
-//! Orders of grouped joins: what is unique below a join is not unique above it, and DataFusion takes it to be again once
-//! rows are grouped by it and by something else.
+//! Sorts above grouped joins: what is unique below a join is not unique above it, but DataFusion takes it to be so
+//! again once rows are grouped by it and by something else.
 //!
-//! Sums beside a DISTINCT: a sum of sums is of a longer type than a sum, and a sum of some rows may be too large where
-//! that of all of them is not.
+//! Sums beside a DISTINCT: a sum of sums has a longer type than a sum, and a partial sum may overflow where the total
+//! does not.
 
 use std::sync::Arc;
 
@@ -21,7 +20,7 @@ use datafusion::logical_expr::{Expr, Join, LogicalPlan};
 use datafusion::optimizer::optimizer::ApplyOrder;
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
-/// A rule that is not let at the plans that it would get wrong.
+/// Wraps a rule and skips it on plans that it would get wrong.
 #[derive(Debug)]
 pub struct KeptApart {
     rule: Arc<dyn OptimizerRule + Send + Sync>,
@@ -29,37 +28,37 @@ pub struct KeptApart {
 }
 
 impl KeptApart {
-    /// A rule that adds pairs to the join it is shown.
+    /// For a rule that adds pairs to a single join.
     pub fn of_a_join(rule: Arc<dyn OptimizerRule + Send + Sync>) -> KeptApart {
         KeptApart { rule, mixes: |plan| matches!(plan, LogicalPlan::Join(join) if equals_nulls(join)) }
     }
 
-    /// A rule that leaves out of an order what columns before it decide. Of groups above a join it takes a column for
-    /// decided by one that was unique below the join.
+    /// For a rule that drops sort keys which earlier ones determine: above a grouped join, it relies on a column that
+    /// was unique below the join only.
     pub fn of_grouped_joins(rule: Arc<dyn OptimizerRule + Send + Sync>) -> KeptApart {
         KeptApart { rule, mixes: orders_grouped_join }
     }
 
-    /// A rule that groups by what is DISTINCT first, and adds up the sums of those groups.
+    /// For a rule that groups by a DISTINCT argument first, and adds up the sums of those groups.
     pub fn of_sums(rule: Arc<dyn OptimizerRule + Send + Sync>) -> KeptApart {
         KeptApart { rule, mixes: adds_up_numbers }
     }
 
-    /// A rule that makes other joins of those that it finds in a plan.
+    /// For a rule that rebuilds the joins of a whole plan.
     pub fn of_all_joins(rule: Arc<dyn OptimizerRule + Send + Sync>) -> KeptApart {
-        // What is asked of every node never fails.
+        // The closure never fails.
         KeptApart { rule, mixes: |plan| plan.exists(|node| Ok(is_inner(node))).unwrap_or(true) }
     }
 }
 
 fn adds_up_numbers(plan: &LogicalPlan) -> bool {
     let LogicalPlan::Aggregate(aggregate) = plan else { return false };
-    // Doubles have one type, and no sum that is too large.
+    // Sums of doubles have the same type and do not overflow.
     let is_sum = |(expr, field): (&Expr, &FieldRef)| {
         matches!(expr, Expr::AggregateFunction(AggregateFunction { func, params })
             if func.name() == "sum" && !params.distinct && !field.data_type().is_floating())
     };
-    // Of the fields, those come last.
+    // The aggregates' fields come last.
     let fields = aggregate.schema.fields().iter().rev();
     aggregate.aggr_expr.iter().rev().zip(fields).any(is_sum)
 }

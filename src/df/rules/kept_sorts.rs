@@ -1,19 +1,19 @@
-//! Sorts stay where they are meant: `SELECT * FROM (SELECT ... LIMIT 3) ORDER BY x` sorts three rows.
+//! Keeps sorts where they matter: `SELECT * FROM (SELECT ... LIMIT 3) ORDER BY x` sorts three rows.
 //!
 //! DataFusion 55.2 takes the rows of a LIMIT without an order to be any rows. It pushes the sort below the limit, which
-//! gives out others then, fewer where it has an OFFSET, and none ever where it stopped what has no end. While it moves
-//! sorts, a [`FixedExec`] stands above each limit, which nothing passes.
+//! then outputs other rows, fewer with an OFFSET, and none ever if the limit stopped an endless input. While DataFusion
+//! moves sorts, a [`FixedExec`] above each limit blocks them.
 //!
-//! It also leaves out a sort by columns behind one that is unique. Which columns are, a projection tells by the places
-//! they have above it instead of below it: of `SELECT count(*) AS n FROM t GROUP BY a` it is `n`, not `a`. Where it would
-//! say so, a [`FixedExec`] below it knows of no unique columns.
+//! DataFusion also drops sort keys behind a unique column. A projection reports unique columns by their positions above
+//! it instead of below it: for `SELECT count(*) AS n FROM t GROUP BY a` that is `n`, not `a`. Below such a projection,
+//! a [`FixedExec`] hides unique columns.
 //!
-//! And it takes columns for constant, equal or in order that are not: `n` in `WHERE n / 2 = 2` (it turns a division, or
-//! a cast that rounds, around as if it were exact), what is 3 in one input of a UNION ALL and 2 in the other, what an
-//! outer join puts NULLs in the place of, and what ROLLUP makes NULL of. Above those, a [`FixedExec`] knows nothing of
-//! the kind. Neither does it above `WHERE lower(k) = k`: DataFusion calls `k` by the expression from there on, and loses
-//! a LIMIT with the sort by `k` that it leaves out. Wherever else a limit is missing when it is done, it begins again
-//! with limits that stand by themselves.
+//! And it takes columns for constant, equal or sorted that are not: `n` in `WHERE n / 2 = 2` (it inverts a division, or
+//! a cast that rounds, as if it were exact), a value that is 3 in one input of a UNION ALL and 2 in the other, columns
+//! that an outer join null-extends, and columns that ROLLUP makes NULL. Above those, a [`FixedExec`] hides such facts.
+//! It does so above `WHERE lower(k) = k`, too: from there on, DataFusion calls `k` by the expression, and loses a LIMIT
+//! with the sort by `k` that it drops. If any other limit is missing in the end, the rule starts again with limits as
+//! separate operators.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -49,7 +49,7 @@ use datafusion::physical_plan::{
 use crate::df::operators::operator;
 use crate::df::tree::RewriteTree;
 
-/// A rule that moves sorts, none of them below a limit, and leaves none out for a key that is none.
+/// Wraps the rule that moves sorts, so that it moves none below a limit and drops none for a false key.
 #[derive(Debug)]
 pub struct FixedRows(pub Arc<dyn PhysicalOptimizerRule + Send + Sync>);
 
@@ -66,7 +66,7 @@ impl PhysicalOptimizerRule for FixedRows {
         if before.iter().all(|(limit, count)| after.get(limit) >= Some(count)) {
             return Ok(moved);
         }
-        // One went with its sort, be it because another is stricter: they stand for themselves then.
+        // A limit was lost with its sort, perhaps for a stricter one: make limits separate operators.
         let pinned = plan.rewrite_up(|node| {
             let fetch = node.downcast_ref::<SortExec>().and_then(|sort| sort.fetch());
             Ok(match fetch {
@@ -87,7 +87,7 @@ impl PhysicalOptimizerRule for FixedRows {
 }
 
 impl FixedRows {
-    /// What the rule makes of the plan.
+    /// Applies the rule with the plan's limits and false facts protected.
     fn moved(
         &self,
         plan: Arc<dyn ExecutionPlan>,
@@ -107,7 +107,7 @@ impl FixedRows {
             node.replace_children(vec![input], recompute).map(Transformed::yes)
         })?;
         let moved = self.0.optimize(fixed.data, options)?;
-        // A sort that runs looks once more whether there is anything to sort: what knows of no keys stays.
+        // Executing operators check once more whether their input is sorted: what hides keys must stay.
         moved
             .rewrite_up(|node| {
                 let fixed = node.downcast_ref::<FixedExec>().filter(|fixed| fixed.what == Fixed::Rows);
@@ -118,14 +118,14 @@ impl FixedRows {
     }
 }
 
-/// How many operators of a plan stop at each number of rows.
+/// Counts the operators of a plan by the number of rows they stop at.
 fn limits(plan: &Arc<dyn ExecutionPlan>, found: &mut BTreeMap<usize, usize>) {
     let fetch = if let Some(limit) = plan.downcast_ref::<GlobalLimitExec>() {
         limit.fetch()
     } else if let Some(limit) = plan.downcast_ref::<LocalLimitExec>() {
         Some(limit.fetch())
     } else if plan.is::<ProjectionExec>() || plan.is::<CooperativeExec>() {
-        // They say what those below them do.
+        // These report the limit of their input.
         None
     } else {
         plan.fetch()
@@ -140,7 +140,7 @@ fn is_sorted(plan: &dyn ExecutionPlan) -> bool {
     plan.is::<SortExec>() || plan.is::<BoundedWindowAggExec>() || plan.is::<WindowAggExec>()
 }
 
-/// What has to stand above an operator.
+/// The protection that an operator needs above it.
 fn misled_by(node: &Arc<dyn ExecutionPlan>) -> Option<Fixed> {
     if node.is::<GlobalLimitExec>() {
         return Some(Fixed::Rows);
@@ -152,7 +152,7 @@ fn misled_by(node: &Arc<dyn ExecutionPlan>) -> Option<Fixed> {
     if let Some(aggregate) = node.downcast_ref::<AggregateExec>() {
         return aggregate.group_expr().has_grouping_set().then_some(Fixed::Orders);
     }
-    // Nobody sorts by the mark of a subquery that has become a join.
+    // No one sorts by the mark column of a decorrelated subquery.
     let is_mark = |expr: &Arc<dyn PhysicalExpr>| {
         expr.downcast_ref::<Column>().is_some_and(|column| column.name() == "__always_true")
     };
@@ -163,7 +163,7 @@ fn misled_by(node: &Arc<dyn ExecutionPlan>) -> Option<Fixed> {
     (may_differ && node.children().iter().any(has_constants)).then_some(Fixed::Values)
 }
 
-/// It is a join that may put NULLs in the place of what one side gives.
+/// The node is a join that null-extends one side.
 fn may_add_nulls(node: &dyn ExecutionPlan) -> bool {
     let ty = node.downcast_ref::<HashJoinExec>().map(|join| *join.join_type());
     let ty = ty.or_else(|| node.downcast_ref::<NestedLoopJoinExec>().map(|join| *join.join_type()));
@@ -171,7 +171,7 @@ fn may_add_nulls(node: &dyn ExecutionPlan) -> bool {
     matches!(ty, Some(JoinType::Left | JoinType::Right | JoinType::Full))
 }
 
-/// It gives the same for several values somewhere, of which DataFusion takes one to be the only one.
+/// The expression maps several values to one, which DataFusion inverts as if it were exact.
 fn loses(expr: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool {
     let is_lossy = if let Some(cast) = expr.downcast_ref::<CastExpr>() {
         match (cast.expr().data_type(schema), cast.cast_type()) {
@@ -186,7 +186,7 @@ fn loses(expr: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool {
     is_lossy || expr.children().into_iter().any(|child| loses(child, schema))
 }
 
-/// It says that an expression equals a column or another expression.
+/// The filter equates an expression with a column or another expression.
 fn equates(filter: &Arc<dyn PhysicalExpr>) -> bool {
     split_conjunction(filter).into_iter().any(|term| {
         let equal = term.downcast_ref::<BinaryExpr>().filter(|binary| *binary.op() == Operator::Eq);
@@ -198,7 +198,7 @@ fn equates(filter: &Arc<dyn PhysicalExpr>) -> bool {
     })
 }
 
-/// Some columns below it are unique, and those at their places above it are others.
+/// Unique columns of the input are at other positions in the output.
 fn misplaces_keys(projection: &ProjectionExec) -> bool {
     let is_same = |(at, output): (usize, &ProjectionExpr)| {
         output.expr.downcast_ref::<Column>().is_some_and(|column| column.index() == at)
@@ -207,20 +207,20 @@ fn misplaces_keys(projection: &ProjectionExec) -> bool {
     !known.is_empty() && !projection.expr().iter().enumerate().all(is_same)
 }
 
-/// What stands in the way of a rule.
+/// What a [`FixedExec`] hides or blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fixed {
-    /// The rows are those of a limit.
+    /// Blocks sorts, as the rows are those of a limit.
     Rows,
-    /// Nobody is told which columns are unique.
+    /// Hides which columns are unique.
     Keys,
-    /// Nor which are constant, or equal to others.
+    /// Also hides which are constant, or equal to others.
     Values,
-    /// Nor which are in order.
+    /// Also hides which are sorted.
     Orders,
 }
 
-/// Rows that are as they are, whatever is done with them.
+/// Passes its rows on, and hides facts about them from the optimizer.
 #[derive(Debug)]
 pub struct FixedExec {
     input: Arc<dyn ExecutionPlan>,
@@ -245,8 +245,7 @@ impl FixedExec {
     }
 }
 
-/// In which orders rows are, whatever DataFusion says of their values. What a filter keeps is in the orders that it was
-/// in before.
+/// The orders of a plan's rows that do not follow from assumed values. A filter keeps the orders of its input.
 fn orders_of(plan: &Arc<dyn ExecutionPlan>) -> OrderingEquivalenceClass {
     match plan.downcast_ref::<FilterExec>() {
         Some(filter) if filter.projection().is_some() => OrderingEquivalenceClass::default(),
@@ -268,7 +267,7 @@ impl ExecutionPlan for FixedExec {
         &self.properties
     }
 
-    /// What it is asked to keep is pushed further down.
+    /// Claiming an order would let sorts be pushed further down.
     fn maintains_input_order(&self) -> Vec<bool> {
         vec![false]
     }
@@ -298,7 +297,7 @@ mod tests {
 
     use super::*;
 
-    /// Leaves out every sort, with its limit.
+    /// Drops every sort, with its limit.
     #[derive(Debug)]
     struct Careless;
 

@@ -1,4 +1,4 @@
-//! Rules over plans: where DataFusion's would give other rows than SQL has, and where keys give the right ones sooner.
+//! Optimizer rules: where DataFusion's would give wrong results, and where keys give the right ones sooner.
 
 pub(super) mod above_totals;
 pub(super) mod anti_join;

@@ -1,8 +1,8 @@
-//! EXCEPT ALL and INTERSECT ALL: how often a row is there matters.
+//! EXCEPT ALL and INTERSECT ALL, where the number of equal rows matters.
 //!
-//! DataFusion 55.2 joins both sides as EXCEPT and INTERSECT do, so that one row on the right takes away, or lets
-//! through, all that are like it. [`numbered`] counts like rows on both sides and joins the first with the first, the
-//! second with the second.
+//! DataFusion 55.2 joins both sides as for EXCEPT and INTERSECT, so that one row on the right removes, or lets through,
+//! all equal rows. [`numbered`] numbers equal rows on both sides and joins the first with the first, the second with
+//! the second.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use datafusion::error::Result as DfResult;
 use datafusion::functions_window::expr_fn::row_number;
 use datafusion::logical_expr::{Distinct, Expr, ExprFunctionExt, Join, LogicalPlan, LogicalPlanBuilder};
 
-/// Rewrites the join that stands for one of them; it belongs before everything that makes other joins. EXCEPT and
-/// INTERSECT have distinct rows on the left.
+/// Rewrites the join that stands for one of them. It runs before all rules that make other joins. EXCEPT and INTERSECT
+/// are told apart by distinct rows on the left.
 pub fn numbered(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
     match plan {
         LogicalPlan::Join(join)
@@ -42,7 +42,7 @@ pub fn numbered(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
     }
 }
 
-/// The rows, and which of those that are alike each is.
+/// Numbers equal rows.
 fn with_numbers(plan: &Arc<LogicalPlan>, name: &str) -> DfResult<(LogicalPlan, Expr)> {
     let columns: Vec<Expr> = plan.schema().columns().into_iter().map(Expr::Column).collect();
     let number = row_number().partition_by(columns).build()?.alias(name);

@@ -1,7 +1,7 @@
-//! Frames at rows whose place in the order is NULL: `ORDER BY n DESC RANGE BETWEEN 2 PRECEDING AND CURRENT ROW`.
+//! Window frames of rows with a NULL sort key: `ORDER BY n DESC RANGE BETWEEN 2 PRECEDING AND CURRENT ROW`.
 //!
-//! Such a frame is all rows with NULL. DataFusion 55.2 computes windows while rows come in, and where NULLs are last, it
-//! takes those that have come for all of them. So such windows wait for the last row of their partition.
+//! Such a frame contains all rows with NULL. DataFusion 55.2 computes windows while rows arrive, and with NULLs last it
+//! takes those that have arrived for all of them. So such windows wait for the end of their partition.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use datafusion::physical_plan::{ExecutionPlan, InputOrderMode};
 use super::frames::is_offset;
 use crate::df::tree::RewriteTree;
 
-/// The rule.
+/// Replaces such windows by ones that read whole partitions.
 #[derive(Debug)]
 pub struct WholeFrames;
 
@@ -51,10 +51,10 @@ impl PhysicalOptimizerRule for WholeFrames {
     }
 }
 
-/// Its frames begin or end so far from a row, whose place may be NULL and is behind all others then.
+/// The frame has an offset, and a sort key may be NULL and last.
 fn ends_at_nulls(window: &Arc<dyn WindowExpr>, input: &Schema) -> bool {
     let frame = window.get_window_frame();
-    // What cannot be asked may be NULL.
+    // If nullability is unknown, assume NULLs.
     let nulls_last =
         |by: &PhysicalSortExpr| !by.options.nulls_first && by.expr.nullable(input).unwrap_or(true);
     frame.units == WindowFrameUnits::Range

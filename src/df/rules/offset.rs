@@ -1,5 +1,5 @@
-//! OFFSET, where a scan gives the rows: it passes over the first ones, making nothing of them. What it gives out then
-//! depends on every row before, so nobody may narrow it any more.
+//! Applies OFFSET inside scans, which skip the first rows without reading their columns. The output then depends on
+//! every skipped row, so no filter may narrow such a scan any more.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceCh
 use crate::df::operators::scan::ScanExec;
 use crate::df::tree::RewriteTree;
 
-/// Tells scans what is passed over of their rows.
+/// The rule.
 #[derive(Debug)]
 pub struct Offset;
 
@@ -38,7 +38,7 @@ impl PhysicalOptimizerRule for Offset {
     }
 }
 
-/// The plan without its first `skip` rows, `fetch` rows at the most; `None` if it is not one scan.
+/// The plan with offset `skip` and limit `fetch`; `None` if it is not a single scan.
 fn without_first(
     plan: &Arc<dyn ExecutionPlan>,
     skip: usize,

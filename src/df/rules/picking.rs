@@ -1,12 +1,12 @@
-//! What has to be seen to where DataFusion moves projections.
+//! Corrects what DataFusion gets wrong when it moves projections.
 //!
 //! DataFusion may put a projection below a filter, over the filter's input. It forgets that the filter picks columns
-//! itself (`FilterExec::try_swapping_with_projection`, 55.2): then the projection takes what lies at its places in
-//! the input, which is another column, silently so if it has the same name. So such filters are taken apart before.
+//! itself (`FilterExec::try_swapping_with_projection`, 55.2): the projection then reads other columns at its positions,
+//! unnoticed if they have the same names. So such filters are split into a filter and a projection first.
 //!
-//! It may put one below a join, over the side whose order the join keeps: if the projection drops the columns of the
-//! order, the join does not know any more that there is one (`HashJoinExec::execute` asks its right side), while the
-//! sort above it is gone already. So then projections stay where they are.
+//! It may put one below a join, over the side whose order the join keeps. If the projection drops the sort columns, the
+//! join forgets the order (`HashJoinExec::execute` asks its right side), while the sort above is gone already. In that
+//! case projections stay where they are.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
 use crate::df::tree::RewriteTree;
 
-/// A rule that moves projections.
+/// Wraps the rule that moves projections.
 #[derive(Debug)]
 pub struct PickApart(pub Arc<dyn PhysicalOptimizerRule + Send + Sync>);
 
@@ -59,7 +59,7 @@ fn ordered_joins(plan: &Arc<dyn ExecutionPlan>) -> usize {
     usize::from(keeps) + plan.children().into_iter().map(ordered_joins).sum::<usize>()
 }
 
-/// A projection over the filter; `None` if it picks no columns.
+/// The filter without its own projection, below a projection; `None` if it has none.
 fn apart(filter: &FilterExec) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
     let Some(picked) = filter.projection() else { return Ok(None) };
     let whole = FilterExecBuilder::new(Arc::clone(filter.predicate()), Arc::clone(filter.input()))

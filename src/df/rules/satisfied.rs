@@ -1,7 +1,8 @@
-//! Orders that operators need, and lose again.
+//! Restores orders that operators need and plans have lost.
 //!
-//! DataFusion 55.2 leaves out a sort by a column that is NULL in all rows. When it moves sorts and projections into joins,
-//! a join may forget that the column is, and the check at the end refuses the plan. Then what is missing is put there.
+//! DataFusion 55.2 drops sorts by a column that is NULL in all rows. When it then moves sorts and projections into
+//! joins, a join may forget that fact, and the final check refuses the plan. In that case this rule adds the missing
+//! sorts.
 
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ use crate::df::tree::RewriteTree;
 
 type Plan = Arc<dyn ExecutionPlan>;
 
-/// A rule that refuses plans where an order is missing, which is asked once more about those where it is not.
+/// Wraps the final check: if it refuses a plan, missing sorts are added and it runs again.
 #[derive(Debug)]
 pub struct Satisfied(pub Arc<dyn PhysicalOptimizerRule + Send + Sync>);
 
@@ -38,7 +39,7 @@ impl PhysicalOptimizerRule for Satisfied {
     }
 }
 
-/// The operator, its inputs in the order that it needs.
+/// The operator with its inputs sorted as it requires.
 fn sorted(node: Plan) -> DfResult<Transformed<Plan>> {
     let inputs = node.children().into_iter().zip(node.required_input_ordering());
     let mut is_new = false;

@@ -1,8 +1,8 @@
-//! `a = 0 OR 10 / a > 3` where `a` is 0.
+//! Short-circuits AND and OR: `a = 0 OR 10 / a > 3` must not fail where `a` is 0.
 //!
-//! DataFusion computes both sides of an AND or an OR for all rows of a batch, so that a division fails for rows that
-//! the other side has decided. [`short_circuits`] makes a CASE of it, whose branches are computed for their own rows
-//! only. It comes after the optimizer, which would find no ranges of keys in a CASE.
+//! DataFusion evaluates both sides of an AND or OR for all rows of a batch, so that a division fails for rows that the
+//! other side has decided. [`short_circuits`] makes a CASE of it, which evaluates its branches for their own rows only.
+//! It runs after the optimizer, which finds no key ranges in a CASE.
 
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result as DfResult;
@@ -12,7 +12,7 @@ use datafusion::logical_expr::{BinaryExpr, Case, Expr, LogicalPlan, Operator, bi
 
 use crate::df::tree::{RewritePlan, RewriteTree};
 
-/// Rewrites every AND and OR of which a term may fail, but for the filters of scans.
+/// Rewrites every AND and OR with a term that may fail, except in filters of scans.
 pub fn short_circuits(plan: LogicalPlan) -> DfResult<LogicalPlan> {
     let mut risky = false;
     plan.apply_with_subqueries(|node| {
@@ -37,8 +37,8 @@ pub fn short_circuits(plan: LogicalPlan) -> DfResult<LogicalPlan> {
     rewritten.map(|rewritten| rewritten.data)
 }
 
-/// `a OR b` → `CASE WHEN a THEN true ELSE a OR b END`, `a AND b` → `CASE WHEN NOT a THEN false ELSE a AND b END`, where `a`
-/// is all that cannot fail, for the optimizer puts terms in an order of its own; what is unknown stays so.
+/// `a OR b` → `CASE WHEN a THEN true ELSE a OR b END`, `a AND b` → `CASE WHEN NOT a THEN false ELSE a AND b END`, where
+/// `a` has all terms that cannot fail: the optimizer reorders terms anyway. Unknown stays unknown.
 fn decided_first(expr: Expr) -> DfResult<Transformed<Expr>> {
     let op = match &expr {
         Expr::BinaryExpr(BinaryExpr { op: op @ (Operator::And | Operator::Or), .. }) if may_fail(&expr)? => {
@@ -67,7 +67,7 @@ fn decided_first(expr: Expr) -> DfResult<Transformed<Expr>> {
     Ok(Transformed::new(decided, true, TreeNodeRecursion::Jump))
 }
 
-/// Divides by what may be 0, or casts text.
+/// The expression divides by what may be 0, or casts text.
 fn may_fail(expr: &Expr) -> DfResult<bool> {
     expr.exists(|e| {
         Ok(match e {

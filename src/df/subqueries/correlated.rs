@@ -1,10 +1,10 @@
-//! Subqueries that name columns of the query around them.
+//! Decorrelates subqueries that DataFusion cannot.
 //!
-//! DataFusion 55.2 makes joins of those that are simple: EXISTS and IN in a WHERE, and totals of the rows where a
-//! column equals something of the outer row, in a WHERE or a SELECT list. [`Correlated`] leaves them to it and does
-//! the others: node by node, innermost first, it spells out IN, ANY and ALL ([`membership`](super::membership)),
-//! counts the rows of an EXISTS where no join can stand for it ([`exists`](super::exists)), and joins the values of
-//! the rest to the outer rows ([`Domain`]).
+//! DataFusion 55.2 turns the simple ones into joins: EXISTS and IN in a WHERE, and totals of the rows where a column
+//! equals an expression of the outer row, in a WHERE or a SELECT list. [`Correlated`] leaves those alone and does the
+//! others, node by node, innermost first: it expands IN, ANY and ALL ([`membership`](super::membership)), counts the
+//! rows of an EXISTS that cannot become a join ([`exists`](super::exists)), and joins the values of all other
+//! subqueries to the outer rows ([`Domain`]).
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ use super::membership::{is_joined_well, spell_out};
 use crate::df::rewrite::rename_kept;
 use crate::df::tree::{RewritePlan, RewriteTree};
 
-/// The rule; it belongs behind type coercion.
+/// The rule. Runs after type coercion.
 #[derive(Debug)]
 pub struct Correlated;
 
@@ -47,24 +47,24 @@ impl AnalyzerRule for Correlated {
         if !plan.transformed {
             return Ok(plan.data);
         }
-        // Whoever reads what a join brings hears that it may be NULL.
+        // Values that a join adds are nullable: recompute the schemas above.
         plan.data.rewrite_up_with_subqueries(|plan| plan.recompute_schema().map(Transformed::yes)).data()
     }
 }
 
-/// Names for what joins bring along, no two alike in a plan.
+/// Unique names within a plan, for columns that joins add.
 #[derive(Debug, Default)]
 pub struct Names(Cell<usize>);
 
 impl Names {
-    /// The next one.
+    /// The next name.
     pub fn next(&self, what: &str) -> String {
         self.0.set(self.0.get() + 1);
         format!("__{what}_{}", self.0.get())
     }
 }
 
-/// A node whose subqueries are as DataFusion can do them.
+/// Rewrites a node so that DataFusion can do its subqueries.
 pub fn settled(plan: LogicalPlan, names: &Names) -> DfResult<Transformed<LogicalPlan>> {
     if let LogicalPlan::Join(join) = &plan {
         let joined = lateral(join, names)?;
@@ -80,7 +80,7 @@ pub fn settled(plan: LogicalPlan, names: &Names) -> DfResult<Transformed<Logical
         LogicalPlan::Filter(filter) => {
             let terms = split_conjunction_owned(filter.predicate).into_iter();
             let (plain, terms): (Vec<Expr>, Vec<Expr>) = terms.partition(is_plain);
-            // Nobody asks what a subquery has beside rows that are not wanted.
+            // Drop unwanted rows before subqueries are evaluated for them.
             if let Some(plain) = conjunction(plain) {
                 input = LogicalPlanBuilder::from(input).filter(plain)?.build()?;
             }
@@ -104,7 +104,7 @@ pub fn settled(plan: LogicalPlan, names: &Names) -> DfResult<Transformed<Logical
     with_values(plan, input, names).map(Transformed::yes)
 }
 
-/// DISTINCT ON of columns, what has a subquery being computed below it: nothing is known of that operator.
+/// DISTINCT ON with subqueries: they are computed as columns below, as the operator itself supports none.
 fn first_of_computed(distinct: DistinctOn, names: &Names) -> DfResult<Transformed<LogicalPlan>> {
     let DistinctOn { on_expr, select_expr, sort_expr, input, .. } = distinct;
     let mut below: Vec<Expr> = input.schema().columns().into_iter().map(Expr::Column).collect();
@@ -135,7 +135,7 @@ fn first_of_computed(distinct: DistinctOn, names: &Names) -> DfResult<Transforme
     Ok(Transformed::yes(LogicalPlan::Distinct(Distinct::On(distinct))))
 }
 
-/// IN, ANY, ALL and EXISTS as what DataFusion can do, or as a value. A filter can have joins made of it.
+/// Rewrites IN, ANY, ALL and EXISTS into what DataFusion supports, or into a value. `in_filter`: they may become joins.
 fn simpler(expr: Expr, input: &LogicalPlan, in_filter: bool) -> DfResult<Transformed<Expr>> {
     let expr = match expr {
         Expr::InSubquery(_) | Expr::SetComparison(_) => spell_out(expr, input.schema(), false)?,
@@ -152,7 +152,7 @@ fn simpler(expr: Expr, input: &LogicalPlan, in_filter: bool) -> DfResult<Transfo
     })
 }
 
-/// Joins the values of subqueries to the rows that a node reads, where DataFusion would not.
+/// Joins the values of subqueries to the input rows of a node, where DataFusion would not.
 fn with_values(plan: LogicalPlan, input: LogicalPlan, names: &Names) -> DfResult<LogicalPlan> {
     let is_joined = |subquery: &Subquery| {
         matches!(plan, LogicalPlan::Filter(_) | LogicalPlan::Projection(_))
@@ -165,7 +165,7 @@ fn with_values(plan: LogicalPlan, input: LogicalPlan, names: &Names) -> DfResult
             let Expr::ScalarSubquery(subquery) = &expr else { return Ok(Transformed::no(expr)) };
             let taken = outer_columns(&subquery.subquery);
             let taken: Vec<_> = taken.into_iter().filter(|(_, c)| input.schema().has_column(c)).collect();
-            // DataFusion 55.2 sorts by a value, and does not see that a window is sorted by the same.
+            // DataFusion 55.2 sorts by a value but fails to see that a window is sorted by the same.
             let is_column = taken.is_empty() && matches!(plan, LogicalPlan::Window(_));
             if taken.is_empty() && !is_column || is_joined(subquery) {
                 return Ok(Transformed::no(expr));
@@ -196,7 +196,7 @@ fn with_values(plan: LogicalPlan, input: LogicalPlan, names: &Names) -> DfResult
     LogicalPlanBuilder::from(plan).project(columns.into_iter().map(Expr::Column))?.build()
 }
 
-/// The rows with a value behind their columns, and that column.
+/// Adds a value to the rows as a column, and returns that column.
 fn with_column(rows: LogicalPlan, value: Expr, name: String) -> DfResult<(LogicalPlan, Expr)> {
     let column = Expr::Column(Column::from_name(&name));
     let columns = rows.schema().columns().into_iter().map(Expr::Column).chain([value.alias(name)]);
@@ -204,14 +204,14 @@ fn with_column(rows: LogicalPlan, value: Expr, name: String) -> DfResult<(Logica
     Ok((LogicalPlanBuilder::from(rows).project(columns)?.build()?, column))
 }
 
-/// What the LATERAL of a join takes from the rows beside it.
+/// Columns of the left side that the LATERAL of a join uses.
 fn taken_beside(join: &Join) -> Vec<(FieldRef, Column)> {
     let mut taken = outer_columns(&join.right);
     taken.retain(|(_, column)| join.left.schema().has_column(column));
     taken
 }
 
-/// A join with a LATERAL that DataFusion would not do right; `None` for others.
+/// Rewrites a join with a LATERAL that DataFusion would get wrong; `None` for others.
 fn lateral(join: &Join, names: &Names) -> DfResult<Option<LogicalPlan>> {
     let taken = taken_beside(join);
     if taken.is_empty()
@@ -223,7 +223,7 @@ fn lateral(join: &Join, names: &Names) -> DfResult<Option<LogicalPlan>> {
     Domain::new(&join.left, taken, names)?.beside(join).map(Some)
 }
 
-/// Terms that only ask about the rows beside a LATERAL are asked before it.
+/// Moves conditions on the rows beside a LATERAL below the join.
 fn filter_before_lateral(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
     let LogicalPlan::Filter(Filter { predicate, input, .. }) = &plan else {
         return Ok(Transformed::no(plan));
@@ -246,7 +246,7 @@ fn filter_before_lateral(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>
     }))
 }
 
-/// Nothing else need be known to say whether a row passes, and it says the same each time.
+/// The condition depends on the row only, and is deterministic.
 fn is_plain(term: &Expr) -> bool {
     !has_subquery(term) && !term.is_volatile() && !term.contains_outer()
 }
@@ -258,7 +258,7 @@ pub fn subquery_of(plan: LogicalPlan) -> Subquery {
     Subquery { outer_ref_columns: outer.collect(), subquery: Arc::new(plan), spans: Spans::new() }
 }
 
-/// The subquery that an expression is.
+/// The subquery inside a subquery expression.
 pub fn subquery_in(expr: &Expr) -> Option<&Subquery> {
     match expr {
         Expr::Exists(Exists { subquery, .. })
@@ -269,12 +269,12 @@ pub fn subquery_in(expr: &Expr) -> Option<&Subquery> {
     }
 }
 
-/// Whether an expression holds a subquery.
+/// The expression contains a subquery.
 pub fn has_subquery(expr: &Expr) -> bool {
     expr.exists(|e| Ok(subquery_in(e).is_some())).unwrap_or(true)
 }
 
-/// The columns that a plan takes from around it, each once.
+/// The distinct outer columns that a plan uses.
 pub fn outer_columns(plan: &LogicalPlan) -> Vec<(FieldRef, Column)> {
     let mut found = Vec::new();
     let mut see = |column: (FieldRef, Column)| {
@@ -287,17 +287,17 @@ pub fn outer_columns(plan: &LogicalPlan) -> Vec<(FieldRef, Column)> {
         of_expr(&expr, &inputs).into_iter().for_each(&mut see);
     }
     for (n, input) in inputs.iter().enumerate() {
-        // What a LATERAL takes from its neighbour comes from inside.
+        // The left side of a LATERAL is inside the plan.
         let is_near = |column: &Column| n > 0 && inputs[0].schema().has_column(column);
         outer_columns(input).into_iter().filter(|(_, c)| !is_near(c)).for_each(&mut see);
     }
     found
 }
 
-/// The columns that an expression of a node takes from around the node.
+/// The outer columns that an expression of a node uses.
 fn of_expr(expr: &Expr, inputs: &[&LogicalPlan]) -> Vec<(FieldRef, Column)> {
     let mut found = Vec::new();
-    // What is asked of every expression never fails.
+    // The closure never fails.
     let _ = expr.apply(|expr| {
         if let Expr::OuterReferenceColumn(field, column) = expr {
             found.push((Arc::clone(field), column.clone()));
@@ -310,12 +310,12 @@ fn of_expr(expr: &Expr, inputs: &[&LogicalPlan]) -> Vec<(FieldRef, Column)> {
     found
 }
 
-/// All that a subquery takes from around it is in the rows it stands beside.
+/// All outer columns of a subquery are in this schema.
 fn is_within(plan: &LogicalPlan, schema: &DFSchema) -> bool {
     outer_columns(plan).iter().all(|(_, column)| schema.has_column(column))
 }
 
-/// Totals of rows that DataFusion can group by what they are correlated by.
+/// The plan is an aggregate that DataFusion can decorrelate by grouping.
 pub fn is_pulled_up_total(plan: &LogicalPlan) -> bool {
     match plan {
         LogicalPlan::Projection(_) | LogicalPlan::SubqueryAlias(_) => {
@@ -328,8 +328,8 @@ pub fn is_pulled_up_total(plan: &LogicalPlan) -> bool {
     }
 }
 
-/// DataFusion finds all that is correlated in the WHERE of this plan and can ask it in a join instead. Under totals,
-/// that is only what says which value a column has.
+/// DataFusion can move all correlated conditions of the plan's WHERE into a join. Below an aggregate, these must be
+/// equalities of a column.
 fn pulls_up(plan: &LogicalPlan, under_totals: bool) -> bool {
     match plan {
         LogicalPlan::Filter(filter) => {
@@ -341,18 +341,18 @@ fn pulls_up(plan: &LogicalPlan, under_totals: bool) -> bool {
         LogicalPlan::Projection(_) | LogicalPlan::Subquery(_) => {
             !takes(plan) && pulls_up(plan.inputs()[0], under_totals)
         }
-        // Not from below an alias: there columns have other names.
+        // Not below an alias, which renames columns.
         plan => outer_columns(plan).is_empty(),
     }
 }
 
-/// The node itself takes something from around it.
+/// The node itself uses outer columns.
 fn takes(plan: &LogicalPlan) -> bool {
     let inputs = plan.inputs();
     plan.expressions().iter().any(|expr| !of_expr(expr, &inputs).is_empty())
 }
 
-/// `column = what the outer row has`.
+/// `column = expression of the outer row`.
 fn is_key(term: &Expr) -> bool {
     let is_column = |expr: &Expr| match expr {
         Expr::Cast(Cast { expr, .. }) => matches!(**expr, Expr::Column(_)),

@@ -1,9 +1,9 @@
-//! What a correlated subquery gives for each row around it, by a join.
+//! Decorrelates subqueries by joining them with the distinct outer values that they use.
 //!
-//! After Neumann and Kemper, "Unnesting Arbitrary Queries" (2015): the values that the subquery takes from the rows
-//! around it are its [`Domain`], each combination once. Joined to what the subquery reads, they are columns like any
-//! other, which [`Domain::inside`] carries up through every node: totals are grouped by them, a LIMIT counts anew for
-//! each. What comes out has a value for each combination, and the outer rows are joined to that.
+//! After Neumann and Kemper, "Unnesting Arbitrary Queries" (2015): the [`Domain`] of a subquery has each combination of
+//! outer values that it uses, once. Joined to the input of the subquery, these are columns like any other, which
+//! [`Domain::inside`] carries up through every node: totals are grouped by them, a LIMIT counts anew for each. The
+//! result has a value for each combination, and the outer rows are joined to it.
 
 mod nodes;
 
@@ -29,17 +29,17 @@ use crate::df::table::TableSource;
 use crate::df::tree::{RewritePlan, RewriteTree};
 use crate::error::Error;
 
-/// The values that a subquery takes from around it.
+/// The outer values that a subquery uses.
 pub struct Domain<'n> {
-    /// They, each combination once.
+    /// Their distinct combinations.
     plan: LogicalPlan,
-    /// A column around the subquery, and the one here.
+    /// Each outer column, and its counterpart in `plan`.
     columns: Vec<(Column, Column)>,
     names: &'n Names,
 }
 
 impl<'n> Domain<'n> {
-    /// What a subquery beside the rows of `input` takes from them.
+    /// The domain of a subquery that uses columns of `input`.
     pub fn new(
         input: &LogicalPlan,
         taken: Vec<(FieldRef, Column)>,
@@ -54,13 +54,13 @@ impl<'n> Domain<'n> {
         Domain::named(outer, names, |own| columns.project(own)?.distinct())
     }
 
-    /// The same values under other names.
+    /// The same values under new names.
     fn again(&self) -> DfResult<Domain<'n>> {
         let columns = LogicalPlanBuilder::from(self.plan.clone());
         Domain::named(self.columns.iter().cloned(), self.names, |own| columns.project(own))
     }
 
-    /// Columns around the subquery under names of their own; each comes from another column of what `plan` reads.
+    /// A domain under new names. `columns`: each outer column, and the column of the plan's input that it comes from.
     fn named(
         columns: impl Iterator<Item = (Column, Column)>,
         names: &'n Names,
@@ -79,7 +79,7 @@ impl<'n> Domain<'n> {
         Ok(Domain { plan, columns, names })
     }
 
-    /// The `outer` rows and the value that a subquery has beside each; it is an error if that is more than one.
+    /// Joins `outer` rows to a subquery's value for each; more than one value for a row is an error at run time.
     pub fn value_of(&self, subquery: &LogicalPlan, outer: LogicalPlan) -> DfResult<(LogicalPlan, Expr)> {
         let rows = LogicalPlanBuilder::from(self.inside(subquery)?);
         let name = self.names.next("value");
@@ -100,7 +100,7 @@ impl<'n> Domain<'n> {
         Ok((joined, found))
     }
 
-    /// A join with a LATERAL, whose values these are.
+    /// Rewrites a join with a LATERAL that has this domain.
     pub fn beside(&self, join: &Join) -> DfResult<LogicalPlan> {
         let pairs = self.columns.iter().cloned();
         let terms = join.on.iter().map(|(a, b)| a.clone().eq(b.clone()));
@@ -118,12 +118,12 @@ impl<'n> Domain<'n> {
         outer_columns(plan).iter().any(|(_, column)| self.columns.iter().any(|(outer, _)| outer == column))
     }
 
-    /// A node whose own subqueries may be correlated by these values now.
+    /// Builds a node and rewrites its own subqueries, which may use the domain's columns now.
     fn settled(&self, plan: LogicalPlanBuilder) -> DfResult<LogicalPlan> {
         settled(plan.build()?, self.names).data()
     }
 
-    /// These expressions under the names of a schema, and the values.
+    /// Projects expressions under the names of a schema, followed by the domain's columns.
     fn renamed(
         &self,
         input: LogicalPlan,
@@ -137,7 +137,7 @@ impl<'n> Domain<'n> {
         LogicalPlanBuilder::from(input).project(exprs.chain(self.own()))?.build()
     }
 
-    /// An expression, with the values for what it takes from around the subquery.
+    /// An expression with the domain's columns in place of outer ones.
     fn replaced(&self, expr: &Expr) -> DfResult<Expr> {
         let own = |column: &Column| {
             self.columns.iter().find(|(outer, _)| outer == column).map(|(_, own)| own.clone())
@@ -183,7 +183,7 @@ impl<'n> Domain<'n> {
     }
 }
 
-/// Each pair is the same, two NULLs too.
+/// Conditions that each pair is equal, or both NULL.
 fn same(pairs: impl Iterator<Item = (Column, Column)>, left: &DFSchema) -> DfResult<Vec<Expr>> {
     pairs
         .map(|(a, b)| {
@@ -196,7 +196,7 @@ fn same(pairs: impl Iterator<Item = (Column, Column)>, left: &DFSchema) -> DfRes
         .collect()
 }
 
-/// A plan that has one row at the most.
+/// The plan has one row at most.
 fn is_one_row(plan: &LogicalPlan) -> DfResult<bool> {
     Ok(match plan {
         LogicalPlan::Projection(_) | LogicalPlan::SubqueryAlias(_) | LogicalPlan::Filter(_) => {
@@ -213,7 +213,7 @@ fn is_one_row(plan: &LogicalPlan) -> DfResult<bool> {
     })
 }
 
-/// At least the rows of a plan: a LIMIT is left out if it may choose others when it is asked again.
+/// A superset of a plan's rows: without LIMITs that may choose other rows when they run again.
 fn unlimited(plan: &LogicalPlan) -> DfResult<LogicalPlan> {
     match plan {
         LogicalPlan::Limit(limit) if chooses_the_same(&limit.input)? => Ok(plan.clone()),
@@ -226,7 +226,7 @@ fn unlimited(plan: &LogicalPlan) -> DfResult<LogicalPlan> {
     }
 }
 
-/// The plan is a table in an order in which no two rows are equal.
+/// The plan is a sorted table without ties, so that a LIMIT always chooses the same rows.
 fn chooses_the_same(plan: &LogicalPlan) -> DfResult<bool> {
     let LogicalPlan::Sort(sort) = plan else { return Ok(false) };
     let mut equal: Vec<Expr> = sort.expr.iter().map(|by| by.expr.clone()).collect();
@@ -252,7 +252,7 @@ fn chooses_the_same(plan: &LogicalPlan) -> DfResult<bool> {
     }
 }
 
-/// The column of which a condition says the one value that it has.
+/// The column that a condition fixes to a single value.
 fn settled_column(condition: &Expr, schema: &DFSchema) -> Option<Expr> {
     let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) = condition else { return None };
     let is_value = |expr: &Expr| matches!(expr, Expr::Literal(..) | Expr::Placeholder(_));
@@ -262,7 +262,7 @@ fn settled_column(condition: &Expr, schema: &DFSchema) -> Option<Expr> {
         _ => return None,
     };
     let column = match &**column {
-        // Each has its own integer among the longer ones.
+        // Casts of shorter integers are injective.
         Expr::Cast(Cast { expr, field }) if field.data_type() == &DataType::Int64 => {
             let is_shorter = expr.get_type(schema).is_ok_and(|ty| ty.is_signed_integer());
             Some(&**expr).filter(|_| is_shorter)?
@@ -273,7 +273,7 @@ fn settled_column(condition: &Expr, schema: &DFSchema) -> Option<Expr> {
 }
 
 fn is_random(plan: &LogicalPlan) -> bool {
-    // What is asked of every node never fails.
+    // The closure never fails.
     plan.exists(|node| Ok(node.expressions().iter().any(Expr::is_volatile))).unwrap_or(true)
 }
 

@@ -1,8 +1,8 @@
-//! EXISTS as a number of rows.
+//! EXISTS as a count of rows.
 //!
-//! DataFusion 55.2 makes a join of it in a filter only, and then a wrong one if there are totals or an OFFSET inside:
-//! it looks for rows that match, where a total of none is a row too. [`counted`] leaves out what does not matter,
-//! and asks whether the rows are more than none where no join can stand for it.
+//! DataFusion 55.2 turns EXISTS into a join in filters only, and into a wrong one above totals or an OFFSET: it looks
+//! for matching rows, but a total of none is a row, too. [`counted`] drops irrelevant nodes, and compares the number of
+//! rows with zero where no join is possible.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use datafusion::logical_expr::{
 
 use super::correlated::subquery_of;
 
-/// `[NOT] EXISTS (subquery)`, as a join will ask it if it `is_joined`, otherwise as a value.
+/// `[NOT] EXISTS (subquery)`: unchanged if DataFusion makes a join of it (`is_joined`), otherwise as a scalar subquery.
 pub fn counted(
     subquery: Subquery,
     negated: bool,
@@ -43,7 +43,7 @@ pub fn counted(
     Ok(Expr::ScalarSubquery(subquery_of(plan.build()?)))
 }
 
-/// A simpler plan that has rows if this one has; `None` if it has one always.
+/// A simpler plan that has rows iff this one has; `None` if it always has one.
 fn rows_of(plan: &LogicalPlan) -> DfResult<Option<LogicalPlan>> {
     match plan {
         LogicalPlan::Limit(limit) => match (limit.get_skip_type()?, limit.get_fetch_type()?) {
@@ -64,7 +64,7 @@ fn rows_of(plan: &LogicalPlan) -> DfResult<Option<LogicalPlan>> {
     }
 }
 
-/// The rows a set is made of, in any order and as often as they like.
+/// The plan without sorts and DISTINCT, which do not matter for a set.
 pub fn set_of(plan: &Arc<LogicalPlan>) -> Arc<LogicalPlan> {
     match &**plan {
         LogicalPlan::Sort(sort) if sort.fetch.is_none() => set_of(&sort.input),

@@ -1,8 +1,8 @@
-//! Subqueries of the first few rows only.
+//! Evaluates subqueries for the first few rows only.
 //!
-//! `SELECT id, (SELECT .. WHERE b.a = a.id ..) FROM a ORDER BY at LIMIT 20` is planned as a limit of a sort of columns, one
-//! of which the subquery gives: for every row of `a`, before twenty of them are picked. Where the order does not hang on
-//! what subqueries give, the rows are picked first here, and sorted once more behind.
+//! `SELECT id, (SELECT .. WHERE b.a = a.id ..) FROM a ORDER BY at LIMIT 20` is planned as a top-k sort above the
+//! projection with the subquery: it is evaluated for every row of `a`, of which twenty are kept. Where the order does
+//! not depend on subqueries, this rule keeps the rows first, and sorts once more above.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use datafusion::logical_expr::{Expr, Limit, LogicalPlan, Projection, Sort, Subqu
 use super::correlated::is_pulled_up_total;
 use crate::df::rewrite::below;
 
-/// A limit moved under the columns that it has no part in, if subqueries that depend on the row are among them.
+/// Moves a limit below projections with correlated subqueries.
 pub fn first_rows(node: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
     let LogicalPlan::Limit(limit) = &node else { return Ok(Transformed::no(node)) };
     let mut first = FirstRows { limit, is_worth_it: false };
@@ -27,17 +27,17 @@ pub fn first_rows(node: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
 
 struct FirstRows<'l> {
     limit: &'l Limit,
-    /// It has come under a subquery.
+    /// A projection with a correlated subquery was passed.
     is_worth_it: bool,
 }
 
 impl FirstRows<'_> {
-    /// The first rows of a plan, in this order, if any; `None` if the order hangs on what it computes.
+    /// The plan with the limit moved down, for rows in this order, if any; `None` if a sort key cannot be moved along.
     fn under(&mut self, plan: &LogicalPlan, order: Option<Vec<SortExpr>>) -> DfResult<Option<LogicalPlan>> {
         match (plan, order) {
             (LogicalPlan::Sort(sort), None) if sort.fetch.is_none() => {
                 let first = self.under(&sort.input, Some(sort.expr.clone()))?;
-                // Joins bring what subqueries give, and keep no order.
+                // The subqueries become joins, which do not keep the order.
                 Ok(first.map(|first| LogicalPlan::Sort(Sort { input: Arc::new(first), ..sort.clone() })))
             }
             (
@@ -79,8 +79,8 @@ fn holds_subquery(expr: &Expr) -> bool {
     expr.exists(|e| Ok(is_one(e))).unwrap_or(true)
 }
 
-/// It has a value for each row that takes more than a total of the rows with equal columns, which a join has for few rows
-/// as it stands.
+/// The expression has a correlated subquery other than a simple total: DataFusion's join handles such totals well for
+/// few rows.
 fn depends_on_the_row(expr: &Expr) -> bool {
     let depends = |e: &Expr| match e {
         Expr::ScalarSubquery(subquery) => {

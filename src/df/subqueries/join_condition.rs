@@ -1,9 +1,9 @@
 //! Subqueries in the ON of a join.
 //!
-//! DataFusion 55.2 moves such a condition to the side whose columns it names outside the subquery, and loses sight of
-//! those that the subquery takes from the other. [`subqueries_in_on`] puts it where it is answered right: above an inner
-//! join, or below an outer one, on the side that is filled up with NULLs. A value that a subquery finds for a row of the
-//! other side, as in `ON m.id = (SELECT max(id) FROM m WHERE m.room = room.id)`, becomes a column of that row.
+//! DataFusion 55.2 moves such a condition to the side whose columns it names outside the subquery, and ignores columns
+//! of the other side inside it. [`subqueries_in_on`] moves it where it is evaluated correctly: above an inner join, or
+//! into the null-extended side of an outer join. A subquery value that depends on the other side, as in `ON m.id =
+//! (SELECT max(id) FROM m WHERE m.room = room.id)`, becomes a column of that side.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::df::errors::to_df;
 use crate::df::tree::RewriteTree;
 use crate::error::Error;
 
-/// Moves the conditions of a join; it belongs before everything that looks at a WHERE.
+/// Moves such conditions. Runs before all rules that look at a WHERE.
 pub fn subqueries_in_on(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
     match plan {
         LogicalPlan::Join(join) if join.filter.as_ref().is_some_and(has_subquery) => {
@@ -88,10 +88,10 @@ fn refused() -> datafusion::error::DataFusionError {
     )
 }
 
-/// Columns of the join that a condition names, outside its subqueries and inside them.
+/// Columns of the join that a condition names, outside and inside its subqueries.
 fn columns(term: &Expr) -> Vec<Column> {
     let mut all: Vec<Column> = term.column_refs().into_iter().cloned().collect();
-    // What is asked of every expression never fails.
+    // The closure never fails.
     let _ = term.exists(|e| {
         let outer = subquery_in(e).into_iter().flat_map(|subquery| &subquery.outer_ref_columns);
         all.extend(outer.filter_map(|outer| match outer {

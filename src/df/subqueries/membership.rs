@@ -1,11 +1,11 @@
-//! `x IN (SELECT ...)`, `x < ANY (SELECT ...)` and `x < ALL (SELECT ...)` as SQL has them: unknown, where a NULL is what
+//! `x IN (SELECT ...)`, `x < ANY (SELECT ...)` and `x < ALL (SELECT ...)` in three-valued logic: unknown if a NULL
 //! keeps them from being true or false.
 //!
-//! DataFusion makes a join of IN. At the top of a WHERE that is right, but elsewhere the join marks each row as found or
-//! not found, which loses the third answer: `a OR x NOT IN (SELECT y ...)` is then true where a `y` is NULL. It also
-//! loses the rest of a correlated subquery's WHERE when it looks for NULLs, and a NOT IN whose `x` is no column. Its
-//! ANY and ALL take a column of the subquery for the outer one of that name. [`spell_out`] asks for rows instead, for
-//! which name and place do not matter.
+//! DataFusion turns IN into a join. At the top of a WHERE that is right. Elsewhere the join marks each row as found or
+//! not, which loses the unknown: `a OR x NOT IN (SELECT y ...)` is then true where some `y` is NULL. DataFusion also
+//! drops the rest of a correlated subquery's WHERE when it looks for NULLs, and gets a NOT IN wrong whose `x` is no
+//! column. In its ANY and ALL, a column of the subquery hides the outer one of the same name. [`spell_out`] uses EXISTS
+//! instead, which does not depend on names and places.
 
 use std::sync::Arc;
 
@@ -23,11 +23,11 @@ use super::correlated::{has_subquery, outer_columns, subquery_of};
 use super::exists::set_of;
 use crate::df::tree::RewriteTree;
 
-/// Name of the one column of a subquery; the columns that a join adds to it are called otherwise.
+/// Name of a subquery's column; columns that joins add have other names.
 const MEMBER: &str = "__member";
 
-/// A whole term of a WHERE that DataFusion's join answers right: what is not true may as well be false. Of a NOT IN it
-/// looks whether the columns are nullable, not what is computed of them.
+/// A WHERE's conjunct that DataFusion's join gets right, as false and unknown are the same there. For NOT IN, it checks
+/// the nullability of columns, but not of expressions over them.
 pub fn is_joined_well(term: &Expr) -> bool {
     let (inner, negated) = match term {
         Expr::Not(inner) => (&**inner, true),
@@ -46,8 +46,8 @@ pub fn is_joined_well(term: &Expr) -> bool {
     }
 }
 
-/// IN, ANY or ALL beside the rows of `schema`, as what EXISTS says of its rows. A `whole` term of a WHERE may as well
-/// be false as unknown.
+/// Rewrites IN, ANY or ALL beside rows of `schema` by EXISTS. `whole`: a WHERE's conjunct, for which false will do for
+/// unknown.
 pub fn spell_out(expr: Expr, schema: &DFSchema, whole: bool) -> DfResult<Expr> {
     let expr = match expr {
         Expr::Not(inner) => negated(*inner),
@@ -62,7 +62,7 @@ pub fn spell_out(expr: Expr, schema: &DFSchema, whole: bool) -> DfResult<Expr> {
         }
         expr => return Ok(expr),
     };
-    // What holds for all does not fail for any.
+    // It holds for all if its negation holds for none.
     let op = op.negate().filter(|_| is_all).unwrap_or(op);
     let set = members(&set_of(&subquery.subquery))?;
     let exists = |rows: LogicalPlan| Expr::Exists(Exists { subquery: subquery_of(rows), negated: false });
@@ -97,8 +97,8 @@ pub fn spell_out(expr: Expr, schema: &DFSchema, whole: bool) -> DfResult<Expr> {
     cases.otherwise(lit(!if_found))
 }
 
-/// The value that any of the set compares so with, if one does; `None` if there is no such, or it differs from row to
-/// row.
+/// The extreme value of the set that decides `x op ANY (set)`; `None` if there is none for this operator, or if it
+/// depends on the outer row.
 fn extreme(set: &LogicalPlan, op: Operator) -> DfResult<Option<Expr>> {
     let extreme = match op {
         Operator::Lt | Operator::LtEq => max(col(MEMBER)),
@@ -106,7 +106,7 @@ fn extreme(set: &LogicalPlan, op: Operator) -> DfResult<Option<Expr>> {
         _ => return Ok(None),
     };
     let ty = set.schema().field(0).data_type();
-    // The extremes of doubles pass over NaN, and intervals are compared by their lengths.
+    // MIN and MAX of doubles ignore NaN, and intervals compare by length.
     let is_exact = !ty.is_floating() && !matches!(ty, DataType::Interval(_));
     if !is_exact || !outer_columns(set).is_empty() {
         return Ok(None);
@@ -122,7 +122,7 @@ fn negated(expr: Expr) -> Expr {
     }
 }
 
-/// The same rows, their column under a name of its own.
+/// The same rows, with their column under [`MEMBER`].
 fn members(plan: &Arc<LogicalPlan>) -> DfResult<LogicalPlan> {
     if let LogicalPlan::Projection(projection) = &**plan
         && let [expr] = &projection.expr[..]
@@ -134,7 +134,7 @@ fn members(plan: &Arc<LogicalPlan>) -> DfResult<LogicalPlan> {
     LogicalPlanBuilder::from(Arc::clone(plan)).project([column.alias(MEMBER)])?.build()
 }
 
-/// An expression as a subquery beside it names it.
+/// The expression with its columns as outer references.
 fn from_outside(expr: Expr, schema: &DFSchema) -> DfResult<Expr> {
     expr.rewrite_up(|expr| match expr {
         Expr::Column(column) => {

@@ -1,5 +1,4 @@
-//! Subqueries as joins: those that name columns of the query around them ([`correlated`]), and those of IN, ANY, EXISTS,
-//! ON and ORDER BY.
+//! Subqueries as joins: correlated ones ([`correlated`]), and those of IN, ANY, EXISTS, ON and ORDER BY.
 
 pub(super) mod correlated;
 mod domain;

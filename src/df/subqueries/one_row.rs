@@ -1,4 +1,4 @@
-//! `one_row(value, rows)`: the value of a subquery that found so many rows; more than one is an error.
+//! `one_row(value, rows)`: the value of a scalar subquery with this number of rows; more than one is an error.
 
 use arrow::array::AsArray;
 use arrow::datatypes::{DataType, Int64Type};
@@ -10,7 +10,6 @@ use datafusion::logical_expr::{
 
 use crate::df::errors::{to_df, too_many_rows};
 
-/// A call of it.
 pub fn one_row(value: Expr, rows: Expr) -> Expr {
     ScalarUDF::new_from_impl(OneRow(Signature::any(2, Volatility::Immutable))).call(vec![value, rows])
 }

@@ -1,7 +1,7 @@
-//! The value of `(SELECT ...)` where it finds no row: NULL.
+//! Makes the value of `(SELECT ...)` nullable, as it is NULL without a row.
 //!
-//! DataFusion 55.2 takes such a value for NOT NULL if the column it comes from is, and then drops an `IS NULL` of it
-//! or refuses the NULL. [`value_or_null`] puts a function around the column that gives what it gets, and is nullable.
+//! DataFusion 55.2 declares such a value NOT NULL if its column is, and then drops an `IS NULL` on it or refuses the
+//! NULL. [`value_or_null`] wraps the column in an identity function that is declared nullable.
 
 use std::sync::Arc;
 
@@ -16,12 +16,12 @@ use datafusion::logical_expr::{
 
 use super::correlated::outer_columns;
 
-/// Makes the value of a subquery nullable; it belongs before everything that asks whether it is.
+/// Makes a subquery's value nullable. Runs before all rules that check nullability.
 pub fn value_or_null(expr: Expr, _: &DFSchema) -> DfResult<Transformed<Expr>> {
     let Expr::ScalarSubquery(subquery) = &expr else { return Ok(Transformed::no(expr)) };
     let plan = &subquery.subquery;
     let (qualifier, field) = plan.schema().qualified_field(0);
-    // Of more columns others complain; a join with what is correlated may miss it anyway.
+    // Several columns are an error elsewhere; correlated subqueries become left joins, which are nullable anyway.
     if field.is_nullable()
         || !outer_columns(plan).is_empty()
         || plan.schema().fields().len() > 1
@@ -36,7 +36,7 @@ pub fn value_or_null(expr: Expr, _: &DFSchema) -> DfResult<Transformed<Expr>> {
     Ok(Transformed::yes(Expr::ScalarSubquery(subquery.with_plan(Arc::new(plan)))))
 }
 
-/// Totals of all rows, which are one row even of none.
+/// The plan always has a row: totals have one even of no rows.
 fn has_a_row(plan: &LogicalPlan) -> bool {
     match plan {
         LogicalPlan::Projection(projection) => has_a_row(&projection.input),
@@ -48,12 +48,12 @@ fn has_a_row(plan: &LogicalPlan) -> bool {
     }
 }
 
-/// Its argument, which may be NULL as far as anybody knows.
+/// The identity function, declared nullable.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct OrNull(Signature);
 
 impl Default for OrNull {
-    /// Called volatile, so that a literal in it is not taken out again.
+    /// Declared volatile, so that a literal argument is not folded.
     fn default() -> OrNull {
         OrNull(Signature::any(1, Volatility::Volatile))
     }

@@ -1,6 +1,6 @@
-//! `ORDER BY (SELECT ...)` that takes columns which are not selected.
+//! Columns that are not selected in `ORDER BY (SELECT ...)`.
 //!
-//! DataFusion 55.2 carries columns up to a sort that names them itself, but does not look for them in subqueries.
+//! DataFusion 55.2 carries missing columns up to a sort that names them directly, but ignores those in its subqueries.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, SortExpr};
 
 use super::correlated::{outer_columns, subquery_in};
 
-/// Lets a sort name the columns that its subqueries take, behind all that it is sorted by: so they are there, and rows
-/// that are equal otherwise come in their order, which is as good as any.
+/// Appends the columns that a sort's subqueries use to its sort keys, so that they are carried up. As the last keys,
+/// they only break ties.
 pub fn subqueries_in_order(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
     let LogicalPlan::Sort(sort) = &plan else { return Ok(Transformed::no(plan)) };
     let mut missing: Vec<Column> = Vec::new();
@@ -32,7 +32,7 @@ pub fn subqueries_in_order(plan: LogicalPlan) -> DfResult<Transformed<LogicalPla
     let more = missing.into_iter().map(|column| SortExpr::new(Expr::Column(column), true, true));
     let by: Vec<SortExpr> = sort.expr.iter().cloned().chain(more).collect();
     let sorted = LogicalPlanBuilder::from(Arc::clone(&sort.input)).sort_with_limit(by, sort.fetch);
-    // What cannot be carried up is told of by whoever looks for it in vain.
+    // If a column cannot be carried up, a later step reports it as missing.
     Ok(match sorted.and_then(LogicalPlanBuilder::build) {
         Ok(sorted) => Transformed::yes(sorted),
         Err(_) => Transformed::no(plan),

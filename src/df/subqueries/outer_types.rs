@@ -1,8 +1,8 @@
-//! Types of what a subquery takes from around it.
+//! Keeps the types of outer columns in subqueries up to date.
 //!
-//! A subquery keeps a copy of the type that an outer column had when it was planned. The analyzer may change it: `id - c`
-//! of two INTEGERs becomes a BIGINT, a CASE gets the type of all its branches. Comparisons in the subquery are coerced by
-//! the copy, so it is brought up to date before, and once more if the coercion itself has changed such a column.
+//! A subquery copies the type of each outer column when it is planned. The analyzer may change that type: `id - c` of
+//! two INTEGERs becomes a BIGINT, a CASE gets the common type of its branches. The subquery's comparisons are coerced
+//! by the copy, so it is updated before type coercion, and once more if the coercion itself has changed such a type.
 
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
@@ -17,7 +17,7 @@ use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
 use super::correlated::{has_subquery, outer_columns};
 use crate::df::tree::{RewritePlan, RewriteTree};
 
-/// DataFusion's type coercion, by the types that outer columns have.
+/// DataFusion's type coercion, with current types of outer columns.
 #[derive(Debug)]
 pub struct Coercion(pub TypeCoercion);
 
@@ -36,7 +36,7 @@ impl AnalyzerRule for Coercion {
     }
 }
 
-/// Some subquery of the plan does.
+/// Some subquery of the plan uses outer columns.
 fn takes_from_around(plan: &LogicalPlan) -> DfResult<bool> {
     let mut takes = false;
     plan.apply_with_subqueries(|node| {
@@ -68,7 +68,7 @@ fn up_to_date(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
     })
 }
 
-/// A subquery whose outer columns are of the types that they have in this schema.
+/// The subquery with its outer columns typed as in this schema.
 fn retyped(subquery: LogicalPlan, schema: &DFSchema) -> DfResult<Transformed<LogicalPlan>> {
     subquery.rewrite_up_with_subqueries(|node| {
         let names = NamePreserver::new(&node);

@@ -1,5 +1,4 @@
-//! What is read along a path that is known: for many conditions that differ in their values only, or from a place in the
-//! order on.
+//! Reads along a known path: for many conditions that differ in their values only, or from some point of an order on.
 
 use std::sync::Arc;
 
@@ -13,34 +12,33 @@ use crate::plan::{CmpOp, Field, Predicate};
 use crate::schema::{IndexDef, IndexState};
 use crate::value::{ColumnType, Value};
 
-/// A key that has rows with the same values of some columns in the order of another one.
+/// A key that sorts rows with equal values of some columns by another column.
 pub struct Behind {
-    /// Where it is.
+    /// The path to it.
     pub path: Path,
-    /// Those columns.
+    /// The columns with equal values.
     pub before: Vec<Field>,
-    /// It has no rows but those that a scan is bound to.
+    /// It is a partial index that holds at least the rows a scan is bound to.
     pub of_some: bool,
 }
 
 /// How rows are found for many conditions that differ in their values only.
 pub struct Way {
-    /// For the first of them.
+    /// Bound for the first of the conditions.
     pub bound: Bound,
     stretch: Option<Stretch>,
 }
 
 impl Way {
-    /// The first of them tells a whole key: nothing is learned from it for those that do not.
+    /// The first condition gives a whole key: that says nothing about conditions that do not.
     pub fn is_of_one(&self) -> bool {
         matches!(self.bound.spec.access.method, Method::Get(_))
     }
 }
 
 impl Request {
-    /// How rows that pass one more condition are found, the first of them in some order if that is all that is asked,
-    /// for many conditions that differ in their values only: along one of these paths. `None`, if these values find
-    /// nothing on any.
+    /// How to find the rows that pass one more condition (or only the `first` ones), for many conditions that differ in
+    /// their values only; the cheapest of `paths`. `None`: these values find nothing on any.
     pub fn way(
         &self,
         planned: &Bound,
@@ -65,7 +63,7 @@ impl Request {
         Ok(Some(Way { bound, stretch }))
     }
 
-    /// What is read on that way for a condition with other values.
+    /// What to read for a condition with other values.
     pub fn on_way(&self, planned: &Bound, way: &Way, condition: Predicate) -> Result<ScanSpec> {
         let (source, Way { bound, stretch }) = (self.relation.source(), way);
         let predicate = Predicate::and([planned.need.predicate.clone(), condition]);
@@ -80,8 +78,8 @@ impl Request {
         Ok(self.spec(access, &bound.need.output))
     }
 
-    /// The first column of the order wanted, and its type. `None`: the order is that of something else, or of doubles,
-    /// which compare by other rules than their bytes do.
+    /// The leading column of the wanted order, and its type. `None`: the order has no leading column of the table, or a
+    /// type that does not compare like its bytes (DOUBLE).
     pub fn leading(&self) -> Option<(OrderBy, ColumnType)> {
         let by =
             *self.order.first().filter(|_| matches!(self.rows, Rows::About { .. }) && self.each.is_none())?;
@@ -90,7 +88,7 @@ impl Request {
         ty.compares_as_bytes().then_some((by, ty))
     }
 
-    /// That column alone, in the same order along the same path; `None`, if that takes whole rows.
+    /// A scan of the leading column alone, in the same order along the same path; `None` if that takes whole rows.
     pub fn leading_only(&self, bound: &Bound) -> Option<ScanSpec> {
         let (by, _) = self.leading()?;
         let column = self.column_of(by.field)?;
@@ -102,7 +100,7 @@ impl Request {
         (access.ordered && !is_whole).then(|| self.pick(&[column], &schema).spec(access, &need.output))
     }
 
-    /// What is read along the same path from this value of that column on, in the order.
+    /// The same scan, begun at this value of the leading column.
     pub fn begun_at(&self, bound: &Bound, value: Value) -> Option<Bound> {
         let (by, _) = self.leading()?;
         let is_null = Predicate::is_null(by.field);
@@ -121,9 +119,9 @@ impl Request {
         choice.access.ordered.then(|| self.bound(need, choice, bound.binding.clone()))
     }
 
-    /// The keys that have rows with the same values of some of these columns, or all rows, in the order of another one,
-    /// so that a range of that one's values is a range of keys, or, where its values are `listed`, each of them is; those
-    /// with most of the columns before it. Of all rows that a scan is `bound` to, or of these only.
+    /// The keys that sort all rows, or rows with equal values of some columns of `equal`, by column `ranged`. Then a
+    /// range of its values is a range of keys; with `listed`, each of its values is. Only keys with the longest prefix
+    /// are given. They hold all rows, or at least those that the scan is `bound` to.
     pub fn ranges_behind(
         &self,
         equal: &[ColumnId],
@@ -140,7 +138,7 @@ impl Request {
         });
         let is_equal =
             |part: &KeyPart| !part.is_random() && part.columns().iter().all(|column| equal.contains(column));
-        // A bucket that each listed value tells.
+        // A bucket number: each listed value determines it.
         let is_told = |part: &KeyPart| {
             listed && part.columns() == [ranged] && !part.facts().injective && !part.is_random()
         };
@@ -161,12 +159,12 @@ impl Request {
         found
     }
 
-    /// Share of the rows that equal one of them in these fields.
+    /// Expected share of the rows that have the same values in these fields as a given row.
     pub fn share_of_equals(&self, fields: &[Field]) -> f64 {
         share_of_equals(self.relation.advice.statistics.as_deref(), fields.iter().copied())
     }
 
-    /// Values (count) of a column that are different, about; `None` if nobody has looked.
+    /// Distinct values (count) of a column, about; `None` if ANALYZE has not looked.
     pub fn distinct(&self, binding: &Binding, field: Field) -> Option<f64> {
         let Field::Column(id) = field else { return None };
         if self.table().key.columns() == [id] {

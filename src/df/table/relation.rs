@@ -1,4 +1,4 @@
-//! A table or index table under the names that a query uses.
+//! The columns of a table or index table under the names that a query uses.
 
 use std::sync::Arc;
 
@@ -17,17 +17,17 @@ use crate::schema::{IndexDef, IndexState, TableDef, TableStatistics};
 #[derive(Clone)]
 pub(super) struct Relation {
     pub(super) table: Arc<TableDef>,
-    /// Set when the index table itself is what is read.
+    /// Set if the query reads the index table itself.
     pub(super) index: Option<IndexDef>,
     pub(super) fields: Vec<Field>,
     pub(super) names: FieldNames,
     pub(super) schema: SchemaRef,
     pub(super) advice: Advice,
-    /// The number in the names of its hidden columns, if it has them.
+    /// The source number in the names of its hidden columns, if it has any.
     pub(super) computed: Option<usize>,
 }
 
-/// What the statement and ANALYZE say about one table.
+/// Hints and statistics for one table.
 #[derive(Clone, Debug, Default)]
 pub struct Advice {
     /// Hints of the statement.
@@ -103,7 +103,7 @@ impl Relation {
         Relation { table, index, fields, names, schema, advice, computed: None }
     }
 
-    /// The same with the hidden columns of the table.
+    /// Adds the table's hidden columns.
     pub(super) fn with_hidden(&self) -> Relation {
         let Relation { table, index, mut fields, mut names, schema, advice, computed } = self.clone();
         let mut arrow_fields = schema.fields().to_vec();
@@ -117,8 +117,8 @@ impl Relation {
         Relation { table, index, fields, names, schema, advice, computed }
     }
 
-    /// The same with the columns that an index of all rows has computed, or one of those for which `known` is true:
-    /// no other row is sure to have a value of them.
+    /// Adds hidden columns for formulas of indexes that hold all rows, or all rows for which `known` is true: other
+    /// rows may have no value stored.
     pub(super) fn with_computed(&self, known: &Predicate, number: usize) -> Option<Relation> {
         if self.computed.is_some() || self.names.formulas.is_empty() {
             return None;
@@ -145,14 +145,14 @@ impl Relation {
         is_more.then_some(Relation { table, index, fields, names, schema, advice, computed: Some(number) })
     }
 
-    /// Keys that every row has.
+    /// Layouts of the rowkey and of all indexes without a WHERE.
     pub(super) fn layouts(&self) -> impl Iterator<Item = &KeyLayout> {
         let of_all = |index: &&IndexDef| index.filter.is_none() && index.state == IndexState::Ready;
         let indexes = self.table.indexes.iter().filter(of_all).map(|index| &index.layout);
         std::iter::once(&self.table.key).chain(indexes)
     }
 
-    /// The column, if it is the first thing that some rowkey or index key says.
+    /// The field of a column that leads some rowkey or index key.
     pub(super) fn led_by(&self, column: &str) -> Option<Field> {
         let (Field::Column(id), _) = self.names.columns.get(column).filter(|_| !self.advice.hints.full)?
         else {
@@ -187,7 +187,7 @@ impl Relation {
 }
 
 impl super::TableSource {
-    /// The table or index table whose rowkey a column is, if no part of that is text.
+    /// The table or index table whose rowkey this column is, if no part of that key is text.
     pub fn binary_keys(&self, column: &str) -> Option<&str> {
         let Relation { table, index, names, .. } = &*self.relation;
         let (layout, name) = match (names.columns.get(column)?.0, index) {

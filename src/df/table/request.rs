@@ -1,4 +1,4 @@
-//! What a plan wants of a table, and the paths that are chosen for it, run by run.
+//! A plan's request to a table, and the access path that each run chooses for it.
 
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
@@ -22,36 +22,36 @@ use crate::row::field;
 use crate::schema::{IndexDef, TableDef};
 use crate::value::{ColumnType, Value};
 
-/// What a plan wants of one table or index table; how it is reached is chosen anew for each run.
+/// What a plan wants of one table or index table; each run chooses a path anew.
 #[derive(Clone)]
 pub struct Request {
     pub(super) relation: Arc<Relation>,
     pub(super) filters: Vec<Template>,
-    /// The path of the first run, if it was one.
+    /// The path of the first run, if all runs may take it.
     pub(super) path: Option<Path>,
-    /// Every run reads one key or one range of keys, along the same path.
+    /// Set if every run reads one key or one range of keys along the same path.
     pub(super) again: Option<Again>,
     pub(super) output: Arc<[Field]>,
-    /// Where a scan along a path finds that, if it has nothing to compare.
+    /// Cached positions of the output columns in keys and rows, for a scan without filters.
     pub(super) places: OnceLock<(Path, Arc<Places>)>,
     /// Columns of the scan.
     pub schema: SchemaRef,
-    /// Order wanted by the statement.
+    /// Order that the statement wants.
     pub order: Vec<OrderBy>,
-    /// How many, in that order.
+    /// How many rows, in that order.
     pub rows: Rows,
-    /// How many of them are passed over.
+    /// Rows (count) to skip.
     pub(super) offset: u64,
-    /// What is wanted of those that a join finds.
+    /// The first rows wanted above a join that finds rows here.
     pub first_found: Option<FirstFound>,
-    /// What is wanted of those that each row of a join finds.
+    /// The first rows wanted for each outer row of a join.
     pub first_of_row: Option<FirstFound>,
     pub(super) each: Option<Each>,
     /// Rows may come in any order.
     pub any_order: bool,
 }
 
-/// A request with a path chosen for one run.
+/// A request with the path chosen for one run.
 pub struct Bound {
     /// What is read, and how.
     pub spec: Arc<ScanSpec>,
@@ -59,7 +59,7 @@ pub struct Bound {
     pub need: Need,
     /// Rows (count) that are expected.
     pub rows: f64,
-    /// Of what, and how much of it at the most.
+    /// Snapshot, parameters and limits of the run.
     pub binding: Binding,
     /// Why this path.
     pub chosen: String,
@@ -70,7 +70,7 @@ pub struct Bound {
 }
 
 impl Bound {
-    /// Columns that are asked to equal a value.
+    /// Columns with an equality condition.
     pub fn fixed(&self) -> Vec<ColumnId> {
         let column = |term| match term {
             Predicate::Compare { field: Field::Column(id), op: CmpOp::Eq, .. } => Some(id),
@@ -87,7 +87,7 @@ impl Request {
         Request { output, places: OnceLock::new(), schema: Arc::clone(schema), ..self.clone() }
     }
 
-    /// The same request for other numbers of rows.
+    /// The same request for another page.
     pub fn paged(&self, offset: u64, limit: Option<u64>) -> Request {
         let rows = match (self.rows, limit) {
             (Rows::First(_), Some(limit)) => Rows::First(offset.saturating_add(limit)),
@@ -96,13 +96,13 @@ impl Request {
         Request { rows, offset, ..self.clone() }
     }
 
-    /// The same request for about so many rows, by whoever stops it.
+    /// The same request for about so many rows: the consumer stops it.
     pub fn of_about(&self, rows: u64) -> Request {
         Request { rows: Rows::About { least: rows, expected: rows }, offset: 0, ..self.clone() }
     }
 
-    /// The same request for rows with some values in these columns, which stand behind the first `params` parameters;
-    /// `one`: for the first of them. What else it asks of these columns, [`Request::asked_of`], the values tell.
+    /// The same request for rows with given values in these columns: parameters behind the first `params`. `one`: the
+    /// first such row. Filters on these columns alone, [`Request::asked_of`], are dropped: the values decide them.
     pub fn of_row(&self, on: &[(Field, ColumnType)], params: usize, one: bool) -> Request {
         let equal = |(at, (field, ty)): (usize, &(Field, ColumnType))| Template::Compare {
             field: *field,
@@ -122,7 +122,7 @@ impl Request {
         }
     }
 
-    /// What it asks of these columns alone.
+    /// The filters on these columns alone.
     pub fn asked_of(&self, on: &[(Field, ColumnType)]) -> Vec<Template> {
         self.filters.iter().filter(|filter| self.is_of(filter, on)).cloned().collect()
     }
@@ -131,15 +131,14 @@ impl Request {
         filter.is_of(&|field| on.iter().any(|(known, _)| *known == field), &self.relation.names)
     }
 
-    /// The same request, to be kept, with what the path of its first run tells of all others; `None`, if that was none
-    /// that others may take.
+    /// The same request, to be kept, with the path of its first run; `None` if other runs cannot take that path.
     pub fn settled(&self, bound: &Bound) -> Option<Request> {
         let access = &bound.spec.access;
         let is_path = matches!(access.method, Method::Get(_) | Method::Scan { .. });
         is_path.then(|| Request { path: Some(access.path), ..self.clone() }.knowing(bound))
     }
 
-    /// The same request with what its first run tells of how any run is reached, if that is simple.
+    /// The same request with what its first run tells about the access of any run, if that is simple.
     pub(super) fn knowing(self, bound: &Bound) -> Request {
         let term = |filter: &Template| match filter {
             Template::Compare { field: Field::Column(id), op, .. } => Some((*id, *op)),
@@ -151,8 +150,8 @@ impl Request {
         Request { again, ..self }
     }
 
-    /// Chooses the path for these parameters and this snapshot. `None` if a parameter does not suit its
-    /// filter, which then has to be planned with the value in it.
+    /// Chooses the path for these parameters and this snapshot. `None` if a parameter does not suit its filter: then
+    /// the query has to be planned with the value in it.
     pub fn bind(&self, binding: &Binding) -> Result<Option<Bound>> {
         let relation = &self.relation;
         let Some(predicate) = self.predicate(binding) else { return Ok(None) };
@@ -180,7 +179,7 @@ impl Request {
         }
     }
 
-    /// Rows (count) that anybody looks at, at the most.
+    /// Most rows (count) that the consumer sees.
     pub(super) fn looked_at(&self) -> Option<u64> {
         self.rows.expected().map(|rows| rows.saturating_sub(self.offset))
     }
@@ -190,7 +189,7 @@ impl Request {
         self.filled(&self.filters, binding)
     }
 
-    /// The same of some of them.
+    /// [`Request::predicate`] for some of the filters.
     pub fn filled(&self, filters: &[Template], binding: &Binding) -> Option<Predicate> {
         let filled = filters.iter().map(|filter| filter.fill(&self.relation.names, binding));
         Some(Predicate::and(filled.collect::<Option<Vec<_>>>()?))
@@ -200,8 +199,8 @@ impl Request {
         self.again.as_ref()?.stretch()?.access(self.relation.source(), predicate, self.looked_at(), stats)
     }
 
-    /// What is read for these parameters, if that is one key or one range of keys whatever they are; and the entries
-    /// (count) among which it must end, if it is not sure to be cheap.
+    /// The scan for these parameters, if it is one key or one range whatever their values; and the number of entries by
+    /// which it must end, if it may be expensive.
     pub fn known(&self, binding: &Binding) -> Option<(ScanSpec, Option<usize>)> {
         if binding.guards != Guards::default() {
             return None;
@@ -213,7 +212,7 @@ impl Request {
         Some((self.spec(access, &self.output), entries_max))
     }
 
-    /// What each filter compares with; `None` as for [`Request::bind`], or if one does something else.
+    /// The value that each filter compares with; `None` as for [`Request::bind`], or if a filter is not a comparison.
     fn compared_with<'v>(&self, params: &'v [Value]) -> Option<Vec<Cow<'v, Value>>> {
         let value = |filter: &Template| match filter {
             Template::Compare { ty, param, .. } => suited_or_same(params.get(*param)?, *ty),
@@ -222,7 +221,7 @@ impl Request {
         self.filters.iter().map(value).collect()
     }
 
-    /// Chooses the path once more, for those rows only that pass one more condition.
+    /// Chooses the path anew for the rows that also pass one more condition.
     pub fn narrow(&self, bound: &Bound, condition: Predicate) -> Result<Bound> {
         let predicate = Predicate::and([bound.need.predicate.clone(), condition]);
         let need = Need { predicate, ..bound.need.clone() };
@@ -230,8 +229,8 @@ impl Request {
         Ok(self.bound(need, choice, bound.binding.clone()))
     }
 
-    /// The same in an order, or in one by some of its columns in front, with about so many rows to be read of it. `None`
-    /// if that costs more than to sort them.
+    /// [`Request::narrow`], in an order or a prefix of it, of which about so many rows will be read. `None` if that
+    /// costs more than sorting.
     pub fn narrow_in_order(
         &self,
         bound: &Bound,
@@ -247,7 +246,7 @@ impl Request {
             let need = Need { order, limit, ..narrowed.need.clone() };
             let (source, stats) = (self.relation.source(), self.statistics(&bound.binding));
             let mut choice = choose(source, &need, &stats)?;
-            // All of them may be read after all, and no others then.
+            // The consumer may read all rows after all: walk no more than those.
             if choice.access.method.is_whole()
                 && let Some(access) = along(source, &need, narrowed.spec.access.path, &stats)
             {
@@ -264,14 +263,14 @@ impl Request {
         Ok(None)
     }
 
-    /// What is read along the same path, but for rows that do not pass one more condition.
+    /// The scan along the same path, with one more condition as a filter.
     pub fn dropping(&self, bound: &Bound, condition: Predicate) -> ScanSpec {
         let mut access = bound.spec.access.clone();
         access.filter = Predicate::and([access.filter.into(), condition]).into();
         self.spec(access, &bound.need.output)
     }
 
-    /// The table, if what is wanted of it are rows, however they are reached.
+    /// The table, if the request is for all its rows in any order, and no hint prescribes the path.
     pub fn keyed(&self) -> Option<&TableDef> {
         let Relation { table, index, advice, .. } = &*self.relation;
         let is_free = advice.hints.only.is_none() && !advice.hints.full;
@@ -279,7 +278,7 @@ impl Request {
         (index.is_none() && is_free && any).then_some(table)
     }
 
-    /// Every row counts, and not only some of a group.
+    /// All rows are wanted, not only some of each group.
     pub fn takes_all(&self) -> bool {
         self.each.is_none()
     }
@@ -289,22 +288,22 @@ impl Request {
         &self.relation.table
     }
 
-    /// The field that a column of the scan is.
+    /// The field behind a column of the scan.
     pub fn output_field(&self, column: usize) -> Option<Field> {
         self.output.get(column).copied()
     }
 
-    /// The field that a column of the scan is, by its name.
+    /// The field behind a column of the scan, by name.
     pub fn field_of(&self, name: &str) -> Option<Field> {
         self.output_field(self.schema.index_of(name).ok()?)
     }
 
-    /// The column of the scan that a field is.
+    /// The column of the scan that holds a field.
     pub fn column_of(&self, field: Field) -> Option<usize> {
         self.output.iter().position(|output| *output == field)
     }
 
-    /// Bound to rows that somebody will ask for by their keys, about so many. `None`: as [`Request::bind`].
+    /// Binds the request to about so many rows that will be looked up by rowkey. `None`: as [`Request::bind`].
     pub fn bind_keys(&self, binding: &Binding, rows: f64) -> Option<Bound> {
         let need = self.need(self.predicate(binding)?);
         let access = Access::of_keys(Vec::new(), need.predicate.clone(), rows);
@@ -313,7 +312,7 @@ impl Request {
         Some(Bound { rows, ..self.bound(need, choice, binding.clone()) })
     }
 
-    /// What is read for keys of rows bound so; the last column are the rowkeys.
+    /// The scan of these rowkeys; its last column is the rowkey.
     pub fn of_keys(&self, bound: &Bound, keys: Vec<Rowkey>) -> ScanSpec {
         let rows = keys.len() as f64;
         let access = Access::of_keys(keys, bound.need.predicate.clone(), rows);
@@ -329,18 +328,18 @@ impl Request {
         let (source, statistics) = (self.relation.source(), self.statistics(binding));
         let check = |need| binding.guards.check(source, need, &spec.access, &statistics);
         match self.rows {
-            // It may become all of them.
+            // The consumer may take all of them.
             Rows::About { .. } => check(&Need { limit: None, ..need.clone() }),
             Rows::All | Rows::First(_) => check(need),
         }
     }
 
-    /// The column is the first thing that some rowkey or index key says.
+    /// The column is the leading one of some rowkey or index key.
     pub fn leads(&self, column: &str) -> bool {
         self.relation.led_by(column).is_some()
     }
 
-    /// Some key has rows with the same values of these columns in such an order.
+    /// Some key sorts rows with equal values of these columns in such an order.
     pub fn orders(&self, behind: &[ColumnId], first: &FirstFound) -> bool {
         let Some(OrderBy { field: Field::Column(wanted), .. }) = first.order.first() else { return false };
         let is_behind = |part: &&KeyPart| part.columns().iter().all(|id| behind.contains(id));
@@ -351,20 +350,20 @@ impl Request {
         self.relation.layouts().any(orders)
     }
 
-    /// What it takes, in entries walked, to read the rows with one value of a column; `None` if no key is led by it.
-    /// `path`: how all of them are reached.
+    /// Cost, in entries walked, of reading the rows with one value of a column; `None` if no key is led by it. `path`:
+    /// how all rows are reached.
     pub fn work_of_value(&self, binding: &Binding, column: &str, path: Path) -> Option<f64> {
         let field = self.relation.led_by(column)?;
         let equal = self.rows_of_value(binding, column)?;
         let is_covered = matches!(path, Path::IndexOnly(_));
         let entry = if is_covered { COST.entry } else { COST.entry + COST.fetch };
         let is_each = |each: &Each| each.of == [field] && each.rows == 1;
-        // Who asks for more than that there is one has to look at all of them.
+        // Unless only existence is asked, all rows of the value are read.
         let is_one = self.each.as_ref().is_some_and(is_each) && self.filters.is_empty();
         Some(if is_one { COST.seek + entry } else { COST.seek + equal * entry })
     }
 
-    /// Rows (count) with one value of a column, about; `None` if no key is led by it.
+    /// Expected rows (count) with one value of a column; `None` if no key is led by it.
     pub fn rows_of_value(&self, binding: &Binding, column: &str) -> Option<f64> {
         let field = self.relation.led_by(column)?;
         let rows = self.entries(binding).max(COST.entries_min as f64);
@@ -376,7 +375,7 @@ impl Request {
         self.statistics(binding).entries(self.table().rows()) as f64
     }
 
-    /// Entries (count) that are walked if the rows are not looked up by their keys; none, if a parameter does not suit.
+    /// Entries (count) walked if the rows are not looked up by key; zero if a parameter does not suit.
     pub fn entries_otherwise(&self, binding: &Binding) -> Result<f64> {
         if self.filters.is_empty() {
             return Ok(self.entries(binding));
@@ -384,7 +383,7 @@ impl Request {
         Ok(self.bind(binding)?.map_or(0.0, |bound| bound.spec.access.entries))
     }
 
-    /// Rows (count) that are expected if nobody stops before the last one.
+    /// Expected rows (count) if the consumer reads to the end.
     pub fn rows_of_all(&self, bound: &Bound) -> Result<f64> {
         let need = Need { limit: None, order: Vec::new(), ..bound.need.clone() };
         let statistics = self.statistics(&bound.binding);
@@ -425,7 +424,7 @@ impl Request {
         }
     }
 
-    /// Where a scan finds `output`: the same in most runs.
+    /// Positions of `output` in keys and rows: cached, as most runs share them.
     pub(super) fn places(
         &self,
         index: Option<&IndexDef>,

@@ -1,4 +1,4 @@
-//! Values that are there, in place of those that a plan will be told when it runs.
+//! Takes values from the table as stand-ins for those that a plan will only learn at run time.
 
 use std::sync::Arc;
 
@@ -9,18 +9,18 @@ use crate::exec::scan::{Scan, field_type};
 use crate::plan::{CmpOp, Field, Filter, Predicate};
 use crate::row::value_at;
 
-/// Entries (count) that are looked at for one whose columns are not NULL.
+/// Entries (count) that are searched for a value that is not NULL.
 const ENTRIES: usize = 64;
 
 impl Request {
-    /// The condition that these fields compare so with values of the first rows that a path leads to, its filters aside.
+    /// The condition that these fields compare with values of the first rows on a path, whose filters are ignored.
     /// `None`: there is no such value, or no such path.
     pub fn stand_in(&self, bound: &Bound, terms: &[(Field, CmpOp)]) -> Result<Option<Predicate>> {
         let columns: Option<Vec<usize>> = terms.iter().map(|(field, _)| self.column_of(*field)).collect();
         let mut access = bound.spec.access.clone();
         let Some(columns) = columns else { return Ok(None) };
         match &mut access.method {
-            // Nothing is jumped over for it: that may take long.
+            // No skip scan: that may take long.
             Method::Scan { skip, .. } => *skip = None,
             Method::Get(_) => {}
             Method::Empty | Method::Gather { .. } => return Ok(None),
@@ -35,7 +35,7 @@ impl Request {
         let relation = &self.relation;
         let mut conditions = Vec::with_capacity(terms.len());
         for (at, ((field, op), column)) in terms.iter().zip(rows.columns()).enumerate() {
-            // The same value at both ends would leave one key between them.
+            // The same value at both ends would close the range down to one key.
             let is_closed = |(other, other_op): &(Field, CmpOp)| {
                 other == field && *other_op != CmpOp::Eq && *op != CmpOp::Eq
             };

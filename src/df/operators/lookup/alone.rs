@@ -1,8 +1,7 @@
-//! Lookups that the calling thread makes on its own.
+//! Lookup joins that run on the calling thread.
 //!
-//! Of a short join most time goes into what streams and their futures bring along for the sake of long ones. A plan that
-//! is one scan, and tables in which its rows look others up, needs none of that: it takes a batch from the scan and
-//! hands it up.
+//! For a short join, most time goes into the setup of streams and futures. A plan that is a scan with lookup joins
+//! above needs neither: it takes a batch from the scan and applies the joins to it.
 
 use std::sync::Arc;
 
@@ -20,28 +19,28 @@ use crate::error::Result;
 use crate::exec::scan::Scan;
 use crate::exec::watch::PlanText;
 
-/// A scan, and what becomes of its batches.
+/// A scan, and the steps applied to each of its batches.
 pub struct Lookups {
     scan: Scan,
-    /// Rows (count) of the next batch.
+    /// Size of the next batch (rows).
     rows: usize,
     steps: Vec<Step>,
-    /// Rows (count) that are still to come out, at the most.
+    /// Rows (count) left of the limit.
     left: usize,
-    /// Columns that come out.
+    /// The output schema.
     schema: SchemaRef,
 }
 
 enum Step {
-    /// These columns come out.
+    /// Picks columns.
     Pick(Vec<usize>),
-    /// What the rows find comes out.
+    /// Joins the rows with what they find.
     Join(Box<LookupJoinExec>, Seen),
 }
 
 impl Lookups {
-    /// A plan that is bound, ready to run, with the columns of `schema`; `None` if it is something else, too. Errors:
-    /// LIMIT, if it would read more than is allowed.
+    /// A bound plan, ready to run, with the columns of `schema`; `None` if it has other operators. Errors: LIMIT, if it
+    /// would read more than is allowed.
     pub fn of(plan: &Arc<dyn ExecutionPlan>, schema: &SchemaRef) -> Result<Option<Lookups>> {
         let (mut plan, mut left) = (plan, usize::MAX);
         if let Some(limit) = plan.downcast_ref::<GlobalLimitExec>().filter(|limit| limit.skip() == 0) {
@@ -82,7 +81,7 @@ impl Lookups {
         }
     }
 
-    /// The line of EXPLAIN of its scan, when it is asked for.
+    /// The EXPLAIN of its scan, rendered on demand.
     pub fn plan_text(&self) -> PlanText {
         self.scan.plan_text()
     }
@@ -93,7 +92,7 @@ impl Lookups {
             return Ok(None);
         }
         let Some(mut batch) = self.scan.next_batch_of(self.rows)? else { return Ok(None) };
-        // The more were not enough, the more are likely to be asked for.
+        // Quadruple the batch: a consumer that wanted more wants many.
         self.rows = (4 * self.rows).min(ROWS_MAX);
         for step in &mut self.steps {
             batch = match step {

@@ -1,4 +1,4 @@
-//! What rows of a join find: which of them go together.
+//! Matches the outer rows of a lookup join with the rows found.
 
 use std::sync::Arc;
 
@@ -12,27 +12,27 @@ use crate::df::operators::until_enough::UntilEnough;
 use crate::error::Result;
 use crate::key::{FastMap, FastSet};
 
-/// Which rows go together.
+/// Index pairs of joined rows.
 pub struct Pairs {
-    /// Places among the rows; `None`: each is there once, in its place.
+    /// Indexes of outer rows; `None`: each outer row once, in order.
     pub rows: Option<UInt32Array>,
-    /// Places among what was found.
+    /// Indexes of found rows.
     pub found: UInt32Array,
 }
 
 impl Pairs {
-    /// Rows by themselves.
+    /// Outer rows by themselves, without columns of found rows.
     pub fn alone(rows: impl Iterator<Item = u32>) -> Pairs {
         let rows: UInt32Array = rows.collect::<Vec<_>>().into();
         Pairs { found: UInt32Array::new_null(rows.len()), rows: Some(rows) }
     }
 }
 
-/// Values of the columns that a join equates, as bytes.
+/// Join keys as bytes.
 pub struct Keys(RowConverter);
 
 impl Keys {
-    /// Those of a join.
+    /// The keys of a join.
     pub fn new(join: &LookupJoinExec) -> Result<Keys> {
         let schema = join.table.schema();
         let sorts = join
@@ -42,7 +42,7 @@ impl Keys {
         Ok(Keys(RowConverter::new(sorts.collect())?))
     }
 
-    /// Each row's place and values; none if one of them is NULL, which equals nothing.
+    /// Visits each row's index and key; the key is `None` if a value is NULL, which equals nothing.
     pub fn each(&self, columns: &[ArrayRef], see: &mut dyn FnMut(u32, Option<&[u8]>)) -> Result<()> {
         for (row, key) in self.0.convert_columns(columns)?.iter().enumerate() {
             let is_known = columns.iter().all(|column| column.is_valid(row));
@@ -51,7 +51,7 @@ impl Keys {
         Ok(())
     }
 
-    /// Where each of the values stands.
+    /// The rows of each key.
     pub fn places(&self, columns: &[ArrayRef]) -> Result<Places> {
         let mut places = Places::default();
         self.each(columns, &mut |row, key| {
@@ -63,13 +63,13 @@ impl Keys {
     }
 }
 
-/// What has been looked for before.
+/// Keys that have been looked up before.
 pub type Seen = FastSet<Box<[u8]>>;
 
-/// Rows by their keys.
+/// Row indexes by key.
 pub type Places = FastMap<Box<[u8]>, Vec<u32>>;
 
-/// What some rows find, batch by batch.
+/// The matches of some outer rows, batch by batch.
 pub struct FoundBy {
     join: Arc<LookupJoinExec>,
     rows: RecordBatch,
@@ -80,7 +80,7 @@ pub struct FoundBy {
 }
 
 impl FoundBy {
-    /// What these rows find, in an order that somebody above the join wants, if these are `all` of them.
+    /// The matches of these rows; in the order of the sort above the join, if these are `all` outer rows.
     pub fn new(join: Arc<LookupJoinExec>, rows: RecordBatch, all: bool) -> Result<FoundBy> {
         let (condition, scan) = (join.condition(&rows)?, join.scan()?);
         let found = match all {

@@ -1,4 +1,4 @@
-//! Which joins look rows up.
+//! Chooses the joins that become lookup joins.
 
 use std::sync::Arc;
 
@@ -33,28 +33,28 @@ use crate::key::ColumnId;
 use crate::plan::Field;
 use crate::row::column_type_of;
 
-/// Rows (count) that are expected, at the most, of those that look together for others in an order.
+/// Most outer rows (count, expected) of a lookup in order, which needs all of them together.
 const TOGETHER_EXPECTED: f64 = ROWS_MAX as f64 / 2.0;
 
-/// How rows may be looked up.
+/// How a join may look rows up.
 #[derive(Clone, Copy)]
 struct How {
     by: By,
-    /// For about so many rows; `None`: as many as are estimated.
+    /// Expected number of outer rows; `None`: the planner's estimate.
     expected: Option<f64>,
-    /// Nobody has been promised the order of the rows.
+    /// No operator above depends on the order of the rows.
     any_order: bool,
 }
 
-/// Puts lookups in the place of hash joins, where they read less.
+/// Replaces hash joins by lookup joins where these read less.
 pub fn instead_of_hashes(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
     let how = How { by: By::Rowkeys, expected: None, any_order: true };
     let lookup = |join: &HashJoinExec| LookupJoinExec::of(join, how);
     plan.rewrite_up(|node| replaced(node, &|join| Ok(lookup(join)?.map(executable)))).data()
 }
 
-/// The same in a plan that was made for other parameters, by which either side may have been the smaller one. Nothing
-/// is known yet that a join would tell a scan.
+/// [`instead_of_hashes`] for a plan that was made for other parameters, so that either side may be the smaller one. No
+/// dynamic filters are set up yet.
 pub fn instead_of_hashes_either_way(
     plan: Arc<dyn ExecutionPlan>,
     by: By,
@@ -72,19 +72,19 @@ fn either_way(plan: Arc<dyn ExecutionPlan>, how: How) -> DfResult<Arc<dyn Execut
     .data()
 }
 
-/// A lookup in the place of each hash join that can be made so, as if few rows asked. Whether a run is better off with
-/// them, [`are_worth_it`] tells.
+/// Replaces every hash join that can be a lookup join, as if there were few outer rows. [`are_worth_it`] decides for
+/// each run.
 pub fn instead_of_all_hashes(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
     either_way(plan, How { by: By::Ranges, expected: Some(0.0), any_order: true })
 }
 
-/// No join of the plan is made but by lookups.
+/// All joins of the plan are lookup joins.
 pub fn are_all_lookups(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let is_left = |node: &dyn ExecutionPlan| node.is::<HashJoinExec>() || node.is::<NestedLoopJoinExec>();
     !holds(plan, &is_left)
 }
 
-/// Every lookup of this plan, which is bound, takes less than to read its table otherwise.
+/// Every lookup join of a bound plan costs less than reading its table.
 pub fn are_worth_it(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
     if let Some(join) = plan.downcast_ref::<LookupJoinExec>()
         && !join.is_worth_it()?
@@ -99,8 +99,8 @@ pub fn are_worth_it(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
     Ok(true)
 }
 
-/// The same in the part of a recursive query that runs once for each step: there the rows of the last step are looked
-/// up, however many the planner takes them for. What is joined otherwise is read anew with each step.
+/// [`instead_of_hashes`] in the recursive term of a recursive query: there the rows of the previous step are the outer
+/// rows, whatever the planner's estimate. Other joins would read their tables anew in each step.
 pub fn in_recursions(plan: Arc<dyn ExecutionPlan>) -> DfResult<Transformed<Arc<dyn ExecutionPlan>>> {
     let how = How { by: By::Ranges, expected: Some(1.0), any_order: true };
     let of_step = |join: &HashJoinExec| match (reads_step(join.left()), reads_step(join.right())) {
@@ -123,7 +123,7 @@ pub fn in_recursions(plan: Arc<dyn ExecutionPlan>) -> DfResult<Transformed<Arc<d
     })
 }
 
-/// Reads what the last step of a recursive query gave.
+/// The plan reads the previous step of a recursive query.
 fn reads_step(plan: &Arc<dyn ExecutionPlan>) -> bool {
     plan.is::<WorkTableExec>() || plan.children().into_iter().any(reads_step)
 }
@@ -132,7 +132,7 @@ fn executable(lookup: LookupJoinExec) -> Arc<dyn ExecutionPlan> {
     Arc::new(lookup)
 }
 
-/// What stands for a hash join, if anything does.
+/// Gives the replacement of a hash join, if there is one.
 type Instead<'i> = dyn Fn(&HashJoinExec) -> DfResult<Option<Arc<dyn ExecutionPlan>>> + 'i;
 
 fn replaced(
@@ -155,7 +155,7 @@ fn replaced(
     })
 }
 
-/// The join of a side that is not sorted before, and the order in which its rows came out, if that is why.
+/// The join without the sort of its right side, and its output order, if it has one for that reason.
 fn unsorted(join: &HashJoinExec) -> DfResult<Option<(HashJoinExec, LexOrdering)>> {
     let sort = join.right().downcast_ref::<SortExec>().filter(|sort| sort.fetch().is_none());
     let (Some(sort), Some(order)) = (sort, join.properties().output_ordering()) else { return Ok(None) };
@@ -163,18 +163,18 @@ fn unsorted(join: &HashJoinExec) -> DfResult<Option<(HashJoinExec, LexOrdering)>
     Ok(Some((join.builder().with_new_children(sides)?.build()?, order.clone())))
 }
 
-/// A lookup for the rows of the right side in the left one.
+/// A lookup join with the right side as outer rows.
 fn turned(join: &HashJoinExec, how: How) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
     if worth_asking(join.right(), join.left(), how).is_none() {
         return Ok(None);
     }
-    // An order that it has is that of its right side, whose rows come in theirs then.
+    // An order of the join is that of its right side, whose rows then come in their own order.
     let how = How { any_order: join.properties().output_ordering().is_none(), ..how };
     let turned = join.swap_inputs(*join.partition_mode())?;
     if let Some(join) = turned.downcast_ref::<HashJoinExec>() {
         return Ok(LookupJoinExec::of(join, how)?.map(executable));
     }
-    // Its columns are put in order above it.
+    // A projection above the join restores the order of columns.
     let [below] = turned.children()[..] else { return Ok(None) };
     let join = below.downcast_ref::<HashJoinExec>();
     let lookup = join.map(|join| LookupJoinExec::of(join, how)).transpose()?.flatten();
@@ -182,7 +182,7 @@ fn turned(join: &HashJoinExec, how: How) -> DfResult<Option<Arc<dyn ExecutionPla
     lookup.map(|lookup| turned.clone().replace_children(vec![executable(lookup)], keep)).transpose()
 }
 
-/// Rows (count) that are expected to ask in a table, if it has so many entries that it may be worth it.
+/// Expected outer rows (count), if a lookup join may pay off for a table of this size.
 fn worth_asking(rows: &Arc<dyn ExecutionPlan>, table: &Arc<dyn ExecutionPlan>, how: How) -> Option<f64> {
     let (scan, _) = picked(table)?;
     let entries = scan.bound().ok()?.spec.access.entries;
@@ -191,7 +191,7 @@ fn worth_asking(rows: &Arc<dyn ExecutionPlan>, table: &Arc<dyn ExecutionPlan>, h
 }
 
 impl LookupJoinExec {
-    /// It takes less than to read the table otherwise; if by ranges, for so few rows that they may look together.
+    /// The lookups cost less than reading the table; lookups by range must also be few enough to run together.
     fn is_worth_it(&self) -> Result<bool> {
         let work = match self.by {
             By::Rowkeys => {
@@ -204,13 +204,13 @@ impl LookupJoinExec {
         Ok(work <= scan.entries_otherwise()?)
     }
 
-    /// The same join by lookups for the first few rows of its left side, of which `wanted` that find something are enough.
+    /// The join as a lookup join of which the first `wanted` rows are enough.
     pub(super) fn of_first(join: &HashJoinExec, wanted: usize) -> DfResult<Option<LookupJoinExec>> {
         let how = How { by: By::Ranges, expected: Some(wanted as f64), any_order: false };
         if join.fetch().is_some() { Ok(None) } else { LookupJoinExec::of(join, how) }
     }
 
-    /// The same join of the same rows in some order, of which `wanted` that find something are enough.
+    /// The join over the same outer rows, sorted; the first `wanted` rows of its output are enough.
     pub(super) fn over_sorted(
         &self,
         rows: Arc<dyn ExecutionPlan>,
@@ -226,7 +226,7 @@ impl LookupJoinExec {
         Ok(LookupJoinExec { rows, together, wanted, properties: Arc::new(properties), ..self.clone() })
     }
 
-    /// The same join by lookups; `None` if it has to read the table otherwise, or that is quicker.
+    /// The join as a lookup join; `None` if that is impossible, or slower.
     fn of(join: &HashJoinExec, how: How) -> DfResult<Option<LookupJoinExec>> {
         let (rows, picked) = (join.left(), picked(join.right()));
         // A step of a recursion is read to its end.
@@ -263,10 +263,10 @@ impl LookupJoinExec {
             Some(output) => output.to_vec(),
             None => (0..of_rows + of_table).collect(),
         };
-        // What is above may live by them: that two columns are equal, for one, so that either sorts both.
+        // Operators above may rely on them: if two columns are equal, for one, an order by either is an order by both.
         let mut equivalence = join.properties().equivalence_properties().clone();
         let in_order = in_order && by == By::Ranges;
-        // Only who asks for it hears of it, or lives by it: what else is above was planned without.
+        // Declare the order only if the caller asked for it; the rest of the plan was made without it.
         let asks = how.by == By::Ranges && is_stopped;
         let hears = kind.shows_row() && (asks || !how.any_order);
         if let Some(order) = rows.output_ordering().filter(|_| hears) {
@@ -294,28 +294,28 @@ impl LookupJoinExec {
     }
 }
 
-/// Rows go together if some columns are equal, and that is all.
+/// The join condition is equality of columns and nothing else.
 pub fn only_equates(join: &HashJoinExec) -> bool {
     join.filter().is_none() && !join.null_aware && join.null_equality() == NullEquality::NullEqualsNothing
 }
 
-/// The same, and the rows of the left side are read by one thread.
+/// [`only_equates`], and one thread reads the left side.
 pub(super) fn is_plain(join: &HashJoinExec) -> bool {
     only_equates(join) && join.left().output_partitioning().partition_count() == 1
 }
 
-/// The order by a column of the rows as one by a column that comes out.
+/// A sort key over the outer rows as one over the output.
 fn above(by: &PhysicalSortExpr, output: &[usize], schema: &Schema) -> Option<PhysicalSortExpr> {
     let column = by.expr.downcast_ref::<Column>()?;
     let at = output.iter().position(|below| *below == column.index())?;
     Some(PhysicalSortExpr::new(Arc::new(Column::new(schema.field(at).name(), at)), by.options))
 }
 
-/// What a join equates: of the rows, of the table.
+/// A pair of equal expressions: of the rows, of the table.
 type Pair = (Arc<dyn PhysicalExpr>, Arc<dyn PhysicalExpr>);
 
-/// What a join equates, if these are columns whose values are equal where their bytes are; `columns`: those of the scan
-/// that the join sees.
+/// The equality conditions of a join, if all are between columns whose values are equal iff their bytes are. `columns`:
+/// the scan's columns that the join sees.
 pub(super) fn equal_columns(
     on: &[Pair],
     rows: &Schema,
@@ -336,7 +336,7 @@ pub(super) fn equal_columns(
     on.iter().map(equal).collect()
 }
 
-/// They are the columns of the table's rowkey, each of them.
+/// The join columns are exactly the columns of the table's rowkey.
 fn is_whole_key(on: &[Equal], scan: &ScanExec) -> bool {
     let key = &scan.request.table().key;
     let (mut asked, mut columns) = (on.iter().map(|equal| equal.key).collect::<Vec<_>>(), key.columns());

@@ -1,11 +1,10 @@
-//! A join in which one side's rows tell where the other's are.
+//! Joins that look up the rows of one side, given the rows of the other.
 //!
-//! DataFusion's hash join reads both sides. Where the rows of one side are few, and what they are joined by is the
-//! whole rowkey of a table, [`LookupJoinExec`] gets those rows of the table by their keys instead, for a batch of rows
-//! at a time: each key once, in key order. Where no more than a few are likely to be asked for at all, the same goes for
-//! rows that are found by ranges: of a key's beginning, or of an index. A join that only asks whether there is one, or
-//! none, looks it up in the same way. Where a sort above keeps the first few of what is found, the table is read for all
-//! rows at once, in that order.
+//! DataFusion's hash join reads both sides. Where the outer rows are few and are joined by the whole rowkey of a table,
+//! [`LookupJoinExec`] gets the rows of the table by key instead, a batch of outer rows at a time: each key once, in key
+//! order. Where only a few rows are likely to be wanted at all, it also looks rows up by range: of a key prefix, or of
+//! an index. Semi and anti joins work the same way. Below a top-k sort, the table is read for all outer rows at once,
+//! in the order of the sort.
 
 mod alone;
 mod found;
@@ -55,37 +54,37 @@ use crate::value::{ColumnType, Value};
 /// How the rows of a table are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
-    /// By their rowkeys, so that each row finds one at the most.
+    /// By rowkey, so that each outer row finds one row at most.
     Rowkeys,
-    /// By those, or else by the values of some columns that a rowkey or an index begins with.
+    /// By rowkey, or by values of the leading columns of a rowkey or an index.
     Ranges,
 }
 
-/// How much longer than a hash join the lookups of a semi or anti join may take, if they find nothing that ends them;
-/// and the same where each row of the table may be found.
+/// Worst-case cost of the lookups of a semi or anti join, relative to a hash join; and the same where most outer rows
+/// are expected to qualify.
 const LONGER: f64 = 3.0;
 const LONGER_MOST: f64 = 8.0;
 
-/// Of so many rows that are looked up, one passes what else a join asks of them, if its first rows are worth a search.
+/// Selectivity (one row in so many pass) down to which an inner join's search for its first rows is worth a try.
 const RARELY: f64 = 20.0;
 
-/// What becomes of a row.
+/// What a join does with an outer row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// It comes out with each row that it finds.
+    /// Inner join: the row comes out with each row that it finds.
     Inner,
-    /// So it does, or alone if it finds none.
+    /// Left join: as `Inner`, or null-extended if it finds none.
     Left,
-    /// It comes out if it finds one.
+    /// Semi join: the row comes out if it finds one.
     Semi,
-    /// It comes out if it finds none.
+    /// Anti join: the row comes out if it finds none.
     Anti,
-    /// What it finds comes out, unless another row has found that.
+    /// Right semi join: each row found comes out, once.
     Found,
 }
 
 impl Kind {
-    /// For the rows of a join's left side; `None` for joins that cannot be made so.
+    /// The kind for a join whose left side has the outer rows; `None` for joins that cannot be lookup joins.
     pub fn of(join: JoinType) -> Option<Kind> {
         Some(match join {
             JoinType::Inner => Kind::Inner,
@@ -97,24 +96,24 @@ impl Kind {
         })
     }
 
-    /// What is found comes out.
+    /// Columns of the rows found come out.
     pub fn shows_found(self) -> bool {
         matches!(self, Kind::Inner | Kind::Left | Kind::Found)
     }
 
-    /// The row comes out.
+    /// Columns of the outer row come out.
     fn shows_row(self) -> bool {
         self != Kind::Found
     }
 }
 
-/// Rows (count) that look for others together, at the most.
+/// Most outer rows (count) that are looked up together.
 const ROWS_MAX: usize = 1024;
 
-/// The same at first, where each may find many and somebody stops when there are enough.
+/// The same for the first batch, where each may find many and the consumer may stop early.
 const ROWS_FIRST: usize = 4;
 
-/// Rows, each with those of a table that it finds.
+/// Outer rows, each joined with the rows of a table that it finds.
 #[derive(Clone, Debug)]
 pub struct LookupJoinExec {
     rows: Arc<dyn ExecutionPlan>,
@@ -122,19 +121,19 @@ pub struct LookupJoinExec {
     table: Arc<dyn ExecutionPlan>,
     on: Arc<[Equal]>,
     by: By,
-    /// Rows (count) that look together at first.
+    /// Outer rows (count) of the first lookup.
     together: usize,
     /// So many rows that find something are enough, and nearly each does.
     wanted: Option<usize>,
     kind: Kind,
-    /// What is found comes in the order that somebody above keeps the first rows of, if that is cheap.
+    /// Rows come in the order of the top-k sort above, if that is cheap.
     in_order: bool,
-    /// Columns of both sides that come out.
+    /// Output columns: those of the outer rows are numbered first, then those of the table.
     output: Arc<[usize]>,
     properties: Arc<PlanProperties>,
 }
 
-/// A column of the rows that equals one of the table.
+/// A column of the outer rows that equals one of the table.
 #[derive(Clone, Debug)]
 struct Equal {
     of_row: Column,
@@ -144,12 +143,12 @@ struct Equal {
 }
 
 impl LookupJoinExec {
-    /// The rows for which others are looked up.
+    /// The outer rows.
     pub fn rows(&self) -> &Arc<dyn ExecutionPlan> {
         &self.rows
     }
 
-    /// The table, and what it is expected to do for each value that the rows tell.
+    /// The table's scan, and its expected access for each value of the outer rows.
     pub fn table(&self) -> Option<(&ScanExec, Option<Expected>)> {
         let scan = scan_of(&self.table)?;
         let terms: Vec<_> = self.on.iter().map(|equal| (Field::Column(equal.key), CmpOp::Eq)).collect();
@@ -157,12 +156,12 @@ impl LookupJoinExec {
         Some((scan, by_ranges.then(|| scan.expected_for_values(&terms)).flatten()))
     }
 
-    /// Of a few rows one is likely to come out, and if none does, looking for all of them does not take much longer than
-    /// reading the table.
+    /// A few outer rows are likely to give an output row; and if none does, looking all of them up does not take much
+    /// longer than reading the table.
     pub fn is_promising(&self) -> bool {
         let Some(scan) = scan_of(&self.table) else { return false };
         let Ok(bound) = scan.bound() else { return false };
-        // What is asked of the columns that are equal is asked of both sides' rows.
+        // Conditions on the join columns apply to both sides.
         let is_equal = |field| self.on.iter().any(|equal| Field::Column(equal.key) == field);
         let finds_most = bound.need.predicate.fields().into_iter().all(is_equal);
         let most = match self.kind {
@@ -171,7 +170,7 @@ impl LookupJoinExec {
             // One in so many is found soon.
             Kind::Inner if bound.rows * RARELY >= scan.request.entries(&bound.binding) => LONGER_MOST,
             Kind::Inner => return false,
-            // All rows are looked for together.
+            // All outer rows are looked up together.
             Kind::Found => return false,
             Kind::Semi if finds_most => LONGER_MOST,
             Kind::Anti if self.leaves_most(bound) => LONGER_MOST,
@@ -185,13 +184,13 @@ impl LookupJoinExec {
         rows * of_one <= most * (rows + scan.request.entries(&bound.binding))
     }
 
-    /// Its rows come out in the order in which they go in, and nearly each of them does, so that a limit above may stop it
-    /// soon.
+    /// The join keeps the order of the outer rows and nearly each of them finds a match, so that a limit above may stop
+    /// it soon.
     fn may_stop_early(&self) -> bool {
         !self.in_order && matches!(self.kind, Kind::Inner | Kind::Left) && self.is_promising()
     }
 
-    /// The table has so few values that most of those that the rows have are none of them.
+    /// The table has so few distinct values that most outer rows find none.
     fn leaves_most(&self, bound: &Bound) -> bool {
         let Some(scan) = scan_of(&self.table) else { return false };
         let of_rows = |equal: &Equal| {
@@ -207,7 +206,7 @@ impl LookupJoinExec {
         self.on.iter().any(are_few)
     }
 
-    /// What one row takes that looks for others by ranges, in entries walked.
+    /// Cost of looking up one outer row by range, in entries walked.
     fn work_of_one(&self) -> Option<f64> {
         let scan = scan_of(&self.table)?;
         let Bound { binding, spec, .. } = scan.bound().ok()?;
@@ -216,7 +215,7 @@ impl LookupJoinExec {
         self.on.iter().filter_map(of_value).reduce(f64::min)
     }
 
-    /// What it takes until the first rows come out, if these find any; nothing for those that are looked up by their keys.
+    /// Cost of the first lookups, before any row comes out; zero for lookups by rowkey.
     pub fn work_at_first(&self) -> Option<f64> {
         match self.by {
             By::Rowkeys => Some(0.0),
@@ -224,35 +223,35 @@ impl LookupJoinExec {
         }
     }
 
-    /// What is found may come in the order of which somebody above keeps the first rows, if that one tells which.
+    /// Rows may come in the order of a top-k sort above, if a dynamic filter of the sort is passed in.
     pub fn takes_order(&self) -> bool {
         self.in_order
     }
 
-    /// The side, and its column, that a column of the join is: 0 for the rows, 1 for the table.
+    /// The side of a join (0: outer rows, 1: table) and the column there behind an output column.
     pub fn output_of(&self, at: usize) -> Option<(usize, usize)> {
         let of_rows = if self.kind.shows_row() { self.rows.schema().fields().len() } else { 0 };
         let at = *self.output.get(at)?;
         Some(at.checked_sub(of_rows).map_or((0, at), |of_table| (1, of_table)))
     }
 
-    /// What it takes beside reading the rows, in entries walked; `None` if that is not known.
+    /// Cost without reading the outer rows, in entries walked; `None` if unknown.
     pub fn work(&self) -> Option<f64> {
         let scan = scan_of(&self.table)?;
         match self.by {
             By::Rowkeys => scan.work(None),
-            // The first few are enough.
+            // In order, the first few rows are enough.
             By::Ranges if self.in_order => Some(0.0),
             By::Ranges => Some(rows_of(&self.rows)? * self.work_of_one()?),
         }
     }
 
-    /// The rows of a batch, each with what it finds, unless that is to come out once only and has been `seen`.
+    /// [`LookupJoinExec::joined`], without outer rows whose matches have come out before (`seen`).
     fn joined_anew(&self, rows: RecordBatch, seen: &mut Seen) -> Result<RecordBatch> {
         self.joined(&self.not_seen(rows, seen)?)
     }
 
-    /// The rows of a batch, each with what it finds.
+    /// Joins a batch of outer rows with what they find.
     fn joined(&self, rows: &RecordBatch) -> Result<RecordBatch> {
         let (found, pairs) = match self.by {
             By::Rowkeys => self.by_rowkeys(rows)?,
@@ -273,7 +272,7 @@ impl LookupJoinExec {
         Ok(RecordBatch::try_new_with_options(self.schema(), columns, &options)?)
     }
 
-    /// What rows of a batch find by the rowkeys that they tell.
+    /// Looks a batch of outer rows up by rowkey.
     fn by_rowkeys(&self, rows: &RecordBatch) -> Result<(RecordBatch, Pairs)> {
         let (keys, of_rows) = self.keys(rows)?;
         let (found, of_keys) = self.found(keys)?;
@@ -300,7 +299,7 @@ impl LookupJoinExec {
         Ok((found, pairs))
     }
 
-    /// What rows of a batch find by the values of columns.
+    /// Looks a batch of outer rows up by values of columns.
     fn by_values(&self, rows: &RecordBatch) -> Result<(RecordBatch, Pairs)> {
         let found = all_of(self.scan()?.of_condition(self.condition(rows)?)?)?;
         let keys = Keys::new(self)?;
@@ -325,7 +324,7 @@ impl LookupJoinExec {
         Ok((found, Pairs { rows: Some(of_rows.into()), found: of_found.into() }))
     }
 
-    /// What the rows of a batch are looked up by.
+    /// The condition on the table for a batch of outer rows.
     fn condition(&self, rows: &RecordBatch) -> Result<Predicate> {
         let mut condition = Vec::with_capacity(self.on.len());
         for equal in &*self.on {
@@ -345,8 +344,8 @@ impl LookupJoinExec {
         self.on.iter().map(|equal| Arc::clone(found.column(equal.of_table.index()))).collect()
     }
 
-    /// The rowkeys that rows of a batch tell, ascending, each once, and for each row which of them is its own. A value that
-    /// no rowkey can be made of finds nothing.
+    /// The distinct rowkeys of a batch of outer rows, ascending, and for each row the index of its key. Values that
+    /// cannot be encoded in a rowkey find nothing.
     fn keys(&self, rows: &RecordBatch) -> Result<(Vec<Rowkey>, Vec<Option<usize>>)> {
         let table = self.scan()?.request.table();
         let mut values = vec![Value::Null; table.columns.len()];
@@ -377,7 +376,7 @@ impl LookupJoinExec {
         Ok((keys, of_rows))
     }
 
-    /// The rows of the table with these rowkeys, which ascend, and which of them each finds.
+    /// The rows of the table with these rowkeys, which ascend, and for each key the row it found.
     fn found(&self, keys: Vec<Rowkey>) -> Result<(RecordBatch, Vec<Option<u32>>)> {
         let scan = self.scan()?.of_keys(keys)?;
         let spec = Arc::clone(scan.spec());
@@ -400,7 +399,7 @@ impl LookupJoinExec {
         Ok((found, places.collect()))
     }
 
-    /// `at`, but for the rows that differ from what they found: a part of the key may take something off a value.
+    /// Drops matches with unequal values: a key part may shorten a value.
     fn equal(&self, rows: &RecordBatch, found: &RecordBatch, at: Vec<Option<u32>>) -> Result<UInt32Array> {
         let mut at = UInt32Array::from(at);
         for equal in &*self.on {
@@ -411,7 +410,7 @@ impl LookupJoinExec {
         Ok(at)
     }
 
-    /// What all rows find. In order, if they can look for it together.
+    /// Joins all outer rows; in order, if they are few enough for one lookup.
     async fn in_order(
         self: Arc<Self>,
         mut pieces: impl Stream<Item = DfResult<RecordBatch>> + Send + Unpin + 'static,
@@ -438,7 +437,7 @@ impl LookupJoinExec {
         Ok(found.try_flatten())
     }
 
-    /// The rows that look for something that no other row has looked for, if it is to come out once only.
+    /// The outer rows with keys that have not been looked up before, if each match comes out once only.
     fn not_seen(&self, rows: RecordBatch, seen: &mut Seen) -> Result<RecordBatch> {
         if self.kind != Kind::Found {
             return Ok(rows);
@@ -457,8 +456,8 @@ impl LookupJoinExec {
     }
 }
 
-/// The rows of a stream, so many at first and then more and more of them together: the more were not enough, the more
-/// are likely to be asked for.
+/// Splits batches into pieces of `together` rows at first, then of more and more: a consumer that wanted more wants
+/// many.
 pub(in crate::df) fn pieces(
     rows: SendableRecordBatchStream,
     mut together: usize,
@@ -476,7 +475,7 @@ pub(in crate::df) fn pieces(
     pieces.try_flatten()
 }
 
-/// Rows (count) that come out of a plan which nobody stops, at the most, as far as the first of its scans tells.
+/// Most rows (count) of a plan that is read to its end, judged by its first scan.
 fn all_rows(plan: &Arc<dyn ExecutionPlan>) -> Option<f64> {
     match scan_of(plan) {
         Some(scan) => scan.request.rows_of_all(scan.bound().ok()?).ok(),
@@ -493,7 +492,7 @@ fn all_of(mut scan: Scan) -> Result<RecordBatch> {
     Ok(concat_batches(scan.schema(), &batches)?)
 }
 
-/// The scan that a plan is.
+/// The scan, if the plan is one.
 pub(in crate::df) fn scan_of(plan: &Arc<dyn ExecutionPlan>) -> Option<&ScanExec> {
     match plan.downcast_ref::<CooperativeExec>() {
         Some(cooperative) => scan_of(cooperative.input()),
@@ -519,7 +518,7 @@ impl ExecutionPlan for LookupJoinExec {
         vec![ChildStats::At(partition), ChildStats::Skip]
     }
 
-    /// A row finds one at the most, or mostly few.
+    /// Assumes one match for each outer row.
     fn statistics_from_inputs(
         &self,
         inputs: &[Arc<Statistics>],

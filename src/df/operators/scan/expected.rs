@@ -1,6 +1,6 @@
-//! The path that a scan is expected to take where another part of the plan tells it what to look for.
+//! Predicts the path of a scan that a dynamic filter or a join will narrow.
 //!
-//! EXPLAIN shows it. Nobody has told anything by then, so values that are there stand in for those that will be.
+//! EXPLAIN shows that path. The values are not known then, so values from the table stand in for them.
 
 use super::ScanExec;
 use crate::access::{Described, Method, Path, Told, describe};
@@ -9,23 +9,23 @@ use crate::df::table::Bound;
 use crate::df::wanted::FirstFound;
 use crate::plan::{CmpOp, Field, Filter, Predicate};
 
-/// What a scan is expected to do for each value, or row, that tells it what to look for.
+/// The expected access of a scan for each value or outer row that it is given.
 pub struct Expected {
-    /// How it is reached for one of them.
+    /// The path for one of these.
     pub bound: Bound,
     told: Told,
 }
 
 impl ScanExec {
-    /// What it is expected to do if about `told_by` rows tell it what to look for. `None`: nobody does, it is reading by
-    /// now, or it would read everything all the same.
+    /// The expected access, if about `told_by` rows feed its dynamic filters. `None`: it has none, it is running
+    /// already, or it would read everything anyway.
     pub fn expected(&self, told_by: Option<f64>) -> Option<Expected> {
         let (request, rows) = (&self.request, told_by?.max(1.0));
         let names = self.learned.iter().flat_map(|filter| learned::equal_columns(filter, &request.schema));
         let names: Vec<String> = names.collect();
         let terms = names.iter().map(|name| Some((request.field_of(name)?, CmpOp::Eq)));
         let terms: Vec<_> = terms.collect::<Option<_>>()?;
-        // Of many rows it is told what each column may be, and not in which pairs.
+        // From many rows, it gets the values of each column separately, not as tuples.
         let told =
             if rows > learned::PAIRS_MAX as f64 { terms.chunks(1) } else { terms.chunks(terms.len().max(1)) };
         let cost = |bound: &Bound| bound.spec.access.cost;
@@ -35,7 +35,7 @@ impl ScanExec {
         (is_less && (expected.bound.spec.access.ordered || !self.ordered)).then_some(expected)
     }
 
-    /// The same where a join tells it values of these columns, whatever that takes.
+    /// The expected access for values of these columns, at any cost.
     pub fn expected_for_values(&self, terms: &[(Field, CmpOp)]) -> Option<Expected> {
         let (planned, condition) = self.stand_in(terms)?;
         let bound = self.request.narrow(planned, condition).ok()?;
@@ -49,7 +49,7 @@ impl ScanExec {
         Some(Expected { bound: Bound { chosen, ..bound }, told: Told::ByValue(self.narrowed_by()) })
     }
 
-    /// The same where each row of a join asks along one of these paths, for the first ones or for all.
+    /// The expected access where each outer row asks along one of these paths, for the first rows or for all.
     pub fn expected_on_way(
         &self,
         terms: &[(Field, CmpOp)],
@@ -61,7 +61,8 @@ impl ScanExec {
         Some(Expected { bound: way.bound, told: Told::ByRow(self.narrowed_by()) })
     }
 
-    /// The same where each row of a join asks in several places, for rows that one of these lists of terms finds.
+    /// The expected access where each outer row asks in several places: for rows that satisfy any of these lists of
+    /// terms.
     pub fn expected_in_places(&self, places: &[Vec<(Field, CmpOp)>]) -> Option<Expected> {
         let each = places.iter().map(|terms| self.stand_in(terms)).collect::<Option<Vec<_>>>()?;
         let (planned, _) = each.first()?;
@@ -74,7 +75,7 @@ impl ScanExec {
         Some(Expected { bound: Bound { chosen, ..bound }, told: Told::ByRow(self.narrowed_by()) })
     }
 
-    /// The path that it has without being told, and a condition like those that it will be told.
+    /// The path without the filter, and a sample condition in place of the filter.
     fn stand_in(&self, terms: &[(Field, CmpOp)]) -> Option<(&Bound, Predicate)> {
         if terms.is_empty() || self.narrowed.get().is_some() {
             return None;
@@ -83,7 +84,7 @@ impl ScanExec {
         Some((planned, self.request.stand_in(planned, terms).ok()??))
     }
 
-    /// What it is expected to do, in EXPLAIN's words: without the values that stand in for others.
+    /// The expected access as EXPLAIN shows it, without the stand-in values.
     pub fn described_as(&self, expected: &Expected, verbose: bool) -> Described {
         let Bound { spec, need, .. } = &expected.bound;
         let own = self.planned().map(|bound| bound.need.predicate.clone().conjuncts()).unwrap_or_default();

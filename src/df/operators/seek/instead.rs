@@ -1,4 +1,4 @@
-//! Which joins seek.
+//! Chooses the joins that become seek joins.
 
 use std::sync::Arc;
 
@@ -29,26 +29,26 @@ use crate::key::ColumnId;
 use crate::plan::{CmpOp, Field, Predicate};
 use crate::row::column_type_of;
 
-/// What a row takes that seeks, in entries walked, beside those that it finds; and these, for one thread does it all.
+/// Cost of a seek, in entries walked; and a factor on the entries it reads, as one thread does it all.
 const ROW: f64 = 80.0;
 const FOUND: f64 = 2.0;
 
-/// What a nested loop takes for each pair, in entries walked.
+/// Cost of a nested loop per pair, in entries walked.
 const PAIR: f64 = 0.05;
 
-/// The same of a hash join, for each pair that is equal.
+/// Cost of a hash join per equal pair, in entries walked.
 const EQUAL_PAIR: f64 = 0.5;
 
-/// The same to plan for a value that it has learned.
+/// Cost of planning the access for a value of a dynamic filter, in entries walked.
 const LEARNED: f64 = 150.0;
 
-/// Places (count) where a row seeks, at the most.
+/// Most places (count) in which a row seeks.
 const PLACES_MAX: usize = 8;
 
-/// Rows (count) that seek, if nothing is known of how many there are.
+/// Outer rows (count) if there is no estimate.
 const ROWS_UNKNOWN: f64 = 1000.0;
 
-/// Puts joins that seek in the place of those that look at pairs, where that takes less.
+/// Replaces joins that compare pairs by seek joins, where these cost less.
 pub fn instead_of_pairs(plan: Arc<dyn ExecutionPlan>) -> DfResult<Transformed<Arc<dyn ExecutionPlan>>> {
     plan.rewrite_up(|node| {
         let (join, fetch) = if let Some(join) = node.downcast_ref::<NestedLoopJoinExec>() {
@@ -69,18 +69,18 @@ pub fn instead_of_pairs(plan: Arc<dyn ExecutionPlan>) -> DfResult<Transformed<Ar
     })
 }
 
-/// A join of DataFusion's that looks at pairs.
+/// A join of DataFusion that compares pairs of rows.
 struct Pairs<'j> {
     sides: [&'j Arc<dyn ExecutionPlan>; 2],
     join_type: JoinType,
-    /// Pairs that are equal in these are looked at; none: all pairs.
+    /// Only pairs with these columns equal are compared; empty: all pairs.
     on: &'j [Equal],
     filter: Option<&'j JoinFilter>,
     projection: Option<&'j [usize]>,
     properties: &'j Arc<PlanProperties>,
 }
 
-/// What a join equates: of its left side, of its right one.
+/// A pair of equal expressions: of the left side, of the right side.
 type Equal = (Arc<dyn PhysicalExpr>, Arc<dyn PhysicalExpr>);
 
 impl<'j> Pairs<'j> {
@@ -107,7 +107,7 @@ impl<'j> Pairs<'j> {
         })
     }
 
-    /// The same join, if one of its sides can seek in the other, and that is less work.
+    /// The join as a seek join from either side, if that costs less.
     fn seek(&self) -> DfResult<Option<SeekJoinExec>> {
         let work = |side| self.seek_for(side);
         let sides = [JoinSide::Left, JoinSide::Right].into_iter().filter_map(|side| work(side).transpose());
@@ -121,7 +121,7 @@ impl<'j> Pairs<'j> {
         Ok(best.map(|(seek, _)| seek))
     }
 
-    /// The same with the rows of one side seeking in the other, and what it takes; `None`: that cannot be, or it takes more.
+    /// The seek join with one side as outer rows, and its cost; `None` if that is impossible or costs more.
     fn seek_for(&self, rows_are: JoinSide) -> DfResult<Option<(SeekJoinExec, f64)>> {
         let (rows, table, join_type) = match rows_are {
             JoinSide::Left => (self.sides[0], self.sides[1], self.join_type),
@@ -129,7 +129,7 @@ impl<'j> Pairs<'j> {
         };
         let kind = Kind::of(join_type).filter(|kind| *kind != Kind::Found);
         let (Some(kind), Some((scan, columns))) = (kind, picked(table)) else { return Ok(None) };
-        // The order of the other side is not kept, not even behind that of the rows.
+        // A seek join does not keep the table's order, not even as the minor one.
         let keeps_order = match rows_are {
             JoinSide::Right => table.output_ordering().is_none(),
             _ => self.properties.output_ordering().is_none(),
@@ -155,8 +155,8 @@ impl<'j> Pairs<'j> {
         let is_one = places.len() == 1;
         let keys = places.iter().map(|terms| sides.key(terms, first.as_ref(), is_one));
         let Some(keys) = keys.collect::<Option<Vec<Key>>>() else { return Ok(None) };
-        // Of those that pass the rest of the condition, the first one may be any; and what is first in one of several
-        // places need not be first in all.
+        // A residual filter may reject the first rows; and the first in one of several places need not be the first of
+        // all.
         let first = first.filter(|first| is_exact && (keys.len() == 1 || first.order.is_empty()));
         let rows_expected = rows_of(rows).unwrap_or(ROWS_UNKNOWN);
         let (mut found, mut work) = (0.0, 0.0);
@@ -212,14 +212,14 @@ impl<'j> Pairs<'j> {
         Ok(Some((seek, work)))
     }
 
-    /// What the join takes as it is, in entries walked.
+    /// Cost of the join as it is, in entries walked.
     fn work(&self, rows: f64, scan: &ScanExec) -> DfResult<f64> {
         let Ok(bound) = scan.bound() else { return Ok(0.0) };
         let whole = bound.spec.access.work();
         if self.on.is_empty() {
             return Ok(whole + rows * bound.rows * PAIR);
         }
-        // It is told what the rows can match.
+        // A hash join passes its keys to the scan.
         let names = self
             .on
             .iter()
@@ -235,7 +235,7 @@ impl<'j> Pairs<'j> {
     }
 }
 
-/// The conditions one of which an OR asks for.
+/// The disjuncts of a condition.
 fn sides_of_or(expr: &Arc<dyn PhysicalExpr>) -> Vec<&Arc<dyn PhysicalExpr>> {
     match expr.downcast_ref::<BinaryExpr>() {
         Some(or) if *or.op() == Operator::Or => {
@@ -249,7 +249,7 @@ fn conjunction_of(terms: Vec<Arc<dyn PhysicalExpr>>) -> Option<Arc<dyn PhysicalE
     (!terms.is_empty()).then(|| conjunction(terms))
 }
 
-/// The rows, and the table that they seek in.
+/// The outer rows, and the table that they seek in.
 struct Sides<'j> {
     rows_are: JoinSide,
     rows: &'j Arc<dyn ExecutionPlan>,
@@ -258,18 +258,18 @@ struct Sides<'j> {
     columns: &'j [usize],
 }
 
-/// Where in a table a row seeks.
+/// The keys in which a row seeks at one place.
 struct Key {
     paths: Vec<Path>,
-    /// The rest of the condition on the table lets all of them through.
+    /// The table's other conditions reject none of the rows.
     all_pass: bool,
-    /// Entries (count) that it finds there, about, and what each takes.
+    /// Expected entries (count) for each outer row, and the cost of each.
     entries: f64,
     entry: f64,
 }
 
 impl Sides<'_> {
-    /// What the join equates, if these are columns of the table; `None` if one is not.
+    /// The equality conditions as terms; `None` if one is not on a column of the table.
     fn equal(&self, on: &[Equal]) -> Option<Vec<Term>> {
         let term = |(left, right): &Equal| {
             let (of_row, of_table) = match self.rows_are {
@@ -282,7 +282,7 @@ impl Sides<'_> {
         on.iter().map(term).collect()
     }
 
-    /// Terms of a filter that compare a column of the table with what a row says, and what is left of it.
+    /// Splits a filter into comparisons of a column of the table with the outer row, and the rest.
     fn ranged(&self, filter: &JoinFilter) -> (Vec<Term>, Vec<Arc<dyn PhysicalExpr>>) {
         let (mut terms, mut rest) = (Vec::new(), Vec::new());
         for term in split_conjunction(filter.expression()) {
@@ -294,8 +294,8 @@ impl Sides<'_> {
         (terms, rest)
     }
 
-    /// The terms of each place where rows seek: these, and, if there is an OR in what is left of a filter of whose sides
-    /// each tells a place, those of one side. The OR is taken from what is left, if they say all of it.
+    /// The terms of each place where rows seek. That is one place with the common terms, unless `rest` has an OR of
+    /// which each side gives a place. Such an OR is removed from `rest` if the places cover it completely.
     fn places(
         &self,
         common: Vec<Term>,
@@ -316,8 +316,8 @@ impl Sides<'_> {
         }
     }
 
-    /// The terms of each side of an OR, behind the common ones, and whether they say all of it; `None`, if a side tells no
-    /// place.
+    /// The terms of each side of an OR, after the common ones, and whether they cover the OR completely; `None` if a
+    /// side gives no place.
     fn places_of(
         &self,
         or: &Arc<dyn PhysicalExpr>,
@@ -364,11 +364,11 @@ impl Sides<'_> {
         self.term(column.index, op, self.of_row(value, filter)?)
     }
 
-    /// A column of the table that equals one or another column of a row.
+    /// `table.a = row.x OR table.a = row.y` as one term.
     fn equal_to_any(&self, or: &BinaryExpr, filter: &JoinFilter) -> Option<Term> {
         let [mut left, right] = [self.compared(or.left(), filter)?, self.compared(or.right(), filter)?];
         let are_equal = left.op == CmpOp::Eq && right.op == CmpOp::Eq && left.field == right.field;
-        // What is computed may fail for a row whose other value is found.
+        // An expression could fail for a row that matches by its other value.
         if !are_equal || place(&left.value).is_none() {
             return None;
         }
@@ -377,7 +377,7 @@ impl Sides<'_> {
         Some(left)
     }
 
-    /// What a filter says of a row alone, over the row's columns.
+    /// A value in a filter as an expression over the outer row's columns; `None` if it reads anything else.
     fn of_row(&self, value: &Arc<dyn PhysicalExpr>, filter: &JoinFilter) -> Option<Arc<dyn PhysicalExpr>> {
         let schema = self.rows.schema();
         let columns = collect_columns(value);
@@ -395,8 +395,8 @@ impl Sides<'_> {
         moved.ok().map(|moved| moved.data)
     }
 
-    /// A column of the table, by its place among those the join sees, compared with what a row says, if their values are
-    /// in order where their bytes are.
+    /// Compares a column of the table, by its position in the join, with a value of the outer row; `None` unless the
+    /// values compare like their bytes.
     fn term(&self, column: usize, op: CmpOp, value: Arc<dyn PhysicalExpr>) -> Option<Term> {
         let request = &self.scan.request;
         let at = *self.columns.get(column)?;
@@ -410,8 +410,9 @@ impl Sides<'_> {
         (ty.compares_as_bytes() && is_same).then(|| Term { column, field, ty, op, value, or: Vec::new() })
     }
 
-    /// Where a row seeks: behind the columns that are equal, in the order of one of which it tells an end, or of which
-    /// the first ones are enough; or where they all are equal, unless it is the only place: that is for others.
+    /// The best keys for a place. They have the columns that are equal as a prefix, followed by a column that has a
+    /// bound, or that gives the order of the `first` rows. With equalities only, a single place is left to lookup
+    /// joins.
     fn key(&self, terms: &[Term], first: Option<&FirstFound>, is_one: bool) -> Option<Key> {
         let request = &self.scan.request;
         let bound = self.scan.bound().ok()?;
@@ -427,7 +428,7 @@ impl Sides<'_> {
         if ranged.is_empty() {
             ranged.extend(first.and_then(|first| column(first.order.first()?.field)));
         }
-        // The last of those that are equal is a list of one.
+        // The last equality takes the part of a list with one value.
         let is_point = ranged.is_empty() && !is_one;
         if is_point {
             ranged.extend(terms.iter().filter_map(|term| column(term.field)));

@@ -1,10 +1,11 @@
-//! A join in which each row tells a range of keys.
+//! Joins in which each outer row gives a range of keys.
 //!
-//! `g.tail = f.tail AND g.at < f.at`: what a row finds lies together in an index on `(tail, at)`. DataFusion's hash join
-//! looks at all rows with the same tail for it, and without `=` its nested loop looks at all pairs. [`SeekJoinExec`]
-//! places a cursor for each row instead. Who asks for one of them, or for the first few in the order of the index, as in
-//! `(SELECT max(at) FROM g WHERE g.tail = f.tail AND g.at < f.at)`, reads no more than these. What `g.a = f.id OR
-//! g.b = f.id` finds lies in several places, an index on `a` and one on `b`, which each row seeks in one after the other.
+//! For `g.tail = f.tail AND g.at < f.at`, the matches of a row are adjacent in an index on `(tail, at)`. DataFusion's
+//! hash join compares all rows with the same tail, and without `=` its nested loop compares all pairs. [`SeekJoinExec`]
+//! places a cursor for each outer row instead. Where one match is enough, or the first few in the order of the index,
+//! as in `(SELECT max(at) FROM g WHERE g.tail = f.tail AND g.at < f.at)`, it reads no more than those. The matches of
+//! `g.a = f.id OR g.b = f.id` are in several places, an index on `a` and one on `b`: each row seeks in one after the
+//! other.
 
 mod instead;
 
@@ -39,74 +40,74 @@ use crate::plan::{CmpOp, Field, Predicate};
 use crate::row::value_at;
 use crate::value::{ColumnType, Value};
 
-/// Rows (count) that look for others together at first.
+/// Outer rows (count) of the first batch.
 const ROWS_FIRST: usize = 16;
 
-/// Rows, each with those of a table that it finds.
+/// Outer rows, each joined with the rows of a table that it finds.
 #[derive(Clone, Debug)]
 pub struct SeekJoinExec {
     rows: Arc<dyn ExecutionPlan>,
     /// A [`ScanExec`] of the table.
     table: Arc<dyn ExecutionPlan>,
-    /// Where each row seeks: what it finds in several of these places, the first one gives.
+    /// Places where each outer row seeks; a row found in several places counts in the first.
     places: Arc<[Place]>,
-    /// What else a pair must pass.
+    /// The residual filter on pairs.
     filter: Option<JoinFilter>,
-    /// Which side of the filter and of the output the rows are.
+    /// The side of `filter` and `output` that the outer rows are.
     rows_are: JoinSide,
     kind: Kind,
-    /// If the first of what each row finds are enough.
+    /// Set if the first matches of each outer row are enough.
     first: Option<FirstFound>,
-    /// Rows (count) that come out for each row, about.
+    /// Expected output rows (count) for each outer row.
     each: f64,
     output: Arc<[ColumnIndex]>,
     properties: Arc<PlanProperties>,
 }
 
-/// Somewhere that rows of the table lie together.
+/// A place in a table: some key range for each outer row.
 #[derive(Clone, Debug)]
 struct Place {
-    /// What one must be to be found there.
+    /// Conditions on the rows there.
     terms: Arc<[Term]>,
-    /// How many of these, the first ones, hold for all places.
+    /// The number of leading terms that all places share.
     common: usize,
-    /// Where in a key it may lie.
+    /// Keys that have it.
     paths: Arc<[Path]>,
 }
 
-/// A column of the table, compared with what a row says.
+/// A column of the table, compared with a value of the outer row.
 #[derive(Clone, Debug)]
 struct Term {
     column: String,
     field: Field,
     ty: ColumnType,
     op: CmpOp,
-    /// Of the row's columns.
+    /// Expression over the outer row.
     value: Arc<dyn PhysicalExpr>,
-    /// Columns of the row (by their places), any of which it may equal instead.
+    /// Columns (positions) of the outer row that it may equal instead.
     or: Vec<usize>,
 }
 
 impl Term {
-    /// What these rows say.
+    /// The values for these outer rows.
     fn of(&self, rows: &RecordBatch) -> DfResult<ArrayRef> {
         self.value.evaluate(rows)?.into_array(rows.num_rows())
     }
 }
 
 impl SeekJoinExec {
-    /// The side, and its column, that a column of the join is: 0 for the rows, 1 for the table.
+    /// The side of a join (0: outer rows, 1: table) and the column there behind an output column.
     pub fn output_of(&self, at: usize) -> Option<(usize, usize)> {
         let column = self.output.get(at)?;
         Some((usize::from(column.side != self.rows_are), column.index))
     }
 
-    /// The rows that look for others.
+    /// The outer rows.
     pub fn rows(&self) -> &Arc<dyn ExecutionPlan> {
         &self.rows
     }
 
-    /// The table, and what it is expected to do for each row.
+    /// The table's scan, and its expected access for each outer row.
     pub fn table(&self) -> Option<(&ScanExec, Option<Expected>)> {
         let scan = scan_of(&self.table)?;
         let terms_of = |place: &Place| place.terms.iter().map(|term| (term.field, term.op)).collect();
@@ -122,7 +123,7 @@ impl SeekJoinExec {
         scan_of(&self.table).ok_or_else(|| Error::internal("a join seeks in something that is no table"))
     }
 
-    /// Some row of the table passes.
+    /// Some row of the table satisfies the condition.
     fn finds(&self, condition: Predicate, paths: &[Path]) -> Result<bool> {
         let one = FirstFound { order: Vec::new(), rows: 1 };
         let scan = self.scan()?.on_way(condition, Some(&one), paths, &mut None)?;
@@ -136,7 +137,7 @@ impl SeekJoinExec {
         Ok(found.rows() > 0)
     }
 
-    /// A batch of columns of both sides, of rows and what they found.
+    /// Columns of both sides for pairs of an outer row and a match.
     fn columns<'c>(
         &self,
         of: impl Iterator<Item = &'c ColumnIndex>,
@@ -151,23 +152,23 @@ impl SeekJoinExec {
     }
 }
 
-/// What the rows of one batch find, batch by batch.
+/// The matches of one batch of outer rows, batch by batch.
 struct Seeking {
     join: Arc<SeekJoinExec>,
     rows: RecordBatch,
-    /// What they say in each term of each place; `None` if one of them cannot say.
+    /// Values of each term of each place; `None` if the expression fails for some row.
     values: Vec<Vec<Option<ArrayRef>>>,
-    /// The next row that looks for others, or the one that does.
+    /// The current outer row.
     at: usize,
-    /// The next place where it looks, or the one where it does.
+    /// The current place of the outer row.
     place: usize,
-    /// What it has not looked for in places before.
+    /// Excludes matches from places that the row has sought in before.
     unlike: Vec<Predicate>,
-    /// What it has not looked at yet.
+    /// The rest of the current place's range.
     scan: Option<Scan>,
-    /// It has found one.
+    /// The current row has found a match.
     has_found: bool,
-    /// To each place.
+    /// The access path of each place.
     ways: Vec<Option<Way>>,
 }
 
@@ -180,8 +181,8 @@ impl Seeking {
         Seeking { join, rows, values, at: 0, place: 0, unlike, scan: None, has_found: false, ways }
     }
 
-    /// What the row at hand looks at in the place at hand; `None` if it finds nothing. Errors: it cannot say what, and
-    /// there is something.
+    /// Starts the scan for the current row and place; `None` if it finds nothing. Errors: a term cannot be evaluated
+    /// for the row, and the row has a match otherwise.
     fn begin(&mut self) -> Result<Option<Scan>> {
         let join = Arc::clone(&self.join);
         let place = &join.places[self.place];
@@ -218,7 +219,7 @@ impl Seeking {
         condition.extend(self.unlike.iter().cloned());
         let condition = Predicate::and(condition);
         if let Some(error) = failed {
-            // Nobody asks it of a row that has no partner otherwise.
+            // A row without a match by the other terms does not evaluate this one.
             return if join.finds(condition, &place.paths)? { Err(df_error(error)) } else { Ok(None) };
         }
         self.unlike.extend(unlike);
@@ -226,7 +227,7 @@ impl Seeking {
         join.scan()?.on_way(condition, join.first.as_ref(), &place.paths, way)
     }
 
-    /// The row at hand looks in the next place, or the next one in its first.
+    /// Moves to the next place, or to the next row's first place.
     fn go_on(&mut self) {
         self.scan = None;
         self.place += 1;
@@ -235,7 +236,7 @@ impl Seeking {
         }
     }
 
-    /// The next rows that come out, possibly none of them yet; `None` at the end.
+    /// The next output rows, possibly none of them yet; `None` at the end.
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         let first = self.at;
         let had_found = self.has_found;
@@ -257,7 +258,7 @@ impl Seeking {
             let more = scan.next_into(found)?;
             found_by.resize(found.rows(), self.at as u32);
             if more {
-                // There is no room, or it has looked at so much that somebody else may want a turn.
+                // The batch is full, or it is time to yield.
                 break;
             }
             let is_full = found.is_full();
@@ -273,8 +274,7 @@ impl Seeking {
         self.come_out(first..self.at, had_found, &found_by.into(), found.as_ref()).map(Some)
     }
 
-    /// What comes out for the rows that have looked at everything, and for those of them and of the next one that
-    /// found something.
+    /// The output for the outer rows that are `done`, and for matches of the one that is not.
     fn come_out(
         &mut self,
         done: std::ops::Range<usize>,
@@ -321,7 +321,7 @@ impl Seeking {
         Ok(RecordBatch::try_new_with_options(join.schema(), columns, &options)?)
     }
 
-    /// Which pairs pass the rest of the condition.
+    /// Tells which pairs pass the residual filter.
     fn passes(
         &self,
         found_by: &UInt32Array,
@@ -376,13 +376,13 @@ impl DisplayAs for SeekJoinExec {
     }
 }
 
-/// It is not so, or nobody knows.
+/// The term is false or unknown.
 fn is_not_so(term: &Predicate) -> Predicate {
     let unknown = term.fields().into_iter().map(Predicate::is_null);
     Predicate::or(std::iter::once(Predicate::not(term.clone())).chain(unknown))
 }
 
-/// What a row of the table must be, in words.
+/// The join condition in words.
 fn words(places: &[Place], rows: &Schema) -> String {
     let [place] = places else {
         let common = places.first().map_or(&[][..], |place| &place.terms[..place.common]);

@@ -1,4 +1,4 @@
-//! The values carried up through each kind of node.
+//! Carries the columns of a [`Domain`] up through each kind of node.
 
 use std::sync::Arc;
 
@@ -17,7 +17,8 @@ use super::{Domain, refused, same};
 use crate::df::tree::RewriteTree;
 
 impl Domain<'_> {
-    /// The plan's columns for each of these values, and then the values. Errors: a plan that cannot be computed so.
+    /// The plan's columns for each combination of outer values, followed by these values. Errors: a plan that cannot be
+    /// computed so.
     pub(super) fn inside(&self, plan: &LogicalPlan) -> DfResult<LogicalPlan> {
         if !self.reaches(plan) {
             return LogicalPlanBuilder::from(plan.clone()).cross_join(self.plan.clone())?.build();
@@ -78,7 +79,7 @@ impl Domain<'_> {
             _ => return Err(refused("its LIMIT is not a number")),
         };
         match &*limit.input {
-            // The order lies below.
+            // Look for the order below the projection.
             LogicalPlan::Projection(projection) => {
                 let limit = Limit { input: Arc::clone(&projection.input), ..limit.clone() };
                 let below = LogicalPlanBuilder::from(LogicalPlan::Limit(limit));
@@ -91,7 +92,7 @@ impl Domain<'_> {
         }
     }
 
-    /// Of the rows of each of these values, those behind the first `skip`, `fetch` of them.
+    /// Applies OFFSET and LIMIT to the rows of each combination.
     fn limited(
         &self,
         input: &LogicalPlan,
@@ -114,7 +115,7 @@ impl Domain<'_> {
         LogicalPlanBuilder::from(inside).window([number])?.filter(kept)?.project(columns)?.build()
     }
 
-    /// Totals of each of these values; those of no rows are there, too, unless the query groups.
+    /// Totals of each combination; without GROUP BY, also for combinations without rows.
     fn aggregate(&self, aggregate: &Aggregate) -> DfResult<LogicalPlan> {
         if aggregate.group_expr.iter().any(|group| matches!(group, Expr::GroupingSet(_))) {
             return Err(refused("it groups in several ways at once"));
@@ -176,7 +177,8 @@ impl Domain<'_> {
         self.renamed(plan, exprs.into_iter(), &window.schema)
     }
 
-    /// A join, of each of these values; the side whose rows all come through has them, and the other one if it must.
+    /// Joins for each combination. The side that is kept carries the domain's columns; the other one only if it uses
+    /// outer values.
     fn join(&self, join: &Join) -> DfResult<LogicalPlan> {
         let (near_left, near_right) = (self.reaches(&join.left), self.reaches(&join.right));
         let from_left = match join.join_type {
@@ -220,7 +222,7 @@ impl Domain<'_> {
     }
 }
 
-/// What an aggregate gives for no rows.
+/// The value of an aggregate over no rows.
 fn of_no_rows(total: &Expr, schema: &DFSchema) -> DfResult<ScalarValue> {
     match total {
         Expr::Alias(alias) => of_no_rows(&alias.expr, schema),

@@ -1,6 +1,7 @@
-//! Which of the rows go on, and in which order, when some of the tables are joined, or all of them.
+//! Sorts and limits between nested lookup joins.
 //!
-//! The newest posts of a forum are twenty posts first, and each has its comments counted then.
+//! For the newest twenty posts of a forum with their comments counted, the twenty posts are cut first, and only their
+//! comments are looked up.
 
 use std::cmp::Ordering as Order;
 
@@ -13,51 +14,51 @@ use crate::value::Value;
 /// A sort, a limit, or both.
 #[derive(Debug)]
 pub struct Cut {
-    /// So many joins (count) are below it.
+    /// Number of joins below it.
     pub joins: usize,
-    /// The rows are sorted by these.
+    /// The sort keys.
     pub order: Vec<(ColumnOf, SortOptions)>,
-    /// Rows come in the order of so many of these (count), which are columns of the first table.
+    /// Number of leading sort keys, all of them columns of the first table, by which rows come sorted already.
     pub led: usize,
-    /// Rows (count) that are passed over, and those behind them that go on at the most.
+    /// OFFSET and LIMIT (rows).
     skip: usize,
     fetch: usize,
 }
 
 impl Cut {
-    /// All rows behind so many joins, as they come.
+    /// Passes all rows on after so many joins.
     pub fn all(joins: usize) -> Cut {
         Cut { joins, order: Vec::new(), led: 0, skip: 0, fetch: usize::MAX }
     }
 
-    /// All of them in an order, of which they come in the first so many columns (count).
+    /// Sorts all rows, which come sorted by the first `led` keys.
     pub fn sorted(joins: usize, order: Vec<(ColumnOf, SortOptions)>, led: usize) -> Cut {
         let of_first = order.iter().take(led).take_while(|(of, _)| of.table == 0).count();
         Cut { order, led: of_first, ..Cut::all(joins) }
     }
 
-    /// All rows go on, as they come.
+    /// It neither sorts nor limits.
     pub fn cuts_nothing(&self) -> bool {
         self.order.is_empty() && self.skip == 0 && self.fetch == usize::MAX
     }
 
-    /// Of the rows that went on so far, some are passed over, and only so many behind those go on.
+    /// Applies another OFFSET and LIMIT to what is left so far.
     pub fn limit(&mut self, skip: usize, fetch: Option<usize>) {
         self.skip = self.skip.saturating_add(skip);
         self.fetch = fetch.into_iter().fold(self.fetch.saturating_sub(skip), usize::min);
     }
 
-    /// Rows (count) that are enough; those that are sorted are all wanted first.
+    /// Input rows (count) that are enough; a sort needs all of them.
     pub fn wanted(&self) -> usize {
         if self.order.is_empty() { self.skip.saturating_add(self.fetch) } else { usize::MAX }
     }
 
-    /// It needs not all rows that are to be sorted, or none are.
+    /// It can end before it has seen all rows.
     pub fn may_end(&self) -> bool {
         self.order.is_empty() || self.led > 0 && self.fetch < usize::MAX
     }
 
-    /// A row of the first table with these values, and all behind it, comes behind the last one that goes on of `rows`.
+    /// A first-table row with these values, and every row after it, sorts behind the last of `rows` that stays.
     pub fn ends_before(&self, rows: &JoinedRows, value: impl Fn(usize) -> Result<Value>) -> Result<bool> {
         let enough = self.skip.saturating_add(self.fetch);
         let Some(last) = enough.checked_sub(1).filter(|_| self.led > 0 && rows.len() >= enough) else {
@@ -71,7 +72,7 @@ impl Cut {
         Ok(false)
     }
 
-    /// Leaves the rows that go on.
+    /// Applies the sort and the limit to these rows.
     pub fn of(&self, rows: &mut JoinedRows) -> Result<()> {
         if !self.order.is_empty() {
             rows.sort(|rows, row| self.sort_key(rows, row), |a, b| self.compared(a, b))?;
@@ -84,7 +85,7 @@ impl Cut {
         self.order.iter().map(|(of, _)| rows.value_of(row, *of)).collect()
     }
 
-    /// Which of two rows comes first, by the values that they are sorted by.
+    /// Compares two rows by their sort keys.
     fn compared(&self, a: &[Value], b: &[Value]) -> Order {
         let reversed = |order: Order, is_reversed| if is_reversed { order.reverse() } else { order };
         let each =

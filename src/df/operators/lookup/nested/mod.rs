@@ -1,9 +1,9 @@
-//! Joins of a few rows, one row after the other.
+//! Nested lookup joins of few rows: each outer row looks up its matches in turn.
 //!
-//! An order, its items and their products: each table is asked what a prepared statement would be asked, with values of
-//! the row at hand as parameters, and what comes out is made of the rows themselves. For a few rows that is cheaper than
-//! the batches, hash tables and streams that long joins are made of. Whether there are few is seen by reading them: if
-//! they are more, or take long to find, the plan runs in its other ways.
+//! Take an order, its items and their products: each table is asked what a prepared statement would ask, with values of
+//! the outer row as parameters, and the output is made of the rows themselves. For few rows that is cheaper than
+//! batches, hash tables and streams. Whether there are few is found out by reading: if there are more, or the search
+//! takes long, the plan runs in one of its other forms.
 
 mod cut;
 mod operator;
@@ -41,67 +41,67 @@ use crate::exec::watch::PlanText;
 use crate::plan::Field;
 use crate::value::ColumnType;
 
-/// How many rows are few.
+/// Limits of a nested run.
 #[derive(Clone, Copy, Debug)]
 struct Few {
-    /// Of the first table (count), if all of them are asked for.
+    /// Rows of the first table (count), if all of them are wanted.
     rows: usize,
-    /// That come out (count).
+    /// Output rows (count).
     found: usize,
-    /// What it may take to find them, as of [`Access::work`](crate::access::Access::work).
+    /// Cost, as of [`Access::work`](crate::access::Access::work).
     work: f64,
 }
 
-/// Where each row finds others by their rowkeys, which for many are cheaper to get together: some 0.4 ms.
+/// For lookups by rowkey, which for many rows are cheaper in batches: some 0.4 ms.
 const BY_ROWKEYS: Few = Few { rows: 64, found: 4096, work: 5_000.0 };
 
-/// Where one finds them by a range, for which a cursor has to be placed in any case: some 4 ms.
+/// For lookups by range, each of which has to place a cursor in any case: some 4 ms.
 const BY_RANGES: Few = Few { rows: 1024, found: 16_384, work: 60_000.0 };
 
-/// Runs (count) that do without trying, at the most, after some that had too many rows.
+/// Most runs (count) that skip the attempt after earlier ones had too many rows.
 const RUNS_WITHOUT: u32 = 63;
 
-/// A plan, to be kept, of a scan and tables in which its rows look for others.
+/// A kept plan: a scan, and tables in which its rows look others up.
 #[derive(Debug)]
 pub struct Nested {
     first: ScanExec,
     joins: Vec<Join>,
-    /// Where rows are sorted or limited, the lowest first; the last one is behind all joins.
+    /// Sorts and limits, the innermost first; the last one comes after all joins.
     cuts: Vec<Cut>,
-    /// What the joined rows show, and its names.
+    /// Columns of the joined rows, and their schema.
     output: Arc<[ColumnOf]>,
     below: SchemaRef,
-    /// What is computed of that.
+    /// Simple operators above them.
     above: Above,
-    /// Columns that come out.
+    /// The output schema.
     schema: SchemaRef,
     few: Few,
-    /// As many rows are read as that allows, and not only a few of the first table.
+    /// It is the first plan of a trial: the limits alone decide, not the rows of the first table.
     is_tried: bool,
-    /// Runs (count) to do without, and so many after the next time that there are too many rows.
+    /// Runs (count) left to skip, and the length of the last such pause.
     waiting: AtomicU32,
     backoff: AtomicU32,
 }
 
-/// A table in which rows look for others.
+/// A table in which outer rows look up their matches.
 #[derive(Debug)]
 struct Join {
     kind: Kind,
-    /// As the join would read it.
+    /// The scan that a join of whole tables would use.
     table: ScanExec,
-    /// Columns of the rows, and those of the table that they equal.
+    /// Columns of the outer row, and the table's columns that equal them.
     of_row: Vec<ColumnOf>,
     on: Vec<(Field, ColumnType)>,
-    /// What the table asks of these columns alone.
+    /// Conditions of the table on the join columns alone.
     asked: Vec<Template>,
-    /// What a row finds comes to these.
+    /// Aggregates of the matches, if only these come out.
     totals: Option<TotalsOf>,
-    /// Reads what one row looks for: the values of the row stand behind the parameters.
+    /// The scan for one outer row, whose values are parameters behind those of the statement.
     found: OnceLock<ScanExec>,
 }
 
 impl Nested {
-    /// A plan whose joins are all lookups; `None` if it is something else, too, or nothing but a scan.
+    /// A plan of lookup joins only; `None` if it has other operators, or is a mere scan.
     pub fn of(plan: &Arc<dyn ExecutionPlan>, schema: &SchemaRef) -> Option<Nested> {
         let Parts { first, joins, cuts, output, schema: below, above, by_ranges } = Parts::of(plan)?;
         let sorts = cuts.iter().any(|cut| !cut.order.is_empty());
@@ -121,16 +121,16 @@ impl Nested {
         })
     }
 
-    /// The first of a trial, if it is a plan of lookups that ends as soon as there are enough rows.
+    /// The first plan of a trial, if it consists of lookups and ends as soon as there are enough rows.
     pub fn of_trial(trial: &TrialExec, schema: &SchemaRef) -> Option<Nested> {
         let nested = Nested::of(trial.first(), schema)?;
         let ends = nested.cuts.iter().all(Cut::may_end) && !nested.above.changes_rows();
         ends.then(|| Nested { few: Few { work: trial.work(), ..BY_ROWKEYS }, is_tried: true, ..nested })
     }
 
-    /// Its rows; `None` if they are not few, or the plan does not hold for this run.
+    /// All rows; `None` if they are not few, or the plan does not hold for this run.
     pub fn run(self: &Arc<Self>, binding: &Binding) -> Result<Option<NestedRun>> {
-        // What a session allows a statement to read, operators count.
+        // Only operators enforce the session's limits on reads.
         if binding.guards != Guards::default() || self.waits() {
             return Ok(None);
         }
@@ -149,12 +149,12 @@ impl Nested {
         Ok(Some(NestedRun { nested: Arc::clone(self), filled, plan_text, rows: Some(rows) }))
     }
 
-    /// None yet of the rows behind so many joins.
+    /// An empty set of rows that are joined from the first table and `joins` others.
     fn rows_of(&self, joins: usize) -> JoinedRows {
         JoinedRows::new(1 + joins, Arc::clone(&self.output))
     }
 
-    /// It had too many rows lately.
+    /// It had too many rows lately, so this run skips the attempt.
     fn waits(&self) -> bool {
         let waiting = self.waiting.load(Ordering::Relaxed);
         self.waiting.store(waiting.saturating_sub(1), Ordering::Relaxed);
@@ -171,14 +171,14 @@ impl Nested {
 /// Joined rows, to be taken once.
 pub struct NestedRun {
     nested: Arc<Nested>,
-    /// What is computed, with the parameters in it, if there are any.
+    /// `above` with the parameters filled in, if it has any.
     filled: Option<Above>,
     plan_text: PlanText,
     rows: Option<JoinedRows>,
 }
 
 impl NestedRun {
-    /// The line of EXPLAIN of its first scan, when it is asked for.
+    /// The EXPLAIN of its first scan, rendered on demand.
     pub fn plan_text(&self) -> PlanText {
         Arc::clone(&self.plan_text)
     }
@@ -196,7 +196,7 @@ impl NestedRun {
         Ok(Some(NextRows::Batch(batch)))
     }
 
-    /// The same as a batch.
+    /// [`NestedRun::next_rows`] as a batch.
     pub fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         let rows = self.next_rows()?;
         rows.map(|rows| rows.batch_from(0, &self.nested.schema)).transpose()

@@ -1,4 +1,4 @@
-//! Joins of a few rows below DataFusion's operators.
+//! Nested lookup joins below DataFusion's operators.
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,18 +22,18 @@ use crate::df::operators::{operator, over_changed};
 use crate::df::table::Binding;
 use crate::error::{Error, Result};
 
-/// What stands for a part of a plan that is joins and nothing else.
+/// Runs a part of a plan as nested lookup joins.
 pub struct NestedExec {
     nested: Arc<Nested>,
-    /// Ready to run, once; nothing in a plan that is kept.
+    /// The bound run, taken once; `None` in a kept plan.
     run: Mutex<Option<NestedRun>>,
     properties: Arc<PlanProperties>,
 }
 
 impl NestedExec {
-    /// A plan with such operators in the place of all its joins that can be made so; `None` if there are none.
+    /// Replaces each part of a plan that can be nested lookup joins; `None` if there are none.
     pub fn below(plan: &Arc<dyn ExecutionPlan>) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
-        // Its parts run many times.
+        // The parts of a recursion run many times.
         if plan.is::<RecursiveQueryExec>() || plan.is::<RecursionExec>() {
             return Ok(None);
         }
@@ -47,7 +47,7 @@ impl NestedExec {
         over_changed(plan, plan.children().into_iter().map(NestedExec::below).collect::<DfResult<_>>()?)
     }
 
-    /// Ready to run; `None`: as for [`Nested::run`].
+    /// The operator for one run; `None`: as for [`Nested::run`].
     pub fn bind(&self, binding: &Binding) -> Result<Option<NestedExec>> {
         let bound = |run| NestedExec {
             nested: Arc::clone(&self.nested),

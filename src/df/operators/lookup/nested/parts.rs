@@ -1,4 +1,4 @@
-//! What a plan is made of, if it is joins of rows that look others up.
+//! Takes a plan of nested lookup joins apart.
 
 use std::sync::{Arc, OnceLock};
 
@@ -25,23 +25,23 @@ use crate::exec::joined::ColumnOf;
 use crate::key::ColumnId;
 use crate::plan::Field;
 
-/// A plan, taken apart.
+/// The parts of a plan.
 pub struct Parts {
     pub first: ScanExec,
     pub joins: Vec<Join>,
-    /// Where rows are sorted or limited, the lowest first; the last one is behind all joins.
+    /// Sorts and limits, the innermost first; the last one comes after all joins.
     pub cuts: Vec<Cut>,
-    /// What comes out of that, and its names.
+    /// Columns of the joined rows, and their schema.
     pub output: Vec<ColumnOf>,
     pub schema: SchemaRef,
-    /// What is made of it.
+    /// Simple operators above them.
     pub above: Above,
-    /// Each row of some table finds its others by ranges.
+    /// Some table is looked up by range.
     pub by_ranges: bool,
 }
 
 impl Parts {
-    /// What a plan is made of; `None` if it is something else, too.
+    /// The parts of a plan; `None` if it has other operators.
     pub fn of(plan: &Arc<dyn ExecutionPlan>) -> Option<Parts> {
         if let Some(input) = passed_on(plan) {
             return Parts::of(input);
@@ -51,7 +51,7 @@ impl Parts {
         }
         if let Some(limit) = plan.downcast_ref::<GlobalLimitExec>() {
             let below = Parts::of(limit.input())?;
-            // What computes needs no more rows than come out of it.
+            // Limit below projections: they need to compute the limited rows only.
             if below.above.changes_rows() {
                 return below.made(plan);
             }
@@ -82,7 +82,7 @@ impl Parts {
         })
     }
 
-    /// With the columns that a projection, which `plan` is, picks or computes.
+    /// Applies a projection, which is `plan`.
     fn projected(self, projection: &ProjectionExec, plan: &Arc<dyn ExecutionPlan>) -> Option<Parts> {
         match picked(projection, &self.output).filter(|_| self.above.is_empty()) {
             Some(output) => Some(Parts { output, schema: plan.schema(), ..self }),
@@ -90,20 +90,20 @@ impl Parts {
         }
     }
 
-    /// With what an operator makes of its rows.
+    /// Adds an operator above the joined rows.
     fn made(mut self, plan: &Arc<dyn ExecutionPlan>) -> Option<Parts> {
         self.above.push(plan)?;
         Some(self)
     }
 
-    /// What its rows are sorted by, if these are columns of the tables, and nothing is made of the rows before.
+    /// The sort keys, if they are columns of the tables and no operator is above the joins yet.
     fn order(&self, sort: &SortExec) -> Option<Vec<(ColumnOf, SortOptions)>> {
         let by = |by: &PhysicalSortExpr| Some((*self.output.get(place(&by.expr)?)?, by.options));
         sort.expr().iter().map(by).collect::<Option<_>>().filter(|_| self.above.is_empty())
     }
 
     fn sorted(mut self, order: Vec<(ColumnOf, SortOptions)>, led: usize) -> Parts {
-        // All rows that come out below are sorted at once.
+        // A cut that passes all rows is replaced.
         self.cuts.pop_if(|cut| cut.cuts_nothing());
         self.cuts.push(Cut::sorted(self.joins.len(), order, led));
         self
@@ -116,9 +116,9 @@ impl Parts {
         self
     }
 
-    /// With the rows of a table that these look for.
+    /// Adds a lookup join.
     fn looking_up(self, join: &LookupJoinExec) -> Option<Parts> {
-        // What others have found as well is to come out once.
+        // Right semi joins need to know what other rows have found.
         if join.kind == Kind::Found || join.in_order {
             return None;
         }
@@ -129,7 +129,7 @@ impl Parts {
         joined.with_output(&join.output, shown, join.schema())
     }
 
-    /// With totals of the rows of a table that these look for.
+    /// Adds a join with aggregates of a table.
     fn adding_up(self, join: &HashJoinExec) -> Option<Parts> {
         let kind = Kind::of(*join.join_type()).filter(|kind| matches!(kind, Kind::Inner | Kind::Left))?;
         let (totals, table, on) = TotalsOf::of(join)?;
@@ -156,14 +156,14 @@ impl Parts {
         let (asked, found) = (table.request.asked_of(&on), OnceLock::new());
         self.joins.push(Join { kind, table: table.unbound(), of_row, on, asked, totals, found });
         match self.cuts.last_mut() {
-            // All of its rows go on.
+            // A cut that passes all rows moves behind this join.
             Some(cut) if cut.cuts_nothing() => cut.joins = self.joins.len(),
             _ => self.cuts.push(Cut::all(self.joins.len())),
         }
         Some(self)
     }
 
-    /// With these columns of the rows before and of what the last table shows: so many.
+    /// Picks the output from the columns so far and the `shown` columns of the last table.
     fn with_output(self, output: &[usize], shown: usize, schema: SchemaRef) -> Option<Parts> {
         let all: Vec<ColumnOf> = self.output.into_iter().chain(columns(self.joins.len(), shown)).collect();
         let output = output.iter().map(|at| all.get(*at).copied()).collect::<Option<_>>()?;
@@ -171,20 +171,20 @@ impl Parts {
     }
 }
 
-/// What a row tells, and what is asked of the table besides, is a whole rowkey.
+/// The outer row and the table's own conditions determine a whole rowkey.
 fn tells_rowkey(table: &ScanExec, on: &[Equal]) -> bool {
     let fixed = table.bound().map(Bound::fixed).unwrap_or_default();
     let is_told = |id: &ColumnId| fixed.contains(id) || on.iter().any(|equal| equal.key == *id);
     table.request.table().key.columns().iter().all(is_told)
 }
 
-/// Columns (count) that a sort sorts by and in whose order its rows come.
+/// Leading sort keys (count) by which the sort's input is sorted already.
 pub fn led(sort: &SortExec) -> usize {
     let prefix = sort.input().equivalence_properties().extract_common_sort_prefix(sort.expr().clone());
     prefix.map_or(0, |(prefix, _)| prefix.len())
 }
 
-/// What comes out of an operator as it is.
+/// The input of an operator that passes its rows on unchanged.
 pub(super) fn passed_on(plan: &Arc<dyn ExecutionPlan>) -> Option<&Arc<dyn ExecutionPlan>> {
     let is_passed_on = plan.is::<CooperativeExec>() || plan.is::<FixedExec>();
     plan.children().first().copied().filter(|_| is_passed_on)
@@ -194,7 +194,7 @@ fn columns(table: usize, count: usize) -> impl Iterator<Item = ColumnOf> {
     (0..count).map(move |column| ColumnOf { table, column })
 }
 
-/// What comes out of a projection of these columns, if it picks some of them.
+/// The columns that a projection picks, if it only picks.
 fn picked(projection: &ProjectionExec, below: &[ColumnOf]) -> Option<Vec<ColumnOf>> {
     let column = |output: &ProjectionExpr| below.get(place(&output.expr)?).copied();
     projection.expr().iter().map(column).collect()

@@ -1,4 +1,4 @@
-//! Rows that look for others, table by table.
+//! Runs nested lookup joins: a depth-first search for joined rows, table by table.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use crate::exec::watch::PlanText;
 use crate::plan::{Field, Predicate, RowView};
 use crate::value::{ColumnType, Value, ValueRef};
 
-/// Rows (count) of the first table that are read together, where they may be enough.
+/// Rows (count) of the first table that are read at a time.
 pub(super) const FEW_ROWS: usize = 64;
 
-/// Values of the columns that a join equates.
+/// An outer row's values of the join columns.
 struct Equal<'v> {
     on: &'v [(Field, ColumnType)],
     values: &'v [Value],
@@ -30,27 +30,27 @@ impl RowView for Equal<'_> {
     }
 }
 
-/// Where the rows of a level come from.
+/// Source of the rows of a level.
 enum Reading<'n> {
     Rows(Scan),
-    /// What they have come to so far, and the values that they are looked for by.
+    /// The aggregates so far, and the outer row's values of the join columns.
     Totals(Scan, &'n TotalsOf, Sums, Box<[Value]>),
 }
 
-/// Rows of one table: of the first one, or those that the row at hand of the tables before it has found.
+/// Rows of one table: the first one, or one in which the current outer row has looked up its matches.
 #[derive(Default)]
 struct Level<'n> {
-    /// Where more of them come from.
+    /// Source of more rows.
     reading: Option<Reading<'n>>,
     rows: Option<Arc<NextRows>>,
-    /// How many of these have been looked at; the last one of them is at hand.
+    /// How many of `rows` have been taken; the last of these is the current one.
     looked_at: usize,
-    /// One has been found.
+    /// A match has been found.
     has_found: bool,
 }
 
 impl Level<'_> {
-    /// This row, and no others, is at hand.
+    /// A level with this row only, as the current one.
     fn at(row: Option<RowOf<'_>>) -> Self {
         match row {
             Some((rows, row)) => {
@@ -60,13 +60,13 @@ impl Level<'_> {
         }
     }
 
-    /// The row at hand; `None`: a row of NULLs.
+    /// The current row; `None`: a null-extended row.
     fn row(&self) -> Option<RowOf<'_>> {
         let rows = self.rows.as_ref()?;
         Some((rows, self.looked_at.checked_sub(1)?))
     }
 
-    /// Takes the next of its rows at hand.
+    /// Makes the next row the current one; false if there is none yet.
     fn next(&mut self) -> bool {
         let is_there = self.rows.as_ref().is_some_and(|rows| self.looked_at < rows.len());
         self.looked_at += usize::from(is_there);
@@ -77,7 +77,7 @@ impl Level<'_> {
         self.row().map_or(Ok(Value::Null), |(rows, row)| rows.value(row, column))
     }
 
-    /// Reads more of its rows, `most` of them and possibly none yet.
+    /// Reads at most `most` more rows, possibly none yet.
     fn read(&mut self, most: usize) -> Result<()> {
         let (rows, is_over) = match &mut self.reading {
             None => return Ok(()),
@@ -98,24 +98,24 @@ impl Level<'_> {
         Ok(())
     }
 
-    /// Nothing more of it is wanted.
+    /// Drops the remaining rows.
     fn close(&mut self) {
         (self.reading, self.rows, self.looked_at) = (None, None, 0);
     }
 }
 
-/// A look for all rows of a run.
+/// The search of one run.
 pub(super) struct Search<'n> {
     nested: &'n Nested,
     binding: &'n Binding,
-    /// What each table asks of the columns that its join equates.
+    /// Conditions of each table on its join columns.
     asked: Vec<Predicate>,
     plan_text: PlanText,
     counters: Arc<Counters>,
     levels: Vec<Level<'n>>,
-    /// The level whose rows are looked at.
+    /// The current level.
     at: usize,
-    /// The last one before the rows come out.
+    /// The level whose rows are output.
     last: usize,
     out: JoinedRows,
 }
@@ -124,7 +124,8 @@ impl<'n> Search<'n> {
     /// `None`: the plan does not hold for this run.
     pub fn new(nested: &'n Nested, binding: &'n Binding) -> Result<Option<Search<'n>>> {
         let asked = nested.joins.iter().map(|join| {
-            // What a table asks besides is found out here, or only a row that looks for others would find it out.
+            // Check the table's other conditions now: else only the first lookup would find out that a parameter does
+            // not suit.
             join.table.request.predicate(binding)?;
             let asked = join.table.request.filled(&join.asked, binding)?;
             let is_told = |field: &Field| join.on.iter().any(|(known, _)| known == field);
@@ -141,12 +142,12 @@ impl<'n> Search<'n> {
         Ok(Some(Search { nested, binding, asked, plan_text, counters, levels, at, last, out }))
     }
 
-    /// The line of EXPLAIN of its first scan, when it is asked for.
+    /// The EXPLAIN of its first scan, rendered on demand.
     pub fn plan_text(&self) -> PlanText {
         Arc::clone(&self.plan_text)
     }
 
-    /// All of them, or as many as are wanted; `None` if they are too many, or too much is read for them.
+    /// All rows, or as many as are wanted; `None` if there are too many, or they cost too much.
     pub fn rows(mut self) -> Result<Option<JoinedRows>> {
         for (at, cut) in self.nested.cuts.iter().enumerate() {
             self.last = cut.joins;
@@ -163,7 +164,7 @@ impl<'n> Search<'n> {
         Ok(Some(self.out))
     }
 
-    /// Looks for as many as go on, from the first table on. False: too much is read for them.
+    /// Searches from the first table on, for as many rows as `cut` wants. False: that costs too much.
     fn begin(&mut self, cut: &Cut) -> Result<bool> {
         let wanted = cut.wanted();
         let few = self.nested.few.rows;
@@ -174,7 +175,7 @@ impl<'n> Search<'n> {
         self.below(0, cut)
     }
 
-    /// The same from rows on that are made of rows of the tables before.
+    /// Continues the search from rows that join the tables before.
     fn go_on_behind(&mut self, rows: &JoinedRows, cut: &Cut) -> Result<bool> {
         for row in 0..rows.len() {
             if self.out.len() >= cut.wanted() {
@@ -192,7 +193,7 @@ impl<'n> Search<'n> {
         Ok(true)
     }
 
-    /// Looks for them among the rows of a level, and of those below it.
+    /// Searches in the levels from `first` on.
     fn below(&mut self, first: usize, cut: &Cut) -> Result<bool> {
         let (nested, wanted) = (self.nested, cut.wanted());
         while self.at >= first && self.out.len() < wanted {
@@ -235,7 +236,7 @@ impl<'n> Search<'n> {
         Ok(true)
     }
 
-    /// The rows at hand come out, or look for others in the next table.
+    /// Outputs the current rows, or looks them up in the next table.
     fn go_on(&mut self) -> Result<()> {
         if self.at == self.last {
             self.out.push(self.levels[..=self.at].iter().map(Level::row));
@@ -266,7 +267,7 @@ impl<'n> Search<'n> {
 }
 
 impl Join {
-    /// Reads what a row with these values looks for; `binding`: they stand behind `params` parameters.
+    /// Starts the lookup for an outer row whose values are in `binding`, behind the `params` parameters.
     fn open(&self, params: usize, binding: &Binding, counters: &Arc<Counters>) -> Result<Reading<'_>> {
         let scan = match self.found.get() {
             Some(scan) => scan.run(binding, counters)?,
@@ -289,7 +290,7 @@ impl Join {
         })
     }
 
-    /// Whether there is one is all that is asked.
+    /// Only the existence of a match matters.
     fn asks_for_one(&self) -> bool {
         matches!(self.kind, Kind::Semi | Kind::Anti)
     }

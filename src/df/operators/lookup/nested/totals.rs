@@ -1,6 +1,7 @@
-//! Totals of what a row finds: `(SELECT count(*) FROM orders o WHERE o.buyer = b.buyer)`.
+//! Aggregates of each outer row's matches: `(SELECT count(*) FROM orders o WHERE o.buyer = b.buyer)`.
 //!
-//! In a plan these are the groups of a table, joined by what it is grouped by. Of a few rows each adds up what it finds.
+//! A plan has such a subquery as a join with a grouped table. For few outer rows, each one aggregates its matches
+//! instead.
 
 use std::sync::Arc;
 
@@ -24,32 +25,32 @@ use crate::exec::scan::ScanSpec;
 use crate::exec::sums::{Function, Sums, Term, Total};
 use crate::value::Value;
 
-/// How many rows there are.
+/// Counts the matches.
 const ROWS: Term = Term { function: Function::Count, column: None };
 
-/// What comes out of the groups of a table for a row that finds one.
+/// The output of a grouped table for an outer row that finds a group.
 #[derive(Debug)]
 pub struct TotalsOf {
     functions: Vec<Known>,
     output: Vec<Output>,
 }
 
-/// A column that comes out.
+/// An output column.
 #[derive(Clone, Debug)]
 enum Output {
-    /// What the group is looked for by: this one of the equal columns.
+    /// A grouping column: this one of the join columns.
     Equal(usize),
     Total(usize),
     Constant(Value),
 }
 
 impl TotalsOf {
-    /// The totals that are the right side of a join, the table that they are made of, and what the rows of the left side
-    /// equal there; `None` if it is something else, or a row may find several groups.
+    /// Takes the right side of a join apart: the aggregates, the table below, and the join columns. `None` if it is
+    /// anything else, or if an outer row may find several groups.
     pub fn of(join: &HashJoinExec) -> Option<(TotalsOf, ScanExec, Vec<Equal>)> {
         let (aggregate, output) = outputs(join.right())?;
         let functions = aggregate.aggr_expr();
-        // An order that the join has is that of the groups.
+        // An order of the join would be that of the groups.
         let is_simple = is_plain(join)
             && join.properties().output_ordering().is_none()
             && *aggregate.mode() == AggregateMode::Single
@@ -62,7 +63,7 @@ impl TotalsOf {
         let below = aggregate.input_schema();
         let functions: Vec<Known> = functions.iter().map(|f| Known::of(f, &below)).collect::<Option<_>>()?;
         let groups = aggregate.group_expr().expr();
-        // Which column of the aggregate's input each equal column is.
+        // The aggregate's input column behind each join column.
         let group = |at: usize| match output.get(at)? {
             Output::Equal(group) => Some(Arc::clone(&groups.get(*group)?.0)),
             _ => None,
@@ -75,13 +76,13 @@ impl TotalsOf {
         let scan = scan.pick(&columns, &below);
         let all: Vec<usize> = (0..columns.len()).collect();
         let equal = equal_columns(&on, &join.left().schema(), &scan, &all)?;
-        // Who has to look at the whole table does so once.
+        // Without a key led by a join column, reading the whole table once is better.
         equal.iter().any(|equal| scan.request.leads(equal.of_table.name())).then_some(())?;
         let asked = |group: usize| {
             let place = place(&groups.get(group)?.0)?;
             equal.iter().position(|equal| equal.of_table.index() == place)
         };
-        // Each column of the groups is asked for, so that a row finds one at the most.
+        // All grouping columns are join columns, so an outer row finds one group at most.
         (0..groups.len()).map(asked).collect::<Option<Vec<_>>>()?;
         let output = output.into_iter().map(|output| match output {
             Output::Equal(group) => asked(group).map(Output::Equal),
@@ -91,14 +92,13 @@ impl TotalsOf {
         Some((TotalsOf { functions, output }, scan, equal))
     }
 
-    /// Nothing yet of the rows of `spec`.
+    /// The initial state of the aggregates.
     pub fn begin(&self, spec: &ScanSpec) -> Sums {
         let terms = std::iter::once(ROWS).chain(self.functions.iter().map(|known| known.term));
         Sums::of_group(terms, spec)
     }
 
-    /// What comes out for a row with these values in the equal columns, if it has found anything. Errors: a sum that
-    /// does not fit.
+    /// The output for an outer row with these join values, if it has matches. Errors: a sum that does not fit.
     pub fn row(&self, sums: &Sums, equal: &[Value]) -> Result<Option<Vec<Value>>> {
         let totals: Vec<Total> = sums.totals().collect();
         let Some((Total { values: 1.., .. }, totals)) = totals.split_first() else { return Ok(None) };
@@ -111,8 +111,8 @@ impl TotalsOf {
     }
 }
 
-/// The groups that a plan is, and which of their columns come out of it, [`Output::Equal`] being one that they are
-/// grouped by.
+/// The aggregate of a plan, and the aggregate columns that the plan outputs; [`Output::Equal`] is a grouping column
+/// here.
 fn outputs(plan: &Arc<dyn ExecutionPlan>) -> Option<(&AggregateExec, Vec<Output>)> {
     if let Some(input) = passed_on(plan) {
         return outputs(input);
