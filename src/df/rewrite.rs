@@ -463,7 +463,7 @@ pub fn is_exactly(expr: &Expr, ty: &DataType) -> bool {
 fn integer(expr: &Expr) -> Option<i32> {
     match expr {
         Expr::Literal(ScalarValue::Int64(Some(n)), _) => i32::try_from(*n).ok(),
-        Expr::Negative(expr) => integer(expr).map(|n| -n),
+        Expr::Negative(expr) => integer(expr)?.checked_neg(),
         Expr::Cast(cast) if cast.field.data_type().is_integer() => integer(&cast.expr),
         _ => None,
     }

@@ -55,7 +55,11 @@ pub fn few_first(plan: Arc<dyn ExecutionPlan>, rows: Option<usize>) -> DfResult<
     let groups =
         aggregate.and_then(AggregateExec::limit_options).filter(|limit| limit.descending().is_none());
     let groups = groups.map(|limit| limit.limit());
-    let rows = plan.fetch().into_iter().chain(groups).chain(rows).min();
+    let own = match plan.downcast_ref::<GlobalLimitExec>() {
+        Some(limit) => limit.fetch().map(|fetch| fetch.saturating_add(limit.skip())),
+        None => plan.fetch(),
+    };
+    let rows = own.into_iter().chain(groups).chain(rows).min();
     let is_asked = |child: usize| match child {
         // A hash join reads its build side completely.
         1 => plan.is::<HashJoinExec>() || plan.is::<UnionExec>(),

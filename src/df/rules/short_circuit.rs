@@ -48,7 +48,8 @@ fn decided_first(expr: Expr) -> DfResult<Transformed<Expr>> {
     };
     let (mut sure, mut risky) = (None, None);
     for term in split_binary_owned(expr, op) {
-        let side = if may_fail(&term)? { &mut risky } else { &mut sure };
+        // A volatile term, which is evaluated twice in front, stays behind.
+        let side = if may_fail(&term)? || term.is_volatile() { &mut risky } else { &mut sure };
         let term = term.rewrite_down(decided_first)?.data;
         *side = Some(match side.take() {
             Some(terms) => binary_expr(terms, op, term),
@@ -76,7 +77,7 @@ fn may_fail(expr: &Expr) -> DfResult<bool> {
             }
             Expr::ScalarFunction(call) => match call.func.name() {
                 "divide" | "modulo" => !call.args.get(1).is_some_and(is_not_zero),
-                "cast" => true,
+                "cast" | "as_uuid" | "as_json" => true,
                 _ => false,
             },
             _ => false,
