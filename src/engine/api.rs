@@ -54,7 +54,7 @@ impl Database {
         Ok(outcome.affected.unwrap_or(0))
     }
 
-    /// Runs a query; its rows are read while they are iterated.
+    /// Runs a query; rows are read as you iterate.
     ///
     /// ```
     /// # fn main() -> rowkeydb::Result<()> {
@@ -77,7 +77,8 @@ impl Database {
         Ok(Rows::new(Session::brief(self.clone()).execute(sql, params)?.rows))
     }
 
-    /// A query's record batches for async code, on a tokio runtime: [`RowStream::next_batch`].
+    /// Runs a query from async code, on a tokio runtime; read its record batches with
+    /// [`RowStream::next_batch`].
     pub async fn query_async(&self, sql: &str, params: &[Value]) -> Result<RowStream> {
         Ok(Session::brief(self.clone()).execute_async(sql, params).await?.rows)
     }
@@ -182,14 +183,14 @@ impl Database {
         }
     }
 
-    /// A table without SQL: get rows by key, scan key ranges.
+    /// Access to a table without SQL: get rows by key, scan key ranges.
     pub fn table(&self, name: &str) -> Result<TableHandle> {
         Ok(TableHandle::new(self.clone(), self.catalog().table(name)?))
     }
 }
 
 impl Session {
-    /// Runs a script, a statement after the other. Errors: that of the first that fails; those before it are done.
+    /// Runs a script, statement by statement. Errors: that of the first that fails; those before it are done.
     pub fn execute_batch(&mut self, script: &str) -> Result<()> {
         let mut splitter = Splitter::new();
         splitter.push(script);
@@ -201,17 +202,17 @@ impl Session {
 
     /// Commits the transaction.
     ///
-    /// Errors: `Conflict`, if others have changed meanwhile what it read; nothing of it is written then.
+    /// Errors: `Conflict` if others have changed something it read; then nothing is written.
     pub fn commit(&mut self) -> Result<()> {
         self.execute("COMMIT", &[]).map(drop)
     }
 
-    /// Undoes all of the transaction.
+    /// Rolls back the transaction.
     pub fn rollback(&mut self) -> Result<()> {
         self.execute("ROLLBACK", &[]).map(drop)
     }
 
-    /// Runs a query in this session; its rows are read while they are iterated.
+    /// Runs a query in this session; rows are read as you iterate.
     pub fn query(&mut self, sql: &str, params: &[Value]) -> Result<Rows> {
         Ok(Rows::new(self.execute(sql, params)?.rows))
     }
@@ -223,8 +224,8 @@ fn written(outcome: Outcome) -> Result<u64> {
     Ok(affected.unwrap_or(0))
 }
 
-/// A prepared statement, as `rusqlite::Statement` is one. It runs outside of any transaction; [`Prepared::execute_in`]
-/// and [`Prepared::query_in`] run it in one.
+/// A prepared statement, like `rusqlite::Statement`. By default it runs outside of any transaction;
+/// [`Prepared::execute_in`] and [`Prepared::query_in`] run it inside one.
 #[derive(Debug)]
 pub struct Prepared {
     parsed: Parsed,
@@ -233,12 +234,12 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Runs it; gives the number of rows written.
+    /// Runs the statement; gives the number of rows written.
     pub fn execute(&mut self, params: &[Value]) -> Result<u64> {
         written(self.run(params)?)
     }
 
-    /// Runs it as a query.
+    /// Runs the statement as a query.
     pub fn query(&mut self, params: &[Value]) -> Result<Rows> {
         Ok(Rows::new(self.run(params)?.rows))
     }
@@ -258,11 +259,12 @@ impl Prepared {
     }
 }
 
-/// The rows of a query, each a `Result<Row>`; nothing comes after an error. It holds its snapshot until it is dropped.
+/// The rows of a query, as an iterator of `Result<Row>`; it ends after an error. Holds its snapshot until
+/// dropped.
 pub struct Rows {
     stream: RowStream,
     schema: SchemaRef,
-    /// Rows that have been read, and how many of them have been given out.
+    /// The current batch, and how many of its rows have been returned.
     ready: Option<(Arc<Together>, usize)>,
 }
 
@@ -296,9 +298,9 @@ impl Rows {
         })
     }
 
-    /// The single row, if there is one.
+    /// The single row, or `None` if there is no row.
     ///
-    /// Errors: there is another one.
+    /// Errors: there is more than one row.
     pub fn optional(mut self) -> Result<Option<Row>> {
         let row = self.next().transpose()?;
         match self.next().transpose()? {
@@ -328,7 +330,7 @@ impl Rows {
         self.map(|row| row?.deserialize()).collect()
     }
 
-    /// The rows that are left as record batches, for those who want Arrow.
+    /// The remaining rows as Arrow record batches.
     pub fn batches(self) -> RowStream {
         match self.ready {
             Some((ready, given)) if given < ready.rows.len() => {
