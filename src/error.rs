@@ -28,7 +28,7 @@ pub enum Kind {
     Conflict,
     /// A resource is busy, full or missing: retry later, or free it.
     Unavailable,
-    /// Bytes on disk are not what was written: stop, and run CHECK.
+    /// Bytes on disk are not what was written: stop, and run CHECK DATABASE.
     Corrupt,
     /// Valid SQL that this engine does not support.
     Unsupported,

@@ -31,8 +31,8 @@ pub fn choose_again(source: Source<'_>, need: &Need, path: Path, stats: &dyn Sta
 /// others.
 const PAGE_ROWS: u64 = 1000;
 
-/// Entries (count) read, at most, if few rows are read in order and all but a few at the front pass: of `(a,
-/// b) > (1, 2)`, the range is `a >= 1`.
+/// Entries (count) read, at most, if few rows are read in order and all pass except a few at the front: of
+/// `(a, b) > (1, 2)`, only those with `a = 1` may fail.
 fn behind_few(
     access: &Access,
     source: Source<'_>,

@@ -53,7 +53,7 @@ pub fn look(reader: &dyn Reader, table: &TableDef, watch: &Watch) -> Result<(Tab
 pub type Failed = HashMap<TableId, (u64, u64)>;
 
 /// Refreshes the statistics of tables that have twice or half as many rows as when they were collected. Until
-/// then, statistics are scaled to the current row count. One writer refreshes, the others go on. After a
+/// then, their shares of all rows are assumed to hold. One writer refreshes, the others go on. After a
 /// failure (a timeout, say) nobody tries again before the table has doubled or halved once more, or ANALYZE
 /// is run.
 pub fn refresh(db: &Database, watch: &Watch) {

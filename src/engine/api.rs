@@ -23,10 +23,11 @@ use row::Together;
 pub use row::{ColumnIndex, FromValue, Row};
 
 impl Database {
-    /// Runs one statement and gives the number of rows written; rows that it returns are read and dropped. Each call is a
-    /// transaction of its own: BEGIN, SET and PREPARE need a [`Session`].
+    /// Runs one statement and gives the number of rows written; rows that it returns are read and dropped.
+    /// Each call is a transaction of its own.
     ///
-    /// Errors: a statement for later ones, such as BEGIN or SET: that takes a [`Session`].
+    /// Errors: those of the statement; a statement that only affects later ones, such as BEGIN, SET or
+    /// PREPARE, which needs a [`Session`].
     ///
     /// ```
     /// # fn main() -> rowkeydb::Result<()> {
@@ -83,7 +84,7 @@ impl Database {
         Ok(Session::brief(self.clone()).execute_async(sql, params).await?.rows)
     }
 
-    /// Parses a statement once, to run it many times.
+    /// Parses a statement once, to run it any number of times.
     ///
     /// ```
     /// # fn main() -> rowkeydb::Result<()> {
@@ -104,9 +105,10 @@ impl Database {
         Ok(Prepared { parsed, lifted: crate::sql::lift(sql), session: Session::brief(self.clone()) })
     }
 
-    /// Runs a script, a statement after the other, in a session of its own.
+    /// Runs a script, statement by statement, in a session of its own.
     ///
-    /// Errors: that of the first statement that fails, those before it done; a transaction that is left open.
+    /// Errors: that of the first statement that fails, after which those before it remain done; the script
+    /// ends inside a transaction, which is rolled back.
     ///
     /// ```
     /// # fn main() -> rowkeydb::Result<()> {
@@ -127,7 +129,7 @@ impl Database {
         }
     }
 
-    /// Begins a transaction: a session that commits with [`Session::commit`], and rolls back when it is dropped.
+    /// Begins a transaction: the session commits with [`Session::commit`], and rolls back when dropped.
     ///
     /// ```
     /// # fn main() -> rowkeydb::Result<()> {
@@ -146,9 +148,9 @@ impl Database {
         Ok(session)
     }
 
-    /// Runs `work` in a transaction and commits it. When that conflicts with what others have committed
-    /// meanwhile, everything is undone and `work` runs again, up to a hundred times; so it should do nothing
-    /// that must not be done twice. An error of `work` rolls back.
+    /// Runs `work` in a transaction and commits it. If the commit conflicts with another transaction,
+    /// everything is rolled back and `work` runs again, up to a hundred times; so it should have no side
+    /// effects outside of the database. An error of `work` rolls back.
     ///
     /// ```
     /// # fn main() -> rowkeydb::Result<()> {
@@ -279,9 +281,9 @@ impl Rows {
         self.stream.columns()
     }
 
-    /// The single row, as `rusqlite`'s `query_row` gives it.
+    /// The single row, like `rusqlite`'s `query_row`.
     ///
-    /// Errors: there is none, or another one.
+    /// Errors: there is no row, or more than one.
     ///
     /// ```
     /// # fn main() -> rowkeydb::Result<()> {
@@ -312,7 +314,7 @@ impl Rows {
         }
     }
 
-    /// Every row as a `T`, its fields named like the columns.
+    /// Converts every row to a `T`, whose fields are named like the columns.
     ///
     /// ```
     /// # fn main() -> rowkeydb::Result<()> {

@@ -1,8 +1,8 @@
 //! The embedded API: open a database, run statements, read rows.
 //!
-//! A [`Database`] is the store and the catalog in memory, shared by every clone. A
-//! [`Session`] is one connection: it parses a statement ([`crate::sql`]), routes it (queries to
-//! [`view`], rows to [`write`](mod@write), definitions to [`ddl`]) and gives an [`Outcome`].
+//! A [`Database`] is the store and the catalog in memory, shared by its clones. A [`Session`] is one
+//! connection: it parses a statement ([`crate::sql`]), routes it (queries to [`view`], rows to
+//! [`write`](mod@write), definitions to [`ddl`]) and returns an [`Outcome`].
 
 mod analyze;
 mod api;
@@ -65,7 +65,7 @@ use turns::{Load, Turn, Turns};
 /// How a database is opened.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// How safe a commit is when it returns.
+    /// How durable a commit is when it returns.
     pub durability: Durability,
     /// The engine that stores a new database; an existing one must have been made by it. `None`: the default
     /// for a new database, any for an existing one.
@@ -121,16 +121,19 @@ impl Database {
     /// Opens the database in the directory `path`, or creates it.
     ///
     /// Errors: `Unavailable` when another process has it open or the disk refuses, `Invalid` when the
-    /// directory is no database, `Unsupported` when it is of another format, `Corrupt` when its files are damaged.
+    /// directory is no database, `Unsupported` when its format is another version's, `Corrupt` when its files
+    /// are damaged.
     pub fn open(path: impl AsRef<Path>) -> Result<Database> {
         Database::open_with(path, Options::default())
     }
 
-    /// Opens the database in the directory `path` to read it, while another process has it open and writes: each statement,
-    /// transaction and [`ReadView`] sees all that was acknowledged when it began, definitions included. Without such a
-    /// process it may as well be on a disk that nobody can write to. One of engine `lsm` is open in one process only.
+    /// Opens the database in the directory `path` for reading, while another process may have it open and
+    /// write: each statement, transaction and [`ReadView`] sees everything acknowledged before it began,
+    /// definitions included. If no process writes, the directory may be read-only. A database of engine `lsm`
+    /// can be open in only one process.
     ///
-    /// Errors: as [`Database::open`]; `Invalid` when there is no database. Statements that write fail with 25006.
+    /// Errors: as [`Database::open`]; `Invalid` when there is no database. Statements that write fail with
+    /// SQLSTATE 25006.
     ///
     /// ```no_run
     /// let db = rowkeydb::Database::open_read_only("shop")?;

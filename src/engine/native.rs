@@ -239,7 +239,7 @@ fn access(method: Method) -> Access {
     }
 }
 
-/// A scan of a key range, before it starts.
+/// A scan of a key range, to be configured and started with [`TableScan::rows`].
 #[derive(Clone, Debug)]
 pub struct TableScan {
     table: TableHandle,

@@ -111,7 +111,8 @@ impl Session {
     /// Runs one statement and waits for it, in the open transaction if there is one; `params` are its `$1`,
     /// `$2`, ... A query's rows are read as the outcome's stream is consumed.
     ///
-    /// Errors: those of the statement, which has written nothing then.
+    /// Errors: those of the statement. It has written nothing then, unless it works in steps, as ANALYZE,
+    /// PURGE, REPAIR INDEX and CREATE UNIQUE INDEX do.
     pub fn execute(&mut self, sql: &str, params: &[Value]) -> Result<Outcome> {
         self.begin_watch();
         self.execute_source(Text::Sql(sql), sql::lift(sql).as_ref(), params)
@@ -159,7 +160,8 @@ impl Session {
         }
     }
 
-    /// Runs a query by its kept plan, if there is one; otherwise records that the query has come.
+    /// Runs a query by its kept plan, or by one made without DataFusion, if there is one; otherwise records
+    /// that it has come.
     fn by_plan<'l>(&self, lifted: Option<&'l Lifted>, params: &[Value]) -> Result<Start<'l>> {
         let keyed = lifted.and_then(|lifted| Some((lifted, Keyed::new(QUERY, lifted, params)?)));
         let Some((lifted, mut query)) = keyed else { return Ok(Start::Plan(None)) };

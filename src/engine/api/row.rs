@@ -85,7 +85,7 @@ impl Row {
         self.rows.rows.value(self.at, column)
     }
 
-    /// The row as a `T`, its fields named like the columns.
+    /// Converts the row to a `T`, whose fields are named like the columns.
     pub fn deserialize<T: DeserializeOwned>(&self) -> Result<T> {
         let fields = self.schema().fields();
         let entries: Result<Vec<(&str, Cell)>> = fields
@@ -202,7 +202,7 @@ impl<'de> Deserializer<'de> for Cell {
     }
 }
 
-/// Rust types that a column's value can be read as.
+/// Rust types that a column's value can be converted to.
 pub trait FromValue: Sized {
     /// The name of the type in error messages.
     const NAME: &'static str;
