@@ -171,7 +171,7 @@ fn long_probe(collected: Option<&TableStatistics>, guess: f64) -> u64 {
     if collected.is_some() { 0 } else { ((guess * share) as u64).min(most) }
 }
 
-/// Entries inside `ranges`, counted if the keyspace is smaller than the model assumes.
+/// Entries inside `ranges`, counted, if the keyspace is smaller than the model assumes; otherwise `None`.
 pub fn counted_in(stats: &dyn Statistics, keyspace: KeyspaceId, ranges: &KeyRanges) -> Option<u64> {
     let stored = stats.entries(keyspace);
     match stored < COST.entries_min {

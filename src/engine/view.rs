@@ -120,8 +120,10 @@ impl View {
         self.select_from(Asked::new(query), Vec::new(), params).await
     }
 
-    /// A query over rows that are in no table; its plan is kept, if it is a computation for each of them.
-    // Boxed, as all that ask DataFusion: futures are copied when they are handed on, and most statements only may ask.
+    /// Runs a query over rows that are in no table. If it computes values from each row by itself, its plan
+    /// is kept.
+    // Boxed, like everything that calls DataFusion: futures are copied when moved, and most statements do not
+    // get here.
     pub fn select_from<'a>(
         &'a self,
         asked: Arc<Asked>,

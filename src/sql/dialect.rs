@@ -68,8 +68,8 @@ impl Dialect for RowkeyDialect {
         TypeId::of::<PostgreSqlDialect>()
     }
 
-    /// Reads literals and plain names directly, as sqlparser would first try them as types, and as calls
-    /// where the next token is no parenthesis.
+    /// Reads literals and plain names directly, which sqlparser would first try as types, and names such as
+    /// `floor`, which it would take for calls.
     fn parse_prefix(&self, parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
         if let Err(e) = self.spend() {
             return Some(Err(e));

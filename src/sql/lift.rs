@@ -4,8 +4,8 @@
 //! `SELECT * FROM t WHERE id = 7 AND day >= DATE '2024-01-01'` becomes `... WHERE id = $1 AND day >= $2` with
 //! two values. A literal is lifted only if it is a whole side of a comparison, or the number of OFFSET: `= 7
 //! AND`, but not `= 7 + x`, `LIMIT 7` or `lpad(id, 7)`, which shape the plan. A sum of literals counts as
-//! one: `7 + 2`, or `TIMESTAMP '2024-01-01' - INTERVAL '1 day'`. IN lists are padded to 2, 4, 8 .. values by
-//! repeating the last one, so that lists of similar length share a plan. In a select list, literals are
+//! one: `7 + 2`, or `TIMESTAMP '2024-01-01' - INTERVAL '1 day'`. IN lists are padded to 1, 2, 4, 8 .. values
+//! by repeating the last one, so that lists of similar length share a plan. In a select list, literals are
 //! lifted only from columns with an `AS` name: other columns are named by their text. There is no parsing:
 //! this runs on every statement before the plan cache is asked, so it walks the bytes once.
 

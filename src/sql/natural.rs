@@ -143,7 +143,7 @@ fn output_of(item: &SelectItem) -> Option<String> {
     }
 }
 
-/// Joins USING these columns; without any, it is a cross join.
+/// Joins USING these columns; without any, ON TRUE.
 fn set(operator: &mut JoinOperator, common: &[&String]) {
     let using: Vec<ObjectName> =
         common.iter().map(|name| ObjectName::from(vec![Ident::with_quote('"', name.as_str())])).collect();
