@@ -7,9 +7,9 @@
 //! alone.
 //!
 //! Turns prevent starvation. A transaction that loses a conflict starts again, and a long one among many
-//! short ones might lose forever. So after a few defeats it takes a turn: other commits wait until it is
-//! done. A turn is a courtesy, not a lock: nobody waits longer than [`PATIENCE`], and correctness does not
-//! depend on it.
+//! short ones might lose forever. So after a few defeats it takes a turn: ordinary commits of others wait
+//! until it is done. A turn is a courtesy, not a lock: nobody waits longer than [`PATIENCE`], and correctness
+//! does not depend on it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
