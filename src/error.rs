@@ -1,7 +1,7 @@
-//! One error type for everything a statement can run into.
+//! The error type of this crate.
 //!
-//! An [`Error`] says *what* went wrong, *why*, and *how to fix it*, and points into the SQL when it
-//! can. Its [`Kind`] tells the caller what to do next; its SQLSTATE tells programs the same.
+//! An [`Error`] says *what* went wrong, *why*, and *how to fix it*, and points into the SQL when it can. Its
+//! [`Kind`] tells the caller what to do next; its SQLSTATE tells programs the same.
 //!
 //! ```text
 //! error: rowkey part "note" has no end
@@ -24,22 +24,22 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum Kind {
     /// Fix the statement or the data in it.
     Invalid,
-    /// Somebody else changed the same rows: retry the transaction.
+    /// Another transaction changed the same data: retry the transaction.
     Conflict,
     /// A resource is busy, full or missing: retry later, or free it.
     Unavailable,
-    /// Bytes on disk are not what was written: stop and check.
+    /// Bytes on disk are not what was written: stop, and run CHECK DATABASE.
     Corrupt,
-    /// Valid SQL this engine does not do.
+    /// Valid SQL that this engine does not support.
     Unsupported,
-    /// The user stopped the statement.
+    /// The user cancelled the statement, or its timeout passed.
     Cancelled,
     /// A bug in this crate: report it.
     Internal,
 }
 
 impl Kind {
-    /// Lower-case name, as the `jsonl` face prints it.
+    /// Lower-case name, as in `jsonl` output.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Invalid => "invalid",
@@ -73,43 +73,43 @@ pub mod sqlstate {
     pub const UNDEFINED_TABLE: &str = "42P01";
     /// No such column.
     pub const UNDEFINED_COLUMN: &str = "42703";
-    /// A table, index or view of that name exists.
+    /// A table, index or view of that name exists already.
     pub const DUPLICATE_TABLE: &str = "42P07";
-    /// Two columns of one name.
+    /// Two columns of the same name.
     pub const DUPLICATE_COLUMN: &str = "42701";
-    /// An aggregate where there is none, or something beside it that is about single rows.
+    /// An aggregate where none is allowed, or beside it a column that is not grouped.
     pub const GROUPING: &str = "42803";
-    /// A table definition that cannot work, ambiguous key layouts included.
+    /// A table definition that cannot work, such as an ambiguous key layout.
     pub const INVALID_TABLE_DEFINITION: &str = "42P16";
-    /// Operands of types that do not go together.
+    /// Operands of incompatible types.
     pub const DATATYPE_MISMATCH: &str = "42804";
-    /// A value that is no value of its type.
+    /// A text that is no value of the type.
     pub const INVALID_TEXT: &str = "22P02";
-    /// A number outside its type.
+    /// A number outside the range of its type.
     pub const OUT_OF_RANGE: &str = "22003";
     /// A value wider than its column or key part.
     pub const TOO_LONG: &str = "22001";
-    /// A value the column's key part cannot hold.
+    /// A value that a key part cannot hold, or an invalid parameter.
     pub const KEY_RULE: &str = "22023";
     /// NULL in a NOT NULL column.
     pub const NOT_NULL: &str = "23502";
-    /// A rowkey or unique index entry that exists.
+    /// A rowkey or a key of a UNIQUE index that exists already.
     pub const UNIQUE: &str = "23505";
-    /// A CHECK constraint that does not hold.
+    /// A CHECK constraint that is violated.
     pub const CHECK: &str = "23514";
-    /// A write where only reading is allowed.
+    /// A write in a read-only transaction or database.
     pub const READ_ONLY: &str = "25006";
-    /// More memory than the statement may take.
+    /// More memory than the statement may use.
     pub const OUT_OF_MEMORY: &str = "53200";
-    /// A limit of the store, such as the longest key.
+    /// A limit of the store, such as the longest key, is exceeded.
     pub const LIMIT: &str = "54000";
     /// A file that cannot be read or written.
     pub const IO: &str = "58030";
     /// No such setting.
     pub const UNDEFINED_OBJECT: &str = "42704";
-    /// The object is in a state that does not allow this.
+    /// The object is in a state that does not allow the statement.
     pub const OBJECT_STATE: &str = "55000";
-    /// Statement not allowed on this kind of object.
+    /// A statement that is not allowed on this kind of object.
     pub const WRONG_OBJECT: &str = "42809";
 }
 
@@ -140,16 +140,16 @@ struct Detail {
     source: Option<Box<dyn StdError + Send + Sync>>,
 }
 
-/// Bytes of a part of a message at the most: a name in somebody's file may have a million.
+/// Bytes of a part of a message, at most: a name in a file may be very long.
 const PART_BYTES_MAX: usize = 600;
 
-/// Width (characters) of a line of SQL in a message, where no screen says otherwise.
+/// Width (characters) of a line of SQL in a message if the terminal's width is unknown.
 pub const LINE_WIDTH: usize = 120;
 
-/// No line is cut to less than that.
+/// A line of SQL is never cut to less than this.
 const LINE_WIDTH_MIN: usize = 30;
 
-/// The text, without its middle if it is too long.
+/// The text, with its middle cut out if it is too long.
 fn within_limit(text: String) -> String {
     if text.len() <= PART_BYTES_MAX {
         return text;
@@ -160,7 +160,7 @@ fn within_limit(text: String) -> String {
 }
 
 impl Error {
-    /// An error of `kind` saying `what`, with the kind's general SQLSTATE.
+    /// An error of `kind` with the message `what` and the kind's default SQLSTATE.
     pub fn new(kind: Kind, what: impl Into<String>) -> Self {
         Error(Box::new(Detail {
             kind,
@@ -174,32 +174,32 @@ impl Error {
         }))
     }
 
-    /// The statement or its data must change.
+    /// An error of the statement or its data ([`Kind::Invalid`]).
     pub fn invalid(what: impl Into<String>) -> Self {
         Self::new(Kind::Invalid, what)
     }
 
-    /// Bytes that are not what was written.
+    /// An error of damaged data ([`Kind::Corrupt`]).
     pub fn corrupt(what: impl Into<String>) -> Self {
         Self::new(Kind::Corrupt, what)
     }
 
-    /// Valid SQL this engine does not do.
+    /// An error of SQL that is not supported ([`Kind::Unsupported`]).
     pub fn unsupported(what: impl Into<String>) -> Self {
         Self::new(Kind::Unsupported, what)
     }
 
-    /// Of any kind of number.
+    /// The error for division by zero, for all numeric types.
     pub(crate) fn division_by_zero() -> Self {
         Error::invalid("division by zero").hint("x / nullif(y, 0) is NULL then").state("22012")
     }
 
-    /// A bug in this crate.
+    /// An error of this crate itself ([`Kind::Internal`]).
     pub fn internal(what: impl Into<String>) -> Self {
         Self::new(Kind::Internal, what)
     }
 
-    /// The same error without its cause, which cannot be copied.
+    /// A copy without the cause, which cannot be cloned.
     pub fn copied(&self) -> Self {
         let Detail { kind, sqlstate, ref what, ref why, ref hint, span, ref literal, source: _ } = *self.0;
         let (what, why, hint, literal) = (what.clone(), why.clone(), hint.clone(), literal.clone());
@@ -213,14 +213,15 @@ impl Error {
         self
     }
 
-    /// Begins what it says with the place where that is, such as a file.
+    /// Puts a place, such as a file name, in front of the message.
     #[must_use]
     pub fn in_front(mut self, place: &str) -> Self {
         self.0.what = within_limit(format!("{place}{}", self.0.what));
         self
     }
 
-    /// Adds the plan that ran into a limit, after the reason: whole, for its ranges are what the user has to look at.
+    /// Adds the plan that ran into a limit to the reason, uncut, because its ranges are what the user needs
+    /// to see.
     #[must_use]
     pub fn plan(mut self, plan: &str) -> Self {
         let reason = self.0.why.take().map_or_else(String::new, |why| why + "; ");
@@ -235,7 +236,7 @@ impl Error {
         self
     }
 
-    /// Points at a place in the SQL; an error that already points somewhere keeps its place.
+    /// Points at a place in the SQL, unless the error has a place already.
     #[must_use]
     pub fn at(mut self, span: impl Into<Option<Span>>) -> Self {
         if self.0.span.is_none() {
@@ -244,21 +245,21 @@ impl Error {
         self
     }
 
-    /// Takes the place away: for one in a text that is not the user's.
+    /// Removes the place: it refers to a text that is not the user's.
     #[must_use]
     pub fn unplaced(mut self) -> Self {
         self.0.span = None;
         self
     }
 
-    /// Names the text literal that is wrong, for who has the statement to point at it.
+    /// Names the wrong text literal, so that the caller can point at it in the statement.
     #[must_use]
     pub fn about(mut self, literal: impl Into<String>) -> Self {
         self.0.literal = Some(literal.into());
         self
     }
 
-    /// The text literal that is wrong.
+    /// The wrong text literal, if named.
     pub fn literal(&self) -> Option<&str> {
         self.0.literal.as_deref()
     }
@@ -277,7 +278,7 @@ impl Error {
         self
     }
 
-    /// What to do next.
+    /// The kind: what to do next.
     pub fn kind(&self) -> Kind {
         self.0.kind
     }
@@ -287,7 +288,7 @@ impl Error {
         self.0.sqlstate
     }
 
-    /// One line: what went wrong.
+    /// What went wrong, in one line.
     pub fn what(&self) -> &str {
         &self.0.what
     }
@@ -302,12 +303,12 @@ impl Error {
         self.0.hint.as_deref()
     }
 
-    /// Where in the SQL.
+    /// The place in the SQL, if known.
     pub fn span(&self) -> Option<Span> {
         self.0.span
     }
 
-    /// Moves the place down by `lines`: for a statement that starts at line `lines + 1` of a script.
+    /// Moves the place down by `lines`, for a statement that starts at line `lines + 1` of a script.
     #[must_use]
     pub fn shifted(mut self, lines: u32) -> Self {
         if let Some(span) = &mut self.0.span {
@@ -321,8 +322,8 @@ impl Error {
         self.render_at(sql, 1, LINE_WIDTH)
     }
 
-    /// [`Error::render`] for a statement that starts at line `first_line` (1-based) of a script: `LINE` counts from
-    /// the top of the script. The line of the place is cut to `width` characters.
+    /// [`Error::render`] for a statement that starts at line `first_line` (1-based) of a script: `LINE`
+    /// counts from the top of the script. The line of the place is cut to `width` characters.
     pub fn render_at(&self, sql: &str, first_line: u32, width: usize) -> String {
         let mut out = self.to_string();
         let Some(span) = self.0.span else { return out };

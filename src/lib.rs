@@ -1,7 +1,7 @@
-//! RowkeyDB: SQL over sorted keys.
+//! RowkeyDB: an embedded SQL database over sorted keys.
 //!
-//! Declare which bytes a table's rowkey is made of; the engine turns `WHERE` into GETs and key ranges, keeps
-//! index tables in step with every write, and shows each range it reads.
+//! A table's PRIMARY KEY declares the bytes of its rowkeys. The engine turns `WHERE` into GETs and key
+//! ranges, updates indexes with every write, and shows each range that it reads in EXPLAIN.
 //!
 //! ```
 //! # fn main() -> rowkeydb::Result<()> {
@@ -17,11 +17,11 @@
 //! # }
 //! ```
 //!
-//! A [`Database`] is opened, queried and cloned freely; a [`Session`] is one connection, with its
-//! transaction. [`architecture`] is the tour of everything below.
+//! A [`Database`] is opened once and cloned freely; a [`Session`] is one connection, with its transaction.
+//! [`architecture`] is a tour of everything below.
 
 #![warn(missing_docs)]
-// The modules' own texts are for those who work on them, and lead into what is private.
+// Module docs are written for contributors, and link to private items.
 #![allow(rustdoc::private_intra_doc_links)]
 
 mod access;

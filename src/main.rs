@@ -12,8 +12,7 @@ use rowkeydb::error::{Error, Result};
 use rowkeydb::shell::script::{self, Input, Source};
 use rowkeydb::shell::{self, Console, Format, Halt, ProgressLine, Settings, Step, Variables};
 
-/// Rows and statements are many small pieces of memory: a fifth of the work of an INSERT goes when they are had
-/// from here.
+/// mimalloc: rows and statements make many small allocations, and an INSERT takes a fifth less work with it.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -158,7 +157,7 @@ fn engine_named(name: &str) -> Result<Engine, String> {
 
 fn assignment(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("write NAME=VALUE")?;
-    // A bad name is a bad command line: tried here, it ends with status 2.
+    // Validated here, so that a bad name ends the command with status 2.
     Variables::default().set(name, value).map_err(|e| e.to_string())?;
     Ok((name.to_owned(), value.to_owned()))
 }
@@ -193,7 +192,7 @@ fn main() -> ExitCode {
     })
 }
 
-/// `rowkeydb rnu` would make a database in a folder called rnu.
+/// Catches mistyped subcommands: `rowkeydb rnu` would create a database in a folder called rnu.
 fn misspelt(folder: &Path) -> Option<Error> {
     if folder.exists() {
         return None;
@@ -212,7 +211,7 @@ fn misspelt(folder: &Path) -> Option<Error> {
 fn run(db: Option<PathBuf>, options: &Options, files: &[String]) -> Result<ExitCode> {
     let files: Vec<Source> = files.iter().map(|file| Source::named(file)).collect();
     if !options.keep_going {
-        // Before a new database is made for scripts that are not there.
+        // Check this before creating a database for scripts that do not exist.
         files.iter().try_for_each(Source::check)?;
     }
     let mut console = console(open(db, options.opening())?, options)?;
@@ -245,7 +244,7 @@ fn run_demo(db: Option<PathBuf>, engine: Option<Engine>, orders: u64) -> Result<
 
 fn dump(db: &Path) -> Result<ExitCode> {
     match Database::open_read_only(db)?.dump(&mut BufWriter::new(io::stdout().lock())) {
-        // Whoever read it has seen enough, as in `| head`.
+        // The reader of the pipe has seen enough, as in `| head`.
         Err(e) if is_broken_pipe(&e) => Ok(ExitCode::SUCCESS),
         ended => ended.map(|()| ExitCode::SUCCESS),
     }
@@ -256,7 +255,7 @@ fn is_broken_pipe(error: &Error) -> bool {
     source.is_some_and(|source| source.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// Copies a backup, which is a database, and checks it on the way.
+/// Copies a backup, which is a database, and verifies its checksums.
 fn restore(backup: &Path, db: &Path, engine: Option<Engine>) -> Result<ExitCode> {
     let backup = Database::open_read_only(backup)?;
     let entries = match engine {
@@ -283,7 +282,7 @@ fn keydump(db: &Path, keyspace: &str, prefix: &str, limit: u64) -> Result<ExitCo
         written => Ok(written?),
     });
     match more {
-        // Whoever read our output has seen enough, as in `| head`.
+        // The reader of the pipe has seen enough, as in `| head`.
         Err(_) if closed => return Ok(ExitCode::SUCCESS),
         Err(e) => return Err(e),
         Ok(more) => {
@@ -306,7 +305,7 @@ fn heatmap(db: Option<PathBuf>, setup: &[String], statement: &str, out: &Path) -
     for sql in setup {
         let outcome = session.execute(sql, &[])?;
         outcome.warnings.iter().for_each(|warning| eprintln!("{warning}"));
-        // What is read is counted.
+        // The reads are counted, so read all rows.
         outcome.rows.into_iter().try_for_each(|batch| batch.map(drop))?;
     }
     let pictures = session.heatmap(statement)?;
@@ -316,7 +315,7 @@ fn heatmap(db: Option<PathBuf>, setup: &[String], statement: &str, out: &Path) -
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints what was done. Whoever reads it may have seen enough, as in `| head`.
+/// Prints a result. A closed pipe, as in `| head`, is no error.
 fn report(text: fmt::Arguments<'_>) -> Result<()> {
     let mut out = io::stdout().lock();
     match out.write_fmt(text).and_then(|()| out.flush()) {
@@ -335,7 +334,7 @@ fn bytes_of_hex(digits: &str) -> Result<Vec<u8>> {
     })
 }
 
-/// Opens a database, showing how far it is with what was under way when it was left.
+/// Opens a database, showing the progress of interrupted builds that are finished first.
 fn open_showing(path: &Path, options: engine::Options) -> Result<Database> {
     let progress = ProgressLine::default();
     let db = Database::open_watched(path, options, progress.observer());
@@ -343,7 +342,7 @@ fn open_showing(path: &Path, options: engine::Options) -> Result<Database> {
     db
 }
 
-/// What the shell calls the database.
+/// The name of the database in the shell's greeting.
 fn named(db: &Option<PathBuf>, is_read_only: bool) -> String {
     match db {
         Some(path) if is_read_only => format!("database {}, for reading only", path.display()),
@@ -396,7 +395,7 @@ fn ended(mut console: Console, step: Step) -> ExitCode {
         step => step,
     };
     match step.and_then(|()| console.close()) {
-        // Whoever read our output has seen enough, as in `| head`.
+        // The reader of the pipe has seen enough, as in `| head`.
         Err(Halt::Output(e)) if e.kind() == io::ErrorKind::BrokenPipe => {}
         Err(Halt::Output(e)) => {
             let _ = writeln!(io::stderr(), "{}", Error::from(e).why("results cannot be written"));

@@ -1,8 +1,8 @@
-//! "Did you mean": the candidate nearest to a misspelt word.
+//! "Did you mean": finds the candidate nearest to a misspelt word.
 
 use crate::error::Error;
 
-/// Adds the nearest of `names` as a hint, or `otherwise`.
+/// Adds the nearest of `names` to an error as a hint, or else the hint `otherwise`.
 pub fn with_suggestion<'a>(
     error: Error,
     name: &str,
@@ -15,8 +15,8 @@ pub fn with_suggestion<'a>(
     }
 }
 
-/// The candidate within two edits of `word` (insert, delete, change, swap neighbours), ignoring case;
-/// the nearest wins, the first of equals. Two edits are too many for words of four letters or fewer.
+/// The candidate nearest to `word`, ignoring case, and the first of equally near ones. It is at most two
+/// edits away (insert, delete, change, swap neighbours), or one for words of up to four letters.
 pub fn did_you_mean<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word: Vec<char> = word.to_lowercase().chars().collect();
     let allowed = match word.len() {

@@ -1,4 +1,4 @@
-//! Which index would serve a query that reads a whole table.
+//! Suggests an index for a query that reads a whole table.
 
 use super::path::Need;
 use crate::key::{ColumnId, KeyLayout};
@@ -6,7 +6,7 @@ use crate::plan::{CmpOp, Field, Predicate};
 use crate::schema::TableDef;
 use crate::value::name_sql;
 
-/// Columns of an index that is proposed, at the most.
+/// Columns of a proposed index (count), at most.
 const COLUMNS_MAX: usize = 4;
 
 /// A part of a proposed key: a column, perhaps descending.
@@ -25,20 +25,20 @@ pub fn index_for(table: &TableDef, need: &Need) -> Option<String> {
     Some(format!("CREATE INDEX {index} ON {} ({})", name_sql(&table.name), listed.join(", ")))
 }
 
-/// A column as a key of CREATE INDEX; what computes it, if that is a formula.
+/// A column as a key of CREATE INDEX; a formula's column is shown as the formula.
 fn key_sql(table: &TableDef, id: ColumnId) -> String {
     let name = table.column_name(id);
     if table.column(id).formula.is_some() { format!("({name})") } else { name_sql(name) }
 }
 
-/// The key of an index that would serve: columns that have one value or few first, then one with a range; or the
-/// order, if that is all there is. `None` if no index would help.
+/// The key of an index that would help: first columns with one or few values, then one with a range; or the
+/// ORDER BY, if there is no condition. `None` if no index would help.
 pub fn key_for(table: &TableDef, need: &Need) -> Option<Vec<IndexPart>> {
     if table.is_past {
         return None;
     }
     let mut conjuncts = need.predicate.clone().conjuncts();
-    // Nearly all rows have not expired.
+    // The condition on expiry is true for nearly all rows.
     conjuncts.retain(|about| column_of(about).is_none_or(|id| !table.column(id).hidden));
     let about =
         |what: fn(&Predicate) -> bool| conjuncts.iter().filter(move |c| what(c)).filter_map(column_of);
@@ -66,8 +66,7 @@ pub fn key_for(table: &TableDef, need: &Need) -> Option<Vec<IndexPart>> {
     Some(parts)
 }
 
-/// An index leads with these columns already, or the table itself, sorted by them: that it was not chosen has other
-/// reasons.
+/// Does the table or an index lead with these columns already? Then it was not chosen for other reasons.
 fn is_there(table: &TableDef, parts: &[IndexPart]) -> bool {
     let leads = |layout: &KeyLayout| {
         let leading = layout.parts().iter().take(parts.len());

@@ -1,4 +1,4 @@
-//! The choice for a statement that has run before, with other parameters.
+//! Access paths for repeated statements: reuses the path of an earlier run for other parameters.
 
 use super::choose::path_access;
 use super::cost::{COST, Statistics};
@@ -10,12 +10,12 @@ use crate::schema::{EntryKey, TableStatistics};
 use crate::store::{Direction, KeyspaceId};
 use crate::value::Value;
 
-/// The path that served the same statement before, if for these parameters too it cannot cost much more than any
-/// other, so that none need be looked at: nothing or one key to read, nothing but rows that are wanted and need no
-/// fetch, a limit on rows that lie in order, or few entries.
+/// The path of the statement's previous run, if for these parameters too no other path can be much cheaper:
+/// it reads nothing or one key, or only rows that match and need no fetch, or stops at a limit of ordered
+/// rows, or reads few entries.
 pub fn choose_again(source: Source<'_>, need: &Need, path: Path, stats: &dyn Statistics) -> Option<Access> {
     if need.each.is_some() {
-        // Whether it jumps from group to group depends on how many there are.
+        // Whether it should jump from group to group depends on the number of groups.
         return None;
     }
     let access = along(source, need, path, stats)?;
@@ -27,11 +27,12 @@ pub fn choose_again(source: Source<'_>, need: &Need, path: Path, stats: &dyn Sta
     }
 }
 
-/// Rows (count) of a page, at the most, that are read along the path of the page before without a look at others.
+/// Rows (count) of a page, at most, for which the path of the previous page is reused without looking at
+/// others.
 const PAGE_ROWS: u64 = 1000;
 
-/// Entries (count) that are read at the most, if few rows are looked at, in order, and all of them pass but for few in
-/// front: `(a, b) > (1, 2)`, of which `a > 1` is enough.
+/// Entries (count) read, at most, if few rows are read in order and all pass except a few at the front: of
+/// `(a, b) > (1, 2)`, only those with `a = 1` may fail.
 fn behind_few(
     access: &Access,
     source: Source<'_>,
@@ -63,7 +64,8 @@ fn behind_few(
     (in_front < few).then_some(rows + in_front)
 }
 
-/// The same path, priced without a look at the data, whatever it costs; `None` if it does not serve.
+/// The access along the same path, priced without probing the data, whatever it costs; `None` if the path
+/// cannot serve.
 pub fn along(source: Source<'_>, need: &Need, path: Path, stats: &dyn Statistics) -> Option<Access> {
     path_access(source, need, path, &Unprobed(stats))
 }
@@ -78,7 +80,7 @@ fn if_few(mut access: Access, source: Source<'_>, stats: &dyn Statistics) -> Opt
     (found < few).then_some(access)
 }
 
-/// Whatever there is, nothing else could cost much less. `looked_at`: so many rows (count) at the most.
+/// Whatever the data is, no path could be much cheaper. `looked_at`: the most rows (count) read.
 fn is_cheap(access: &Access, looked_at: Option<u64>) -> bool {
     let is_short = || {
         looked_at.is_some_and(|rows| rows < COST.probe_entries) || !matches!(access.path, Path::IndexFetch(_))
@@ -92,17 +94,18 @@ fn is_cheap(access: &Access, looked_at: Option<u64>) -> bool {
     }
 }
 
-/// What a statement of comparisons reads, whatever it compares with: from parameters to key bytes without planning.
+/// The access of a statement of plain comparisons, for any values: from parameters to key bytes without
+/// planning.
 #[derive(Clone, Debug)]
 pub enum Again {
-    /// The row with the one rowkey that they make.
+    /// A GET of the rowkey made from the parameters.
     Get(Shape),
     /// One range of keys.
     Stretch(Stretch, Option<Shape>),
 }
 
 impl Again {
-    /// Of an access that was chosen by nothing but these comparisons of columns; `None` for one of another kind.
+    /// For an access chosen by nothing but these comparisons; `None` for any other.
     pub fn of(
         source: Source<'_>,
         need: &Need,
@@ -122,7 +125,7 @@ impl Again {
         }
     }
 
-    /// Its range, if that is what it reads.
+    /// The range, if it reads one.
     pub fn stretch(&self) -> Option<&Stretch> {
         match self {
             Again::Get(_) => None,
@@ -130,9 +133,9 @@ impl Again {
         }
     }
 
-    /// The access for some values, by their terms, without a look at what is there; `None` where only the planner can
-    /// tell: of NULL, or of what no key is made of. With it the entries (count) among which the end of those that point
-    /// at rows has to be found for it to be that access.
+    /// The access for some values, given by term, without looking at the data; `None` if the planner must
+    /// decide, because of a NULL or a value that no key can hold. Also the number of entries within which an
+    /// index range must end for the access to be valid.
     pub fn access<'v>(
         &self,
         source: Source<'_>,
@@ -155,26 +158,26 @@ impl Again {
         if !matches!(access.path, Path::IndexFetch(_)) {
             return None;
         }
-        // So few that it does not matter how few.
+        // A number this small does not matter.
         Some((Access { entries: 0.0, ..access }, Some(COST.probe_entries as usize)))
     }
 }
 
-/// A path that reads one range of keys and needs to check nothing. What a statement wants decides which way it
-/// goes, its parameters only where it begins and ends: the same path, priced without a look at the others.
+/// A path that reads one key range with no residual filter. The statement fixes its direction, the parameters
+/// only its bounds: so the path can be reused and priced without looking at others.
 #[derive(Clone, Copy, Debug)]
 pub struct Stretch {
     path: Path,
     direction: Direction,
     ordered: bool,
-    /// As they were counted for the first parameters.
+    /// Counted for the first parameters.
     entries: f64,
-    /// A few rows of each group are enough: of many, it would jump from group to group.
+    /// Only a few rows of each group are needed: with many rows, jumping from group to group would be better.
     each: bool,
 }
 
 impl Stretch {
-    /// The path of an access, if it is of this kind, chosen by nothing but comparisons of columns.
+    /// The path of an access of this kind, chosen by nothing but comparisons of columns.
     pub fn of(source: Source<'_>, need: &Need, access: &Access) -> Option<Stretch> {
         let Method::Scan { direction, merge: None, skip: None, .. } = access.method else { return None };
         if need.hints.full {
@@ -197,7 +200,8 @@ impl Stretch {
         if self.is_cheap(&access, looked_at) { Some(access) } else { if_few(access, source, stats) }
     }
 
-    /// The access for other values of the same comparisons, whatever it costs; `None` if it is another one.
+    /// The access for other values of the same comparisons, whatever it costs; `None` if it would not be of
+    /// this kind.
     pub fn along(&self, source: Source<'_>, predicate: &Predicate) -> Option<Access> {
         if self.each {
             return None;
@@ -224,13 +228,13 @@ impl Stretch {
     }
 }
 
-/// The one range of keys along this path that holds just the rows that pass.
+/// The key range along this path that needs no residual filter, if there is one.
 fn stretch(source: Source<'_>, path: Path, predicate: &Predicate) -> Option<KeyRanges> {
     let (layout, target) = keys(source, path)?;
     short_stretch(predicate, layout, target)
 }
 
-/// The keys along this path.
+/// The layout of the keys along this path.
 fn keys(source: Source<'_>, path: Path) -> Option<(&KeyLayout, Target)> {
     Some(match (source, path) {
         (Source::Table(table), Path::Primary) => (&table.key, Target::Primary),
@@ -243,7 +247,7 @@ fn keys(source: Source<'_>, path: Path) -> Option<(&KeyLayout, Target)> {
     })
 }
 
-/// Statistics without a look at the data: every range is long.
+/// Statistics that do not probe the data: every range counts as long.
 struct Unprobed<'a>(&'a dyn Statistics);
 
 impl Statistics for Unprobed<'_> {

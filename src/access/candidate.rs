@@ -1,4 +1,4 @@
-//! A path over one sorted keyspace, priced.
+//! Prices an access path over one sorted keyspace.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::key::{ColumnId, KeyLayout, KeyOrder, KeyPart, Rowkey};
 use crate::plan::{EachOf, FanOut, Field, Filter, Ranges, Skipping, ordering};
 use crate::store::Direction;
 
-/// A path over one sorted keyspace, without any fetches.
+/// The access over one sorted keyspace, without the cost of fetches.
 pub(super) fn candidate(
     sorted: Sorted<'_>,
     mut found: Ranges,
@@ -21,12 +21,12 @@ pub(super) fn candidate(
     }
     let scanned = entries_in(stats, sorted, &need.predicate, &found);
     let (direction, merge, ordered) = match (order_of(sorted.layout, &found, need), each) {
-        // The first ones of each group come in one direction, of one key after the other.
+        // The first rows of each group come in one direction, so the scan must go that way, without a merge.
         (Some((direction, None)), Some((_, each))) if each.is_none_or(|each| each == direction) => {
             (direction, None, true)
         }
         (_, Some((_, each))) => (each.unwrap_or(Direction::Forward), None, need.order.is_empty()),
-        // GETs come in key order: only scans are merged.
+        // GETs are returned in key order: only scans can be merged.
         (Some((direction, merge)), None) if !(found.points && merge.is_some()) => (direction, merge, true),
         _ => (Direction::Forward, None, need.order.is_empty()),
     };
@@ -69,8 +69,8 @@ pub(super) fn candidate(
     Access { path: Path::Primary, method, entry_filter, filter, ordered, entries, all_entries, cost }
 }
 
-/// The leading parts that tell the groups of which a few rows are enough, and which way those come first, if that
-/// matters.
+/// The leading parts that form the groups of which a few rows are enough, and the direction in which those
+/// come first, if it matters.
 fn each_of(layout: &KeyLayout, found: &Ranges, need: &Need) -> Option<(EachOf, Option<Direction>)> {
     let each = need.each.as_ref()?;
     if found.ranges.is_empty() || found.points {
@@ -98,17 +98,17 @@ fn each_of(layout: &KeyLayout, found: &Ranges, need: &Need) -> Option<(EachOf, O
     Some((EachOf { parts, rows: each.rows }, direction))
 }
 
-/// What a walk comes to, but for the placing of its cursors.
+/// The price of a walk, without its seeks.
 struct Price {
-    /// Entries that it takes a closer look at.
+    /// Entries that are checked.
     entries: f64,
     cost: f64,
-    /// Entries that it would look at without a limit, and give to a sort.
+    /// Entries that would be checked, and sorted, without a limit.
     all_entries: f64,
 }
 
 impl Price {
-    /// Looking at every entry, until `limit` rows have passed the residual.
+    /// Checks every entry until `limit` rows have passed the residual.
     fn of_walk(scanned: f64, passing: f64, jumping: Option<Jumping>, limit: Option<u64>) -> Price {
         let share = match jumping {
             Some(jumping) if scanned > 0.0 => (jumping.possible / scanned).min(passing),
@@ -118,7 +118,7 @@ impl Price {
         Price { entries, cost: entries * COST.entry, all_entries: scanned }
     }
 
-    /// Jumping over what cannot match, until `limit` rows have passed the residual.
+    /// Skips keys that cannot match, until `limit` rows have passed the residual.
     fn of_jumps(jumping: Jumping, passing: f64, limit: Option<u64>) -> Price {
         let possible = jumping.possible;
         let entries = limit.map_or(possible, |limit| possible.min(limit as f64 / passing));
@@ -128,7 +128,7 @@ impl Price {
     }
 }
 
-/// The direction in which a scan gives the wanted order, and what it has to merge, if it can.
+/// The direction and merge in which a scan yields the wanted order, if it can.
 pub(super) fn order_of(
     layout: &KeyLayout,
     found: &Ranges,
@@ -140,7 +140,7 @@ pub(super) fn order_of(
     let fixed = |id: ColumnId| found.fixed.contains_key(&id);
     let wanted = need.order.iter().filter(|o| !matches!(o.field, Field::Column(id) if fixed(id)));
     let wanted: Vec<&OrderBy> = wanted.collect();
-    // The rowkey's own order is the scan's.
+    // Ordering by the rowkey is the scan's own order.
     if let [only] = &wanted[..]
         && only.field == Field::Rowkey
     {
@@ -149,7 +149,7 @@ pub(super) fn order_of(
     if let Some(direction) = direction_of(&wanted, &ordering(layout, 0, &fixed)) {
         return Some((direction, None));
     }
-    // As few parts as will do: behind more of them, the merge would have more to merge.
+    // The fewest parts that suffice: with more, the merge would have more streams.
     (1..layout.parts().len()).find_map(|parts| {
         let direction = direction_of(&wanted, &ordering(layout, parts, &fixed))?;
         let fan_out = found.fan_out(layout, parts)?;
@@ -158,7 +158,7 @@ pub(super) fn order_of(
     })
 }
 
-/// The direction in which entries in the order `given` come as `wanted`.
+/// The direction in which entries sorted as `given` come as `wanted`.
 fn direction_of(wanted: &[&OrderBy], given: &[(ColumnId, KeyOrder)]) -> Option<Direction> {
     [Direction::Forward, Direction::Reverse].into_iter().find(|direction| {
         let matches = |(want, have): (&&OrderBy, &(ColumnId, KeyOrder))| {

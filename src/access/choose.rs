@@ -1,7 +1,8 @@
-//! The choice of an access path.
+//! The optimizer's choice of an access path.
 //!
-//! [`choose`] asks for the key ranges of a predicate over the primary layout and over each index
-//! layout, prices every candidate and takes the cheapest; [`words`](super::words) say why, and why each index lost.
+//! [`choose`] computes the key ranges of a predicate for the primary layout and for each index layout, prices
+//! every candidate and takes the cheapest; [`words`](super::words) explain the choice, and why each index
+//! lost.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +16,7 @@ use crate::key::{ColumnId, KeyLayout};
 use crate::plan::{Field, Filter, Limits, Predicate, Ranges, Target, ranges};
 use crate::schema::{EntryKey, IndexDef, IndexState, TableDef};
 
-/// Chooses how to read `source`. Errors: hints leave no path.
+/// Chooses how to read `source`. Errors: hints exclude every path.
 pub fn choose(source: Source<'_>, need: &Need, stats: &dyn Statistics) -> Result<Choice> {
     match source {
         Source::Index(table, index) => Ok(choose_entries(table, index, need, stats)),
@@ -87,7 +88,7 @@ fn choose_rows(table: &TableDef, need: &Need, stats: &dyn Statistics) -> Result<
         }
     }
     let bounded = paths.iter().filter(|(_, access)| !access.method.is_whole()).count();
-    // So short a path is taken again without a choice, which would cost more than it reads.
+    // If a path is this short, considering several would cost more than it reads.
     let is_short = paths.iter().any(|(_, access)| access.entries < COST.short_entries);
     let gathered = match found_none || settled || is_short {
         true => None,
@@ -101,11 +102,11 @@ fn choose_rows(table: &TableDef, need: &Need, stats: &dyn Statistics) -> Result<
     if let (Some(limit), Some(most), None) = (need.limit, most, &need.each) {
         paths.iter_mut().for_each(|(_, access)| look_further(access, limit, most));
     }
-    // Of equals, the first: the table before its indexes, one path before several.
+    // Among equals take the first: the table before indexes, one path before several.
     let cheapest = (0..paths.len()).min_by(|&a, &b| paths[a].1.cost.total_cmp(&paths[b].1.cost));
     let Some(cheapest) = cheapest else { return Err(hints.unusable(&table.indexes, &rejected)) };
     let (index, mut best) = paths.swap_remove(cheapest);
-    // The choice is made; from here on the numbers are for people.
+    // The choice is made; the numbers below are only for EXPLAIN.
     let source = Source::Table(table);
     settle(&mut best, source, need, stats);
     for (index, mut access) in paths {
@@ -123,8 +124,8 @@ fn choose_rows(table: &TableDef, need: &Need, stats: &dyn Statistics) -> Result<
     Ok(Choice { chosen: reason(&best, layout, need, is_counted), access: best, rejected, note })
 }
 
-/// Prices a walk that stops at a limit by how many rows match at the most, which another path may know better than its
-/// own residual does: a few among many lie far apart.
+/// Corrects the price of a walk that stops at a limit by an upper bound of the matching rows, which may be
+/// known from another path: if few match, they lie far apart.
 fn look_further(access: &mut Access, limit: u64, most: f64) {
     let all_pass = access.filter.is_true() && access.entry_filter.is_true();
     let entries = (limit as f64 * access.all_entries / most.max(1.0)).min(access.all_entries);
@@ -134,7 +135,7 @@ fn look_further(access: &mut Access, limit: u64, most: f64) {
     }
 }
 
-/// The key ranges for a need, or all keys, if that is what a hint wants.
+/// The key ranges for a need, or all keys if a hint demands that.
 fn key_ranges(need: &Need, layout: &KeyLayout, target: Target) -> Ranges {
     if !need.hints.full {
         return ranges(&need.predicate, layout, target, Limits::default());
@@ -143,7 +144,7 @@ fn key_ranges(need: &Need, layout: &KeyLayout, target: Target) -> Ranges {
     Ranges { residual: need.predicate.clone(), ..all }
 }
 
-/// Puts what there is in place of what the model took for granted of a keyspace that is almost empty.
+/// Replaces the model's minimum for a nearly empty keyspace by real counts.
 fn settle(access: &mut Access, source: Source<'_>, need: &Need, stats: &dyn Statistics) {
     if let Method::Gather { branches, .. } = &mut access.method {
         let need = Need { limit: None, ..need.clone() };
@@ -215,11 +216,11 @@ pub(super) fn index_walk(
         return Err(unbound(index));
     }
     let sorted = Sorted::index(index, layout);
-    // One entry is walked, too: a GET is for rows.
+    // A GET reads rows, so a single index entry is scanned.
     let ranges = |need: &Need| Ranges { points: false, ..key_ranges(need, layout, *target) };
     let mut access = candidate(sorted, ranges(&need), &need, stats);
     if need.each.is_some() && !split(access.filter.clone().into(), &held).1.is_true() {
-        // Which entries become rows, the walk would not know.
+        // The walk could not tell which entries lead to rows that pass.
         need.each = None;
         access = candidate(sorted, ranges(&need), &need, stats);
     }
@@ -233,7 +234,7 @@ pub(super) fn index_walk(
     Ok(access)
 }
 
-/// The condition says something of what keys are made of.
+/// Does the condition restrict a column of the layout?
 fn is_about(predicate: &Predicate, layout: &KeyLayout) -> bool {
     let columns = layout.columns();
     predicate.fields().iter().any(|field| match field {
@@ -242,8 +243,8 @@ fn is_about(predicate: &Predicate, layout: &KeyLayout) -> bool {
     })
 }
 
-/// What is wanted of the table, as wanted of an index: there the table's rowkey is the pointer, and what
-/// the index's own WHERE guarantees needs no check.
+/// What is wanted of the table, in terms of an index: the table's rowkey is the entry's pointer, and
+/// conditions that the index's own WHERE guarantees are dropped.
 fn seen_from(index: &IndexDef, need: &Need) -> Need {
     let pointer = |field| match field {
         Field::Rowkey => Field::PrimaryRowkey,
@@ -267,13 +268,13 @@ fn seen_from(index: &IndexDef, need: &Need) -> Need {
     }
 }
 
-/// Fields that an index entry gives without a fetch, or that are computed from such, as the table's queries name
-/// them.
+/// Fields that an index entry gives without a fetch, or that are computed from such fields, named as in
+/// queries of the table.
 pub(super) fn held_fields(table: &TableDef, index: &IndexDef) -> BTreeSet<Field> {
     fields_of(table, index.columns().chain(table.key.undoable().iter().copied()).collect())
 }
 
-/// Fields that these columns and the rowkey give.
+/// Fields given by, or computed from, these columns and the rowkey.
 pub(super) fn fields_of(table: &TableDef, columns: BTreeSet<ColumnId>) -> BTreeSet<Field> {
     let computed = table.formulas().filter(|(_, formula)| formula.columns().is_subset(&columns));
     let computed: Vec<ColumnId> = computed.map(|(id, _)| id).collect();
@@ -281,7 +282,7 @@ pub(super) fn fields_of(table: &TableDef, columns: BTreeSet<ColumnId>) -> BTreeS
     fields.chain([Field::Rowkey, Field::PrimaryRowkey]).collect()
 }
 
-/// Splits a filter into what an index entry can decide and the rest.
+/// Splits a filter into the part that an index entry can decide, and the rest.
 fn split(filter: Predicate, held: &BTreeSet<Field>) -> (Filter, Filter) {
     let (entry, row): (Vec<_>, Vec<_>) =
         filter.conjuncts().into_iter().partition(|p| p.fields().iter().all(|f| held.contains(f)));

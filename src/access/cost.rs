@@ -1,7 +1,7 @@
-//! What reading costs, in units of one entry scanned in order.
+//! The cost model, in units of one entry scanned in order.
 //!
-//! The constants come from the measurements in `design.md` §8: an entry scanned costs about 0.09 µs,
-//! a GET 1.3 µs, a seek about as much.
+//! The constants come from the measurements in `design.md` §8: an entry scanned costs about 0.09 µs, a GET
+//! 1.3 µs, a seek about as much.
 
 use std::collections::BTreeSet;
 
@@ -15,42 +15,42 @@ use crate::store::KeyspaceId;
 
 /// Every constant of the model.
 pub struct CostModel {
-    /// One entry looked at while a cursor walks.
+    /// One entry visited by a cursor.
     pub entry: f64,
     /// One GET by key.
     pub get: f64,
-    /// One of many GETs that go together.
+    /// One GET of a batch.
     pub fetch: f64,
     /// Placing a cursor at the start of a range.
     pub seek: f64,
     /// One comparison of a sort.
     pub compare: f64,
-    /// Share of entries that an equality on one column leaves, when nothing is known.
+    /// Share of entries that an equality on one column leaves, without statistics.
     pub equal_share: f64,
-    /// Share of entries that a range on one column leaves, when nothing is known and one end is open.
+    /// Share of entries that a range on one column leaves, without statistics, if one end is open.
     pub range_share: f64,
-    /// The same with both ends bounded, or with a LIKE: few ask for much of a table in this way.
+    /// The same with both ends bounded, or for LIKE: few such conditions select much of a table.
     pub between_share: f64,
-    /// Share of entries with a new value in the key parts that are not known, when nothing else is.
+    /// Share of entries that begin a new value of the unrestricted key parts, without statistics.
     pub jump_share: f64,
-    /// Entries that a jump is taken to pass, if it is too far for steps.
+    /// Entries that a jump passes, assumed, if it is too far for steps.
     pub jump_entries: f64,
-    /// Share of rows that a residual filter leaves, when nothing is known.
+    /// Share of rows that a residual filter leaves, without statistics.
     pub residual_share: f64,
-    /// Entries that a keyspace is taken to have at the least.
+    /// Entries that a keyspace is assumed to have, at least.
     pub entries_min: u64,
-    /// The same for an index with a WHERE.
+    /// The same for a partial index.
     pub partial_entries_min: u64,
-    /// Entries a probe reads at the most to learn how long a range is.
+    /// Entries that a probe reads, at most, to measure a range.
     pub probe_entries: u64,
-    /// The same where nothing is known of a column, as a share of what would be guessed, and at the most: to look is
-    /// little against what is done on a guess that is ten times too high.
+    /// Limits of a longer probe without statistics: a share of the guess, and a maximum. A probe costs little
+    /// compared with acting on a guess that is ten times too high.
     pub long_probe: (f64, u64),
-    /// Jumps (count) that are too many for a probe to come to their end, where ANALYZE tells how many there are.
+    /// Jumps (count) beyond which a probe would not reach the end, so that ANALYZE's numbers are used.
     pub probed_jumps: f64,
-    /// Entries (count) of one path that are too few to look for several.
+    /// Entries (count) of a path below which combinations of indexes are not tried.
     pub short_entries: f64,
-    /// Size of an index entry against a row, for scans of a whole index table.
+    /// Size of an index entry relative to a row, for scans of a whole index.
     pub index_entry_share: f64,
 }
 
@@ -76,40 +76,40 @@ pub const COST: CostModel = CostModel {
     index_entry_share: 0.8,
 };
 
-/// What the planner may ask about the data.
+/// What the planner asks about the data.
 pub trait Statistics {
     /// Entries in a keyspace.
     fn entries(&self, keyspace: KeyspaceId) -> u64;
 
-    /// The exact number of entries in a keyspace is known, without reading them.
+    /// Is the exact number of entries known without reading them?
     fn is_counted(&self, _: KeyspaceId) -> bool {
         false
     }
 
-    /// About how many entries are inside `ranges`; `None` if they have to be counted.
+    /// Estimated entries inside `ranges`; `None` if they have to be counted.
     fn estimate(&self, keyspace: KeyspaceId, ranges: &KeyRanges) -> Option<u64>;
 
     /// Entries inside `ranges`, counted up to `limit`.
     fn probe(&self, keyspace: KeyspaceId, ranges: &KeyRanges, limit: u64) -> u64;
 
-    /// What ANALYZE found about the table, if it ran.
+    /// The statistics of ANALYZE, if it was run.
     fn collected(&self) -> Option<&TableStatistics>;
 
-    /// The column that tells whether rows have expired: nearly none of those that are there have.
+    /// The hidden write-time column; a condition on it is about expiry and true for nearly all rows.
     fn written_at(&self) -> Option<ColumnId>;
 
-    /// How far jumps go, from the start of `ranges`.
+    /// Measures jumps, from the start of `ranges`.
     fn jumps(&self, keyspace: KeyspaceId, ranges: &KeyRanges, skip: &Skip) -> Jumps;
 }
 
-/// Entries sorted by a layout.
+/// A keyspace sorted by a layout.
 #[derive(Clone, Copy)]
 pub struct Sorted<'a> {
-    /// What they are sorted by.
+    /// The layout.
     pub layout: &'a KeyLayout,
-    /// Where they lie.
+    /// The keyspace.
     pub keyspace: KeyspaceId,
-    /// Entries it is taken to have at the least: a plan should not change with the first rows.
+    /// Entries it is assumed to have, at least: the plan should not change with the first rows.
     pub entries_min: u64,
 }
 
@@ -119,14 +119,14 @@ impl<'a> Sorted<'a> {
         Sorted { layout: &table.key, keyspace: table.rows(), entries_min: COST.entries_min }
     }
 
-    /// The entries of an index, sorted by `layout`; those of a partial one are few.
+    /// The entries of an index, sorted by `layout`; a partial index is assumed to be smaller.
     pub fn index(index: &'a IndexDef, layout: &'a KeyLayout) -> Self {
         let entries_min = if index.filter.is_some() { COST.partial_entries_min } else { COST.entries_min };
         Sorted { layout, keyspace: index.keyspace, entries_min }
     }
 }
 
-/// Entries expected inside the ranges found for `predicate`.
+/// Entries expected inside the ranges that were found for `predicate`.
 pub fn entries_in(stats: &dyn Statistics, sorted: Sorted<'_>, predicate: &Predicate, found: &Ranges) -> f64 {
     if found.ranges.is_empty() {
         return 0.0;
@@ -145,7 +145,7 @@ pub fn entries_in(stats: &dyn Statistics, sorted: Sorted<'_>, predicate: &Predic
         * share_of_buckets(layout, predicate, found)
         * share(collected, predicate, found, &bound_fields(layout, found));
     let guess = match prefix_share(collected, sorted, found) {
-        // Columns may depend on each other, as a city on its country.
+        // Columns may be correlated, such as city and country.
         Some(share) => independent.max(all * share),
         None => independent,
     };
@@ -167,13 +167,13 @@ pub fn entries_in(stats: &dyn Statistics, sorted: Sorted<'_>, predicate: &Predic
     guess.clamp(probed as f64, all.max(probed as f64))
 }
 
-/// Entries to look at before a guess is believed.
+/// Entries to probe before a guess is believed.
 fn long_probe(collected: Option<&TableStatistics>, guess: f64) -> u64 {
     let (share, most) = COST.long_probe;
     if collected.is_some() { 0 } else { ((guess * share) as u64).min(most) }
 }
 
-/// Entries inside `ranges` of a keyspace that has fewer than the model takes it to have; they are counted.
+/// Entries inside `ranges`, counted, if the keyspace is smaller than the model assumes; otherwise `None`.
 pub fn counted_in(stats: &dyn Statistics, keyspace: KeyspaceId, ranges: &KeyRanges) -> Option<u64> {
     let stored = stats.entries(keyspace);
     match stored < COST.entries_min {
@@ -183,17 +183,17 @@ pub fn counted_in(stats: &dyn Statistics, keyspace: KeyspaceId, ranges: &KeyRang
     }
 }
 
-/// What a walk looks at that jumps over keys.
+/// The work of a skip scan.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Jumping {
-    /// Times it comes to a key that cannot match, and goes on to the next that can.
+    /// Times that a key cannot match and the walk jumps to the next that can.
     pub jumps: f64,
     /// Entries that can match.
     pub possible: f64,
 }
 
-/// What jumping over keys inside the ranges found for `predicate` is expected to come to, if all of
-/// their entries are `scanned`; `None` if there is hardly anything to jump over.
+/// Expected work of a skip scan over the ranges found for `predicate`, which hold `scanned` entries; `None`
+/// if there is hardly anything to skip.
 pub fn jumping_in(
     stats: &dyn Statistics,
     sorted: Sorted<'_>,
@@ -222,7 +222,7 @@ pub fn jumping_in(
         let bound = bound_fields(sorted.layout, found);
         let gap = skipping.by.fields().into_iter().filter(|field| !bound.contains(field)).collect();
         let possible = scanned * share(stats.collected(), predicate, found, &gap);
-        // To each prefix, and behind each of its possible values to the next.
+        // To each prefix, and after each of its possible values to the next.
         let values: f64 =
             possible_values(&skipping.by).values().map(|set| set.intervals().len() as f64).product();
         let prefixes = (prefixes as f64 * read).max(1.0);
@@ -248,7 +248,7 @@ pub fn jumping_in(
     Some(Jumping { jumps: all_jumps, possible: possible / jumps * all_jumps })
 }
 
-/// A hash that is not known stands in front: nearly every key has another.
+/// Is an unrestricted hash in front, so that nearly every key has another value of it?
 fn is_scattered(layout: &KeyLayout, predicate: &Predicate) -> bool {
     let known = predicate.fields();
     let is_known = |part: &KeyPart| part.columns().iter().any(|c| known.contains(&Field::Column(*c)));
@@ -266,8 +266,8 @@ fn bound_fields(layout: &KeyLayout, found: &Ranges) -> BTreeSet<Field> {
     columns.chain([Field::Rowkey]).collect()
 }
 
-/// The share of all entries in the buckets that bound parts allow, where nothing else in the ranges tells the column's
-/// value: listed values are in a bucket each, maybe the same.
+/// The share of all entries in the buckets that the ranges include, where no other bound part tells the hashed value.
+/// Each listed value hashes to some bucket.
 fn share_of_buckets(layout: &KeyLayout, predicate: &Predicate, found: &Ranges) -> f64 {
     let told = bound_fields(layout, found);
     let possible = possible_values(predicate);
@@ -293,7 +293,7 @@ fn prefix_share(collected: Option<&TableStatistics>, sorted: Sorted<'_>, found: 
     Some(1.0 / prefixes.max(1) as f64)
 }
 
-/// The share of rows that a filter leaves, as far as it is known.
+/// Share of rows that a filter leaves, as far as known.
 pub fn residual_share(stats: &dyn Statistics, residual: &Predicate) -> f64 {
     let share = |residual: &Predicate| {
         if residual.is_true() {
@@ -309,12 +309,12 @@ pub fn residual_share(stats: &dyn Statistics, residual: &Predicate) -> f64 {
     share(&Predicate::and(residual.clone().conjuncts().into_iter().filter(others)))
 }
 
-/// Rows (count) that are expected to come out of an access.
+/// Rows (count) that an access is expected to output.
 pub fn rows_of(stats: &dyn Statistics, access: &Access) -> f64 {
     access.entries * residual_share(stats, &access.entry_filter) * residual_share(stats, &access.filter)
 }
 
-/// The share of all entries that the conditions on the `bound` fields leave, each counted once.
+/// Share of the entries that the conditions on the `bound` fields leave, assuming independence.
 pub fn share(
     collected: Option<&TableStatistics>,
     predicate: &Predicate,

@@ -18,70 +18,70 @@ use crate::schema::TableDef;
 use crate::store::Direction;
 use crate::value::{Literal, ValueRef};
 
-/// Ranges or keys listed before the rest is counted.
+/// Ranges or keys listed before the rest is only counted.
 const LISTED: usize = 10;
 
 /// One access, described.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Described {
-    /// `RangeScan` and the like.
+    /// `RangeScan`, `Get` and so on.
     pub class: &'static str,
-    /// The table or index that is read.
+    /// The table or index read.
     pub name: String,
-    /// How many keys it gets.
+    /// Number of keys in a GET.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key_count: Option<usize>,
-    /// The first of them.
+    /// The first of these keys.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub keys: Vec<String>,
-    /// What each row of a join tells of the keys it asks for.
+    /// For each row of a join, the keys it asks for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub by_row: Vec<String>,
-    /// What each value that another part of the plan finds tells of them.
+    /// For each value found by another part of the plan, the keys it asks for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub by_value: Vec<String>,
-    /// How many ranges it scans.
+    /// Number of ranges scanned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub range_count: Option<usize>,
-    /// The first of them.
+    /// The first of these ranges.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ranges: Vec<String>,
-    /// What it jumps by.
+    /// The conditions of a skip scan.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub skip: Option<String>,
-    /// The parts of which one key of each combination is enough.
+    /// The key parts of which one key per combination is enough.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub each: Option<String>,
-    /// How many keys of each combination are enough, if more than one.
+    /// How many keys per combination are enough, if more than one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first: Option<u64>,
-    /// Greatest key first.
+    /// Reverse scan, greatest key first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reverse: Option<bool>,
-    /// Ranges are merged.
+    /// The ranges are merged.
     #[serde(skip_serializing_if = "is_false")]
     pub merge: bool,
-    /// Rows at the most.
+    /// Rows, at most.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u64>,
-    /// Rows that are passed over before them.
+    /// Rows skipped by OFFSET.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offset: Option<u64>,
-    /// The index holds all that is wanted.
+    /// The index is covering.
     #[serde(skip_serializing_if = "is_false")]
     pub covering: bool,
-    /// Accesses whose rowkeys are put together.
+    /// Accesses whose rowkeys are combined.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub branches: Vec<Described>,
-    /// The table whose rows are fetched for the entries of the index.
+    /// The table from which rows are fetched for index entries.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fetch: Option<String>,
-    /// What is checked on each row.
+    /// The residual filter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub residual: Option<String>,
 }
 
-/// Who tells an access for which keys to ask, and how, in words.
+/// What drives an access that gets its keys at run time, in words.
 #[derive(Clone, Debug)]
 pub enum Told {
     /// Each row of a join.
@@ -94,12 +94,12 @@ fn is_false(b: &bool) -> bool {
     !b
 }
 
-/// One access. `verbose` adds each range in bytes.
+/// Describes an access. `verbose` adds the bytes of each range.
 pub fn describe(source: Source<'_>, access: &Access, limit: Option<u64>, verbose: bool) -> Described {
     let (Source::Table(table) | Source::Index(table, _)) = source;
     let index = access.index(source);
     let as_table = matches!(source, Source::Index(..));
-    // Where a bound goes on behind an index's own layout, it says something of the pointer.
+    // A bound longer than the index's own layout goes on into the pointer.
     let (name, layout, sorted) = match index {
         Some(index) if as_table => (&index.name, &index.layout, &index.layout),
         Some(index) => (&index.name, &index.layout, &index.sorted_by(&table.key).layout),
@@ -141,7 +141,7 @@ pub fn describe(source: Source<'_>, access: &Access, limit: Option<u64>, verbose
             let each = skip.as_ref().and_then(|skipping| skipping.skip.each_of());
             out.first = each.map(|each| each.rows).filter(|rows| *rows > 1);
             out.each = each.map(|each| {
-                // What the layout told, the pointer behind it tells once more.
+                // Columns that the layout has given need not be shown again for the pointer.
                 let (own, pointer) =
                     sorted.parts()[..each.parts].split_at(each.parts.min(layout.parts().len()));
                 let is_told = |part: &KeyPart| part.columns().iter().all(|c| layout.undoable().contains(c));
@@ -176,7 +176,7 @@ pub fn describe(source: Source<'_>, access: &Access, limit: Option<u64>, verbose
 }
 
 impl Described {
-    /// One GET or range for each row or value that somebody tells.
+    /// Describes one GET or range for each driving row or value.
     pub fn told(&mut self, told: Told) {
         if matches!(self.class, "Get" | "MultiGet" | "Empty") {
             self.class = "Get";
@@ -189,7 +189,7 @@ impl Described {
         }
     }
 
-    /// A line for itself, and one for each access whose rowkeys it puts together.
+    /// Its own line, and one for each combined access.
     pub fn lines(&self) -> Vec<String> {
         let below = self.branches.iter().flat_map(Described::lines).map(|line| format!("  {line}"));
         std::iter::once(self.to_string()).chain(below).collect()
@@ -281,9 +281,9 @@ fn quoted(layout: &KeyLayout, bytes: &[u8], shown: String) -> String {
     }
 }
 
-/// `['000123_2017-01-01' .. '000123_2017-01-02')`; a bound that is the end of a prefix reads as the
-/// last key of that prefix, and the successor of a text as that text: excluded at the start and
-/// included at the end.
+/// `['000123_2017-01-01' .. '000123_2017-01-02')`; a bound that is the end of a prefix is shown as the last
+/// key of that prefix, and the successor of a text as that text: exclusive at the start and inclusive at the
+/// end.
 fn show_range<'l>(layout: &dyn Fn(&[u8]) -> &'l KeyLayout, range: &KeyRange, verbose: bool) -> String {
     let bound = |key: &[u8]| quoted(layout(key), key, layout(key).show(key));
     let before = |key: &Rowkey| match key.strip_suffix(b"\0") {

@@ -1,4 +1,4 @@
-//! What a session does not let a statement read.
+//! Guards: session limits on what an access may read.
 
 use super::advice::index_for;
 use super::cost::Statistics;
@@ -7,19 +7,19 @@ use super::path::{Access, Method, Need, Source};
 use crate::error::Result;
 use crate::error::{Error, Kind, sqlstate};
 
-/// Limits on what one access may read; nothing is no limit.
+/// Limits on what one access may read; `None`: no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Guards {
-    /// Rows of a table that is read whole.
+    /// Most rows of a full table scan.
     pub full_scan_rows: Option<u64>,
-    /// Ranges of a scan.
+    /// Most ranges of a scan.
     pub ranges: Option<u64>,
-    /// GETs of keys, and fetches of rows for index entries.
+    /// Most GETs, including fetches of rows for index entries.
     pub gets: Option<u64>,
 }
 
 impl Guards {
-    /// Errors: LIMIT, with the plan and the way out, if the access is to read more than is allowed.
+    /// Errors: LIMIT, with the plan and a hint, if the access would read more than is allowed.
     pub fn check(
         &self,
         source: Source<'_>,
@@ -65,7 +65,7 @@ fn way_out(setting: &str, index: Option<String>) -> String {
     }
 }
 
-/// The error of a statement that reads more than the session allows.
+/// The error for a statement that would read more than the session allows.
 pub fn refused(what: &str, setting: &str, limit: u64, plan: &str) -> Error {
     Error::new(Kind::Invalid, what.to_owned())
         .why(format!("{setting} is {limit}"))

@@ -1,4 +1,4 @@
-//! What a statement says about the path itself.
+//! Optimizer hints, resolved for one table.
 
 use crate::error::{Error, Span, sqlstate};
 use crate::schema::{IndexDef, IndexId};
@@ -6,40 +6,40 @@ use crate::schema::{IndexDef, IndexId};
 /// Hints about one table.
 #[derive(Clone, Debug, Default)]
 pub struct Hints {
-    /// One of these indexes must serve; if there are none, the table itself. `None`: any path may.
+    /// One of these indexes must be used; if empty, the table itself. `None`: any path.
     pub only: Option<Vec<IndexId>>,
-    /// These indexes must not serve.
+    /// These indexes must not be used.
     pub without: Vec<IndexId>,
-    /// Every row is read, in the table itself.
+    /// Scan the whole table.
     pub full: bool,
-    /// Where the first of them stands.
+    /// Place of the first hint.
     pub span: Option<Span>,
 }
 
 impl Hints {
-    /// The index is asked for.
+    /// Do the hints name the index?
     pub(super) fn asks_for(&self, index: IndexId) -> bool {
         self.only.as_ref().is_some_and(|only| only.contains(&index))
     }
 
-    /// The index may serve.
+    /// May the index be used?
     pub(super) fn allows(&self, index: IndexId) -> bool {
         !self.full
             && !self.without.contains(&index)
             && self.only.as_ref().is_none_or(|only| only.contains(&index))
     }
 
-    /// The table may be read without an index.
+    /// May the table be read without an index?
     pub(super) fn allows_table(&self) -> bool {
         self.full || self.only.as_ref().is_none_or(Vec::is_empty)
     }
 
-    /// Some path is ruled out.
+    /// Do the hints exclude any path?
     pub(super) fn is_some(&self) -> bool {
         self.full || self.only.is_some() || !self.without.is_empty()
     }
 
-    /// None of the indexes asked for can serve, for these reasons.
+    /// The error if none of the named indexes can serve, with the reasons.
     pub(super) fn unusable(&self, indexes: &[IndexDef], rejected: &[(String, String)]) -> Error {
         let asked = |name: &str| indexes.iter().any(|i| i.name == name && self.asks_for(i.id));
         let reasons: Vec<String> = rejected

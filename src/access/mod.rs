@@ -1,7 +1,7 @@
-//! The choice of an access path: which keyspace to read, by which keys or ranges, and why.
+//! Access paths: which keyspace to read, by which keys or ranges, and why.
 //!
-//! [`choose()`] prices the table and every usable index for what a statement needs and takes the
-//! cheapest; [`describe`] says it in EXPLAIN's words.
+//! [`choose()`] prices the table and every usable index for what a statement needs and takes the cheapest;
+//! [`describe`] shows it in EXPLAIN.
 
 mod advice;
 mod again;

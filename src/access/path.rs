@@ -1,4 +1,4 @@
-//! What a statement wants of a table, and a way to it.
+//! What a statement needs of a table, and the access path that gives it.
 
 use std::sync::Arc;
 
@@ -12,63 +12,63 @@ use crate::store::{Direction, KeyspaceId};
 /// One column of an ORDER BY.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OrderBy {
-    /// What to order by.
+    /// The field to order by.
     pub field: Field,
     /// Largest first. NULLs are smallest either way.
     pub descending: bool,
 }
 
-/// What a statement wants from one table or index table.
+/// What a statement needs of one table or index.
 #[derive(Clone, Debug)]
 pub struct Need {
-    /// Which rows.
+    /// The rows.
     pub predicate: Predicate,
-    /// Which fields of them.
+    /// The fields.
     pub output: Arc<[Field]>,
-    /// In which order, if that matters.
+    /// The order, if it matters.
     pub order: Vec<OrderBy>,
-    /// How many at the most, counted after all filters and in that order.
+    /// Most rows (count), after all filters and in that order.
     pub limit: Option<u64>,
-    /// How many of those are passed over before the first that anybody looks at.
+    /// The number of these rows that OFFSET skips.
     pub offset: u64,
-    /// By which path.
+    /// Hints about the path.
     pub hints: Hints,
-    /// A few rows of each group are enough; all rows count, without it.
+    /// A few rows of each group are enough; `None`: all rows are needed.
     pub each: Option<Each>,
 }
 
-/// What is enough of each group of rows. More of them do no harm.
+/// How many rows of each group are enough. More do no harm.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Each {
-    /// Rows with equal values of these fields are a group.
+    /// The fields that form a group.
     pub of: Vec<Field>,
-    /// Which of them: the first in this order, if it is not empty.
+    /// Which rows: the first in this order, unless it is empty.
     pub order: Vec<OrderBy>,
-    /// How many, at least 1.
+    /// Rows per group (count), at least 1.
     pub rows: u64,
 }
 
-/// What is read: a table, or an index table as if it were one.
+/// What is read: a table, or an index as if it were a table.
 #[derive(Clone, Copy, Debug)]
 pub enum Source<'a> {
-    /// The rows of a table, by whichever path is cheapest.
+    /// The rows of a table, by any path.
     Table(&'a TableDef),
-    /// The entries of an index table.
+    /// The entries of an index.
     Index(&'a TableDef, &'a IndexDef),
 }
 
-/// Where the chosen entries lie.
+/// The keyspace that is walked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Path {
     /// The table itself.
     Primary,
-    /// An index table whose entries hold all that is needed.
+    /// A covering index.
     IndexOnly(IndexId),
-    /// An index table, then a GET of each row.
+    /// An index, followed by a GET of each row.
     IndexFetch(IndexId),
 }
 
-/// How they are reached.
+/// How the entries are found.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Method {
     /// Nothing can match: the store is not asked.
@@ -81,42 +81,43 @@ pub enum Method {
         ranges: KeyRanges,
         /// Which way.
         direction: Direction,
-        /// What ranges are merged behind, so that rows come in the order of what follows it.
+        /// The prefixes whose ranges are merged, so that rows come in the order of what follows the prefix.
         merge: Option<FanOut>,
-        /// Jumps over keys inside the ranges that cannot match.
+        /// A skip scan: jumps over keys inside the ranges that cannot match.
         skip: Option<Arc<Skipping>>,
     },
-    /// The rowkeys of several accesses are put together in key order; one GET for each, unless their entries do.
+    /// The rowkeys of several accesses, combined in key order; one GET for each rowkey, unless the entries
+    /// are `covering`.
     Gather {
-        /// How.
+        /// Union or intersection.
         set: SetOp,
-        /// Each gives rowkeys: those of an index's entries or of the table. What it does not check, the row's
-        /// filter does.
+        /// Accesses that give rowkeys, from index entries or from the table. Conditions that they do not
+        /// check are in the row filter.
         branches: Vec<Access>,
-        /// Greatest rowkey first, or last.
+        /// Order of the rowkeys.
         direction: Direction,
-        /// The entries tell all that is wanted, those of a union each, those of an intersection together: no row
-        /// is fetched of which an index says that it is there.
+        /// The entries hold all that is needed (each one in a union, all together in an intersection), so
+        /// rows found through an index are not fetched.
         covering: bool,
     },
 }
 
-/// What becomes of the rowkeys of several accesses.
+/// How the rowkeys of several accesses are combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SetOp {
-    /// Every rowkey that one of them gives, once.
+    /// Every rowkey that any access gives, once.
     Union,
-    /// Every rowkey that all of them give.
+    /// Every rowkey that all accesses give.
     Intersection,
 }
 
 impl Method {
-    /// Every entry is looked at.
+    /// Is it a full scan?
     pub fn is_whole(&self) -> bool {
         self.is_unbound() && matches!(self, Method::Scan { skip: None, .. })
     }
 
-    /// It is one GET, or one walk that neither jumps nor looks at every entry.
+    /// Is it one GET, or one walk that neither skips nor visits every entry?
     pub fn is_one_walk(&self) -> bool {
         match self {
             Method::Get(keys) => keys.len() == 1,
@@ -125,7 +126,7 @@ impl Method {
         }
     }
 
-    /// Ranges (count) that are walked.
+    /// Ranges walked (count).
     pub fn range_count(&self) -> usize {
         match self {
             Method::Empty | Method::Get(_) => 0,
@@ -136,53 +137,52 @@ impl Method {
         }
     }
 
-    /// No part of the key bounds it from the front, though it may jump.
+    /// Is no leading part of the key bound? It may still be a skip scan.
     pub(super) fn is_unbound(&self) -> bool {
         matches!(self, Method::Scan { ranges, .. } if ranges.is_all())
     }
 }
 
-/// A way to the rows, and what is left to check on the way.
+/// An access path with its filters and price.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Access {
-    /// Where.
+    /// Which keyspace.
     pub path: Path,
-    /// How.
+    /// How it is read.
     pub method: Method,
-    /// Checked on the index entry, before its row is fetched.
+    /// Filter on the index entry, checked before its row is fetched.
     pub entry_filter: Filter,
-    /// Checked on the row.
+    /// Filter on the row.
     pub filter: Filter,
     /// The wanted order comes for free.
     pub ordered: bool,
-    /// Entries it is expected to read.
+    /// Entries expected to be read.
     pub entries: f64,
-    /// The same without a limit. No more rows can match than the shortest path has.
+    /// The same without a limit. No more rows can match than the shortest path has entries.
     pub all_entries: f64,
     /// Price, in units of one entry scanned.
     pub cost: f64,
 }
 
 impl Access {
-    /// Of every entry in there nothing is asked but that it is: where the store knows how many there are, none is
-    /// read.
+    /// Is only the number of entries needed? If the store knows it, none is read.
     pub fn only_counts(&self, output: &[Field]) -> bool {
         output.is_empty() && self.method.is_whole() && self.filter.is_true() && self.entry_filter.is_true()
     }
 
-    /// It is so, and the store knows.
+    /// Is only the number of entries needed, and does the store know it?
     pub(super) fn is_counted(&self, source: Source<'_>, need: &Need, stats: &dyn Statistics) -> bool {
         self.only_counts(&need.output) && stats.is_counted(self.keyspace(source))
     }
 
-    /// What it takes, in entries walked: which threads may share.
+    /// Work in entries walked, which decides whether threads share it.
     pub fn work(&self) -> f64 {
         let each =
             if matches!(self.path, Path::IndexFetch(_)) { COST.entry + COST.fetch } else { COST.entry };
         self.entries * each
     }
 
-    /// The rows with these rowkeys, about so many, that pass a filter.
+    /// An access by these rowkeys and a filter; `rows`: the expected number.
     pub fn of_keys(keys: Vec<Rowkey>, filter: Predicate, rows: f64) -> Access {
         Access {
             path: Path::Primary,
@@ -196,7 +196,7 @@ impl Access {
         }
     }
 
-    /// Itself, or the accesses whose rowkeys it puts together.
+    /// The combined accesses, or itself.
     pub fn walks(&self) -> &[Access] {
         match &self.method {
             Method::Gather { branches, .. } => branches,
@@ -212,7 +212,7 @@ impl Access {
         })
     }
 
-    /// The index that is walked, or read as a table of its own; several, or none, are not one.
+    /// The index that is walked, or read as a table; `None` for several or none.
     pub fn index<'s>(&self, source: Source<'s>) -> Option<&'s IndexDef> {
         match (source, self.path) {
             (Source::Index(_, index), _) => Some(index),
@@ -221,22 +221,22 @@ impl Access {
         }
     }
 
-    /// What is walked, or asked for keys.
+    /// The keyspace that is read.
     pub fn keyspace(&self, source: Source<'_>) -> KeyspaceId {
         let (Source::Table(table) | Source::Index(table, _)) = source;
         self.index(source).map_or(table.rows(), |index| index.keyspace)
     }
 }
 
-/// The chosen path, and why not the others.
+/// The chosen access, and why the others lost.
 #[derive(Clone, Debug)]
 pub struct Choice {
-    /// The cheapest.
+    /// The cheapest access.
     pub access: Access,
     /// Why it was chosen, in words.
     pub chosen: String,
-    /// Each index that was not, with the reason.
+    /// Each rejected index, with the reason.
     pub rejected: Vec<(String, String)>,
-    /// What would serve better, if much is read for want of an index.
+    /// A hint about a missing index, if much is read for want of one.
     pub note: Option<String>,
 }

@@ -1,33 +1,33 @@
-//! A look at the data before a plan: how far the jumps of a [`Skip`] take a walk.
+//! Probes the data before a plan is chosen: how far the jumps of a [`Skip`] lead.
 
 use crate::error::Result;
 use crate::key::{End, KeyRange, KeyRanges};
 use crate::plan::Skip;
 use crate::store::{Direction, KeyspaceId, Reader};
 
-/// Jumps (count) that a probe makes at the most.
+/// Jumps (count), at most.
 const JUMPS_MAX: u64 = 32;
-/// Entries (count) a probe looks at, at the most.
+/// Entries (count) visited, at most.
 const ENTRIES_MAX: u64 = 400;
-/// Entries (count) it steps over before it seeks.
+/// Entries (count) to step over before seeking.
 const STEPS_MAX: u64 = 16;
 
-/// What a walk did that jumps over keys, from the first key of its ranges on.
+/// Measurements of a skip scan, from the first key of its ranges on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Jumps {
-    /// Times it came to a key that cannot match.
+    /// Times that a key could not match.
     pub jumps: u64,
-    /// Of them, those after which the next possible key was not near.
+    /// Jumps after which the next possible key was not near.
     pub seeks: u64,
-    /// Entries looked at.
+    /// Entries visited.
     pub entries: u64,
-    /// Of them, those that can match.
+    /// Entries that can match.
     pub possible: u64,
-    /// It came to the end.
+    /// It reached the end.
     pub done: bool,
 }
 
-/// Walks `ranges` for a while, jumping by `skip`.
+/// Runs a skip scan over `ranges` for a while.
 pub fn probe_jumps(
     reader: &dyn Reader,
     keyspace: KeyspaceId,

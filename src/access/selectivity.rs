@@ -1,4 +1,4 @@
-//! The share of rows that a condition leaves, by what ANALYZE found.
+//! Selectivity: the share of rows that a condition leaves, by ANALYZE's statistics.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -8,13 +8,13 @@ use crate::key::Interval;
 use crate::plan::{Field, Predicate, ValueSet, possible_values};
 use crate::schema::{ColumnStatistics, TableStatistics};
 
-/// The share of rows whose `field` has a value that `predicate` allows; `None` if nothing is known of it.
+/// Share of rows whose `field` has a value that `predicate` allows; `None` if nothing is known of it.
 pub fn share_of_field(stats: Option<&TableStatistics>, predicate: &Predicate, field: Field) -> Option<f64> {
     stats?;
     share_in(stats, &possible_values(predicate), field)
 }
 
-/// The same for a condition on all of these fields, which are taken not to depend on one another.
+/// The same for conditions on all of these fields, which are assumed to be independent.
 pub fn share_of_fields(
     stats: Option<&TableStatistics>,
     predicate: &Predicate,
@@ -36,7 +36,7 @@ fn share_in(
     Some(share_of_set(stats?.column(id)?, possible.get(&field)?))
 }
 
-/// The share of rows that equal one of them in these fields.
+/// Share of rows that equal one given value in each of these fields.
 pub fn share_of_equals(stats: Option<&TableStatistics>, fields: impl Iterator<Item = Field>) -> f64 {
     let share = |field| match field {
         Field::Column(id) => {
@@ -52,7 +52,7 @@ fn share_of_set(column: &ColumnStatistics, set: &ValueSet) -> f64 {
     let common = column.common.iter().filter(|(value, _)| set.contains(value.as_ref()));
     let (common, found) = common.fold((0.0, 0), |(sum, n), (_, share)| (sum + share, n + 1));
     let others = Others { column, share: column.others(), rare: column.rare() };
-    // Of a list, each value that is not among the common ones.
+    // If values are listed, count those that are not among the common ones.
     let listed = set.points().map(|values| values.len() - usize::from(set.has_null()));
     let uncommon: f64 = match listed {
         Some(listed) => others.rare * listed.saturating_sub(found) as f64,
@@ -61,16 +61,16 @@ fn share_of_set(column: &ColumnStatistics, set: &ValueSet) -> f64 {
     (nulls + common + uncommon.min(others.share)).clamp(0.0, 1.0)
 }
 
-/// What is known of the values of a column that are not common.
+/// The values of a column that are not common.
 struct Others<'a> {
     column: &'a ColumnStatistics,
-    /// Share of rows, of all of them and of each.
+    /// Share of rows with any of them, and with one of them.
     share: f64,
     rare: f64,
 }
 
 impl Others<'_> {
-    /// The share of rows with one of them in an interval.
+    /// Share of rows with an uncommon value in an interval.
     fn share_in(&self, interval: &Interval) -> f64 {
         let column = self.column;
         match (&interval.lower, &interval.upper) {
@@ -88,7 +88,7 @@ impl Others<'_> {
                     Bound::Included(value) => column.below(value, true),
                     Bound::Excluded(value) => column.below(value, false),
                 };
-                // Both ends in one part of the histogram: some of that part.
+                // Both ends are in the same bucket of the histogram: assume a part of it.
                 let part = 0.5 / column.bounds.len().max(1) as f64;
                 ((to - from).max(part.min(self.rare)) * self.share).max(0.0)
             }
@@ -105,7 +105,7 @@ mod tests {
 
     const A: Field = Field::Column(ColumnId(0));
 
-    /// One value in half of the rows, a tenth NULL, and 1 to 100 in the rest.
+    /// Half of the rows have the same value, a tenth are NULL, the rest are 1 to 100.
     fn stats() -> TableStatistics {
         let bounds = (0..=10).map(|n| Value::Int(n * 10)).collect();
         let column =

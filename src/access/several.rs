@@ -1,4 +1,4 @@
-//! Rows found by way of several indexes at once: any of them for OR, all of them for AND.
+//! Combines several indexes: the union of their rowkeys for OR, the intersection for AND.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,21 +10,21 @@ use crate::plan::{Field, Filter, Limits, Predicate, Ranges, Target, ranges};
 use crate::schema::{IndexDef, IndexId, TableDef};
 use crate::store::Direction;
 
-/// Accesses put together at the most.
+/// Accesses combined (count), at most.
 const BRANCHES_MAX: usize = 32;
 
-/// ORs that are tried, at the most.
+/// ORs tried (count), at most.
 const UNIONS_MAX: usize = 32;
 
-/// Alternatives by the same fields (count) that have the same cheapest walk, one after the other, before all of them
-/// are taken to have it: a join of several columns may bring thousands.
+/// Consecutive alternatives (count) over the same fields with the same cheapest walk, after which the rest is
+/// assumed to have it too: a join of several columns may bring thousands.
 const ALIKE: usize = 8;
 
-/// Of more ORs than that each is tried without the others: multiplied out, they would take long to plan.
+/// With more ORs than this (count), each is tried alone: multiplied out, they would take long to plan.
 const ORS_TOGETHER_MAX: usize = 4;
 
-/// The best way to put together the rowkeys of several accesses. `found`: the ranges in the table itself;
-/// `bounded`: how many indexes the predicate bounds by itself.
+/// The best combinations of several accesses' rowkeys. `found`: the ranges in the table itself; `bounded`:
+/// how many indexes the predicate bounds by itself.
 pub(super) fn several(
     table: &TableDef,
     need: &Need,
@@ -36,7 +36,7 @@ pub(super) fn several(
     }
     let gather = Gather { table, need, found, stats, telling: None };
     let mut ways = gather.unions();
-    // The cheapest walks may leave all rows to be fetched where dearer ones need none.
+    // The cheapest walks may have to fetch all rows where dearer ones are covering.
     let told: Vec<IndexId> = gather.telling_all().collect();
     if told.len() > 1 && told.len() < table.indexes.len() {
         ways.extend(Gather { telling: Some(told), ..gather }.unions());
@@ -52,12 +52,12 @@ struct Gather<'a> {
     need: &'a Need,
     found: &'a Ranges,
     stats: &'a dyn Statistics,
-    /// Only these indexes may be walked.
+    /// If set, only these indexes may be walked.
     telling: Option<Vec<IndexId>>,
 }
 
 impl Gather<'_> {
-    /// The indexes whose entries tell all that is wanted of a row.
+    /// The covering indexes.
     fn telling_all(&self) -> impl Iterator<Item = IndexId> {
         let tells = |index: &&IndexDef| {
             let held = held_fields(self.table, index);
@@ -66,7 +66,7 @@ impl Gather<'_> {
         self.table.indexes.iter().filter(tells).map(|index| index.id)
     }
 
-    /// For each OR, the union of what its alternatives give.
+    /// For each OR, the union of its alternatives' accesses.
     fn unions(&self) -> Vec<Access> {
         let conjuncts = self.need.predicate.clone().conjuncts();
         let is_or = |term: &Predicate| matches!(term, Predicate::Or(_));
@@ -98,8 +98,8 @@ impl Gather<'_> {
         columns.chain([Field::Rowkey, Field::PrimaryRowkey]).collect()
     }
 
-    /// The cheapest access for each alternative, those of one index made one; `None` if an alternative has none
-    /// that is bound.
+    /// The cheapest access for each alternative, merged if they use the same index; `None` if an alternative
+    /// has no bounded access.
     fn branches(
         &self,
         terms: &[Predicate],
@@ -143,7 +143,8 @@ impl Gather<'_> {
         ways.filter_map(|path| self.along(path, predicate)).min_by(|a, b| a.cost.total_cmp(&b.cost))
     }
 
-    /// The walk that gives the rowkeys of all rows that match, and perhaps of others; `None` if nothing bounds it.
+    /// A walk that gives the rowkeys of all matching rows, and perhaps of others; `None` if nothing bounds
+    /// it.
     fn along(&self, path: Path, predicate: &Predicate) -> Option<Access> {
         let need = Need {
             predicate: predicate.clone(),
@@ -172,8 +173,8 @@ impl Gather<'_> {
         Some(access)
     }
 
-    /// The rowkeys that each of a few indexes gives, as long as one more costs less than the fetches it saves; and
-    /// with those indexes besides whose entries tell what would be fetched.
+    /// Intersections of a few indexes, adding one as long as it costs less than the fetches it saves; also
+    /// with further indexes that make the whole covering.
     fn intersections(&self) -> Vec<Access> {
         let paths = self.table.indexes.iter().map(|index| Path::IndexOnly(index.id));
         let walks = paths.filter_map(|path| self.along(path, &self.need.predicate));
@@ -197,7 +198,7 @@ impl Gather<'_> {
             .collect()
     }
 
-    /// With walks that tell what is wanted and not yet told; `None` if some of it none tells.
+    /// Adds walks whose entries hold needed fields that are still missing; `None` if a field is in no index.
     fn telling_rest(&self, common: &Common, walks: &[Access]) -> Option<Common> {
         let wanted: BTreeSet<Field> =
             self.need.output.iter().copied().chain(common.filter().fields()).collect();
@@ -215,16 +216,16 @@ impl Gather<'_> {
         (missing(&common) == 0).then_some(common)
     }
 
-    /// What the entries of several walks tell of a row, all together.
+    /// The fields that the entries of several walks hold together.
     fn told_by(&self, branches: &[Access]) -> BTreeSet<Field> {
         let indexes = branches.iter().flat_map(Access::indexes).filter_map(|id| self.table.index_by_id(id));
         let columns = indexes.flat_map(IndexDef::columns).chain(self.table.key.undoable().iter().copied());
         fields_of(self.table, columns.collect())
     }
 
-    /// The branches as one access that fetches `rows` rows; `open`: they leave out some of the conditions.
+    /// The branches as one access that fetches `rows` rows; `open`: they do not check all conditions.
     fn access(&self, set: SetOp, mut branches: Vec<Access>, rows: f64, open: bool) -> Access {
-        // What a branch gives matches if its own filter says so. A row of a union may be any branch's.
+        // A row matches if its branch's filter passes. In a union, any branch may have given the row.
         let taken = branches.iter_mut().map(|b| std::mem::replace(&mut b.filter, Filter::all()).into());
         let filters: Vec<Predicate> = taken.collect();
         let filter = match set {
@@ -249,7 +250,7 @@ impl Gather<'_> {
         };
         let entries: f64 = branches.iter().map(|branch| branch.entries).sum();
         let walked: f64 = branches.iter().map(|branch| branch.cost).sum();
-        // What no index says is there has to be looked for.
+        // Rowkeys that no index entry proves to exist must be looked up.
         let keys = branches.iter().filter(|b| b.indexes().next().is_none()).map(|b| b.entries).sum::<f64>();
         let fetched = if covering { keys.min(rows) } else { rows };
         let fetched = self.need.limit.filter(|_| ordered).map_or(fetched, |limit| fetched.min(limit as f64));
@@ -267,13 +268,13 @@ impl Gather<'_> {
     }
 }
 
-/// Rowkeys that all of some walks give.
+/// An intersection of walks.
 #[derive(Clone)]
 struct Common {
     branches: Vec<Access>,
-    /// Fields by which one of the walks decides.
+    /// Fields that one of the walks has decided.
     known: BTreeSet<Field>,
-    /// How many are expected.
+    /// Expected number of rowkeys.
     rows: f64,
 }
 
@@ -283,7 +284,7 @@ impl Common {
         Common { known: Common::decided(gather, &walk), branches: vec![walk], rows }
     }
 
-    /// The same with one more walk, unless it is there already.
+    /// Adds a walk, unless it is there already.
     fn with(&self, gather: &Gather<'_>, walk: &Access) -> Common {
         let mut common = self.clone();
         if self.branches.iter().all(|branch| branch.path != walk.path) {
@@ -296,7 +297,7 @@ impl Common {
         common
     }
 
-    /// What is not sure of a row whose rowkey the first walk gives, is not sure of any.
+    /// The residual filter; that of the first walk is checked on every row.
     fn filter(&self) -> &Predicate {
         self.branches.first().map_or(&Predicate::True, |first| &first.filter)
     }
@@ -308,12 +309,12 @@ impl Common {
     }
 }
 
-/// The condition says something about a field that keys are sorted by. One that does not finds no rows by itself.
+/// Does the condition restrict a field that keys are sorted by? Otherwise it cannot find rows by itself.
 fn bounds_one_of(sorted_by: &BTreeSet<Field>, term: &Predicate) -> bool {
     term.fields().iter().any(|field| sorted_by.contains(field))
 }
 
-/// What it costs to sort so many.
+/// Cost of sorting this many entries.
 fn sorting(entries: f64) -> f64 {
     if entries > 1.0 { entries * entries.log2() * COST.compare } else { 0.0 }
 }

@@ -1,4 +1,4 @@
-//! What is said of a choice: why this path, why not the others, and what would serve better.
+//! Explains a choice in words: why this path, why not the others, and what would serve better.
 
 use super::advice::index_for;
 use super::cost::COST;
@@ -6,7 +6,7 @@ use super::path::{Access, Method, Need, Path, SetOp};
 use crate::key::KeyLayout;
 use crate::schema::{IndexDef, TableDef};
 
-/// Why nothing is read.
+/// The reason if nothing is read.
 pub const NO_ROW: &str = "no row can match the WHERE; nothing is read";
 
 /// Why the path was chosen. `is_counted`: as [`Access::is_counted`].
@@ -65,7 +65,7 @@ fn plain_reason(access: &Access, layout: &KeyLayout, need: &Need) -> String {
     }
 }
 
-/// The index that is missing, if most of a large table is read for want of it.
+/// A hint about a missing index, if most of a large table is read for want of it.
 pub(super) fn note(table: &TableDef, need: &Need, best: &Access) -> Option<String> {
     let is_large = best.method.is_whole() && best.entries >= COST.entries_min as f64;
     if !is_large || need.hints.is_some() {
@@ -112,7 +112,7 @@ pub(super) fn more(index: &IndexDef, loser: &Access, best: &Access) -> String {
     } else if mine == theirs {
         format!("would read {mine}, no cheaper")
     } else if reads(loser) < reads(best) {
-        // Among so few entries anything is quick; the choice is for a table that grows.
+        // Among so few entries any path is quick; the choice is for a growing table.
         format!("would read {mine}, but more than {} as the table grows", source_name(best))
     } else {
         format!("would read {mine}, against {theirs}")

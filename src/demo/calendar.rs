@@ -1,4 +1,4 @@
-//! When people buy: two years of hours, each with its weight.
+//! When people buy: the hours of two years, each with a weight.
 
 use chrono::{Datelike, NaiveDate, Weekday};
 
@@ -11,27 +11,27 @@ pub const DAYS: i32 = 731;
 
 const SECONDS_IN_HOUR: f64 = 3600.0;
 
-/// From midnight on.
+/// Weights of the hours, from midnight on.
 const BY_HOUR: [f64; 24] = [
     3.0, 2.0, 1.0, 1.0, 1.0, 2.0, 4.0, 6.0, 8.0, 9.0, 10.0, 10.0, 11.0, 10.0, 9.0, 9.0, 9.0, 10.0, 12.0,
     14.0, 16.0, 16.0, 12.0, 6.0,
 ];
-/// From Monday on.
+/// Weights of the days, from Monday on.
 const BY_WEEKDAY: [f64; 7] = [10.0, 9.0, 9.0, 9.0, 10.0, 12.0, 13.0];
-/// From January on.
+/// Weights of the months, from January on.
 const BY_MONTH: [f64; 12] = [9.0, 8.0, 9.0, 9.0, 10.0, 10.0, 9.0, 9.0, 10.0, 11.0, 14.0, 15.0];
-/// How much larger the shop is at the end.
+/// Growth of the shop from beginning to end, as a share.
 const GROWTH: f64 = 0.5;
 
-/// Spreads orders over the hours, in order of time.
+/// Distributes orders over the hours.
 pub struct Calendar {
-    /// Weight of everything before each hour, and of everything.
+    /// Cumulative weight before each hour, and the total.
     before: Vec<f64>,
     orders: u64,
 }
 
 impl Calendar {
-    /// A calendar for so many orders.
+    /// A calendar for this many orders.
     pub fn new(orders: u64) -> Calendar {
         let mut before = Vec::with_capacity(DAYS as usize * 24 + 1);
         let mut sum = 0.0;
@@ -46,7 +46,7 @@ impl Calendar {
         Calendar { before, orders }
     }
 
-    /// When order `n` (from 0) came, in whole seconds since 1970. Later orders come no earlier.
+    /// Time of order `n` (from 0), in whole seconds since 1970. It does not decrease with `n`.
     pub fn seconds(&self, n: u64, random: &mut Random) -> i64 {
         let all = self.before[self.before.len() - 1];
         let at = (n as f64 + random.unit()) / self.orders as f64 * all;
@@ -64,7 +64,7 @@ fn day_weight(day: i32) -> f64 {
     usual * (1.0 + GROWTH * f64::from(day) / f64::from(DAYS)) * special(date)
 }
 
-/// Days unlike the others around them.
+/// Weight of special days.
 fn special(date: NaiveDate) -> f64 {
     match (date.month(), date.day()) {
         (11, 11) => 4.0,
@@ -99,7 +99,7 @@ mod tests {
                 20 => evening += 1,
                 _ => {}
             }
-            // 2025-11-11 and the Tuesday before.
+            // 2025-11-11, and the Tuesday before.
             match seconds / 86_400 {
                 20_403 => singles_day += 1,
                 20_396 => usual_day += 1,

@@ -1,8 +1,8 @@
 //! `rowkeydb demo`: a marketplace of any size, to try things on.
 //!
-//! [`run`] makes three tables and three index tables, loads them through the bulk door with rows that
-//! [`market`] makes up (skewed buyers and sellers, two years of days and seasons, always the same), and
-//! gives back what it did and five queries worth typing.
+//! [`run`] creates three tables and three indexes, loads rows made by [`market`] through the bulk door
+//! (skewed buyers and sellers, two years with seasons, the same in every run), and returns what it did and
+//! five queries to try.
 
 mod calendar;
 mod market;
@@ -18,16 +18,15 @@ use crate::engine::{Database, OnProgress, Progress};
 use crate::error::{Error, Result, sqlstate};
 use market::{Market, Sizes, customer_of};
 
-/// Orders at the most.
+/// Orders (count), at most.
 pub const ORDERS_MAX: u64 = 10_000_000;
 
-/// Orders between two reports of progress.
+/// Orders between two progress reports (count).
 const REPORT_ORDERS: u64 = 4096;
 
 const TABLES: [&str; 3] = ["sellers", "buyers", "orders"];
 
-/// The definitions, as a user would write them. Index tables come before the rows: a bulk load keeps
-/// them as it goes.
+/// The definitions, as a user would write them. Indexes come before the rows: a bulk load maintains them.
 const SCHEMA: [&str; 6] = [
     "CREATE TABLE sellers (
   seller_id INTEGER,
@@ -70,20 +69,20 @@ const SCHEMA: [&str; 6] = [
     "CREATE INDEX orders_by_customer ON orders (lpad(customer_id, 8), order_time) INCLUDE (status, amount)",
 ];
 
-/// What was loaded, and what to try on it.
+/// What was loaded, and queries to try.
 #[derive(Clone, Debug)]
 pub struct Loaded {
-    /// Orders.
+    /// Orders loaded (count).
     pub orders: u64,
-    /// Entries of the index tables of orders.
+    /// Index entries of orders (count).
     pub index_entries: u64,
-    /// Time that orders and index entries took, made up, sorted, written and made durable.
+    /// Time for orders and index entries: to generate, sort and write them, and make them durable.
     pub elapsed: Duration,
     /// Queries to start with.
     pub queries: Vec<Query>,
 }
 
-/// A query worth typing.
+/// A query to try.
 #[derive(Clone, Debug)]
 pub struct Query {
     /// What it finds, and how.
@@ -107,9 +106,9 @@ impl fmt::Display for Loaded {
     }
 }
 
-/// Makes the tables in `db` and loads them with so many orders.
+/// Creates the tables in `db` and loads them with this many orders.
 ///
-/// Errors: one of the tables exists; what the store fails with. Each table is loaded whole or not at all.
+/// Errors: one of the tables exists; those of the store. Each table is loaded completely or not at all.
 pub fn run(db: &Database, orders: u64, on_progress: OnProgress) -> Result<Loaded> {
     refuse_if_taken(db)?;
     let sizes = Sizes::of(orders);

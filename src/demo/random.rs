@@ -1,11 +1,11 @@
-//! Chance that comes out the same every time.
+//! Reproducible random numbers.
 
-/// Numbers that look random (splitmix64: Steele, Lea, Flood 2014).
+/// A generator of pseudo-random numbers (splitmix64: Steele, Lea, Flood 2014).
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// The numbers of item `n` of `stream`: the same whatever was drawn for other items.
+    /// The generator of item `n` of `stream`, independent of what was drawn for other items.
     pub fn of(stream: u64, n: u64) -> Random {
         let mut seed = Random(stream.wrapping_mul(0xD6E8_FEB8_6659_FD93) ^ n);
         Random(seed.next())
@@ -19,24 +19,24 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// From 0 to 1, without 1.
+    /// A number in `0.0..1.0`.
     pub fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// From 0 to `n`, without `n`, which is not 0.
+    /// A number in `0..n`; `n` is not 0.
     pub fn below(&mut self, n: u64) -> u64 {
-        // The high bits of the product: as even as anybody needs here, and no division.
+        // The high bits of the product: even enough here, and no division.
         ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
     }
 
-    /// One of `items`, which are not none.
+    /// One of `items`, which must not be empty.
     pub fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
         &items[self.below(items.len() as u64) as usize]
     }
 }
 
-/// Few get much, most get little: rank `k` is drawn in proportion to `k^-exponent`.
+/// A skewed distribution: rank `k` is drawn in proportion to `k^-exponent`.
 #[derive(Clone, Copy, Debug)]
 pub struct Skew {
     n: u64,
@@ -44,12 +44,12 @@ pub struct Skew {
 }
 
 impl Skew {
-    /// Ranks below `n`; `exponent` from 0 (all alike) to 1, without 1.
+    /// Ranks 1 to `n`; `exponent` from 0 (uniform) to below 1.
     pub fn new(n: u64, exponent: f64) -> Skew {
         Skew { n, exponent }
     }
 
-    /// A number from 1 to `n`. Ranks are dealt to numbers, so that the greatest are not the first.
+    /// A number from 1 to `n`. Ranks are shuffled, so that the most frequent numbers are not the first.
     pub fn draw(self, random: &mut Random) -> u64 {
         // The inverse of the integral of x^-s from 1 to n + 1.
         let power = 1.0 - self.exponent;
@@ -58,9 +58,9 @@ impl Skew {
         self.ranked(rank.clamp(1, self.n))
     }
 
-    /// The number that has `rank`; 1 is the greatest.
+    /// The number with this rank; 1 is drawn most often.
     pub fn ranked(self, rank: u64) -> u64 {
-        // A prime above every n: each rank gets a number of its own.
+        // A prime greater than every n, so that each rank gets its own number.
         const DEAL: u64 = 2_654_435_761;
         1 + rank.wrapping_mul(DEAL) % self.n
     }

@@ -1,10 +1,10 @@
-//! Names of people, places and things.
+//! Names of people, places and things, for generated rows.
 
 /// What a seller sells.
 pub struct Category {
     /// Its name.
     pub name: &'static str,
-    /// What a shop of this kind is called.
+    /// The second half of the shop names.
     pub shop: &'static str,
     /// Items and their usual prices, in cents.
     pub items: &'static [(&'static str, u64)],
@@ -212,5 +212,5 @@ pub const STREETS: &[&str] = &[
     "Victoria Road",
 ];
 
-/// Who brings it.
+/// Carriers.
 pub const CARRIERS: &[&str] = &["Bluebox", "City Bike", "Overland", "Parcelway", "Swift Post"];

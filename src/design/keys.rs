@@ -1,4 +1,4 @@
-//! Keys of a table or an index: written as literals, and taken apart.
+//! Keys of a table or an index: parsed from literals, and shown part by part.
 
 use crate::error::{Error, Result, sqlstate};
 use crate::key::{KeyLayout, hex};
@@ -8,11 +8,11 @@ use crate::value::{ColumnType, Value};
 
 /// A keyspace, and how its keys are made.
 pub struct Keyspace<'t> {
-    /// It.
+    /// The keyspace.
     pub id: KeyspaceId,
-    /// The layout of a table or an index, with the name it goes by.
+    /// The layout of a table or an index, with its name.
     pub layout: (&'t str, &'t KeyLayout),
-    /// What follows it in the key of an index entry.
+    /// The layout of the pointer in an index entry's key, with the table's name.
     pub pointer: Option<(&'t str, &'t KeyLayout)>,
 }
 
@@ -32,9 +32,9 @@ impl<'t> Keyspace<'t> {
         self.layout.1.is_text() && self.pointer.is_none_or(|(_, layout)| layout.is_text())
     }
 
-    /// The bytes that a literal stands for: text as it is where keys are text, hex digits otherwise.
+    /// The bytes of a literal: plain text if keys are text, hex digits otherwise.
     ///
-    /// Errors: neither bytes nor text; text that is no hex digits where keys are not text.
+    /// Errors: neither bytes nor text; invalid hex digits.
     pub fn key(&self, given: &Value) -> Result<Vec<u8>> {
         match given {
             Value::Bytes(bytes) => Ok(bytes.clone()),
@@ -50,8 +50,8 @@ impl<'t> Keyspace<'t> {
         }
     }
 
-    /// A key part by part in one line: `lpad(id, 4) '0007' (id=7); '_' '_'; day ...`, behind `->` the rowkey that
-    /// an index entry points at.
+    /// A key part by part on one line: `lpad(id, 4) '0007' (id=7); '_' '_'; day ...`; for an index entry,
+    /// followed by `->` and the rowkey.
     pub fn in_words(&self, table: &TableDef, key: &[u8]) -> String {
         let (mut words, end) = parts_in_words(table, self.layout.1, key);
         if let (Some((_, layout)), Some(pointer)) =
@@ -64,7 +64,7 @@ impl<'t> Keyspace<'t> {
     }
 }
 
-/// The parts of a key, and where they end.
+/// The parts of a key on one line, and where they end.
 fn parts_in_words(table: &TableDef, layout: &KeyLayout, key: &[u8]) -> (String, usize) {
     let (pieces, wrong) = layout.take_apart(key);
     let end = pieces.last().map_or(0, |piece| piece.at.end);

@@ -1,6 +1,6 @@
-//! The design of rowkeys, judged: what a layout does to the data it is given, before and after there is any.
+//! Rowkey design analysis: what a layout does to its data, before and after there is any.
 //!
-//! Everything here is pure. The engine measures ([`lint::Facts`]) and asks.
+//! Everything here is pure. The engine measures ([`lint::Facts`]) and calls it.
 
 pub mod heatmap;
 pub mod keys;
@@ -9,7 +9,7 @@ pub mod simulate;
 pub mod splits;
 pub mod spread;
 
-/// `12,345`.
+/// A number with grouped digits: `12,345`.
 pub fn grouped(n: impl Into<i128>) -> String {
     let n: i128 = n.into();
     let digits = n.unsigned_abs().to_string();

@@ -1,79 +1,79 @@
-//! Writes replayed onto regions: which of them would have had the work, and when.
+//! Simulates writes onto regions: which region would have had the work, and when.
 //!
-//! [`replay`] takes keys in the order they were written and cuts that time into slices of equally many. Within
-//! a slice the regions stand still; at its end those that hold more than they should are split in the middle,
-//! as a store does a while after they have filled up. The figures are those of the second half, when a
-//! table that began as one region has had the time to grow.
+//! [`replay`] takes keys in write order and cuts them into time slices of equally many writes. Within a slice
+//! the regions are fixed; at its end those that are too large are split in the middle, as a store does a
+//! while after they have filled up. The figures are those of the second half, by when a table that began as
+//! one region has had the time to grow.
 
 use super::spread::Spread;
 use crate::key::{End, KeyRange, KeyRanges, Rowkey};
 
-/// Slices of time, at the least and at the most.
+/// Slices of time (count), at least and at most.
 const SLICES: (usize, usize) = (8, 60);
-/// Writes in a slice for each region, so that chance does not look like a hotspot.
+/// Writes in a slice for each region (count), so that chance does not look like a hotspot.
 const WRITES_PER_REGION: usize = 100;
-/// Stripes of the key space in the picture.
+/// Stripes of the key space in the picture (count).
 const STRIPES: usize = 48;
 
-/// How regions stand before the first write, and when they split.
+/// The regions before the first write, and when they split.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// Bounds between the regions there are.
+    /// The initial split points.
     pub splits: Vec<Rowkey>,
-    /// Rows above which a region is split in two.
+    /// Rows above which a region is split.
     pub rows_max: usize,
-    /// Regions wanted: slices are so long that each could have its share.
+    /// Expected number of regions, which determines the length of slices.
     pub regions: usize,
 }
 
-/// What became of the writes.
+/// The result of a simulation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Simulation {
-    /// In order of time.
+    /// Slices of time, in order.
     pub slices: Vec<Slice>,
-    /// As they are in the end, in key order.
+    /// The regions at the end, in key order.
     pub regions: Vec<Region>,
-    /// How the writes of a slice are spread, on average.
+    /// The average spread of a slice's writes over regions.
     pub spread: Spread,
-    /// Keys that cut the writes into stripes of equally many, the first one included.
+    /// The first keys of stripes with equally many writes.
     pub stripes: Vec<Rowkey>,
-    /// Writes of each stripe in each slice.
+    /// Writes by stripe and slice.
     pub heat: Vec<Vec<u64>>,
 }
 
-/// A stretch of time.
+/// A slice of time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Slice {
-    /// Which writes: from this one on.
+    /// The number of its first write.
     pub first: usize,
-    /// First key of each region there was, and its writes.
+    /// The first key of each region, and its writes.
     pub regions: Vec<(Rowkey, u64)>,
-    /// How they are spread over the regions.
+    /// How these are spread over the regions.
     pub spread: Spread,
 }
 
-/// A region in the end.
+/// A region at the end.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Region {
     /// Its first key; empty for the first region.
     pub from: Rowkey,
     /// Rows it holds.
     pub rows: u64,
-    /// Largest share of a slice's writes, of those that were measured.
+    /// Its largest share of a slice's writes, over the measured slices.
     pub peak: f64,
 }
 
-/// A region while writes go on.
+/// A region during the simulation.
 struct Live {
     from: Rowkey,
-    /// Writes by number; not sorted.
+    /// Its writes, by number; not sorted.
     rows: Vec<u32>,
-    /// Of this slice.
+    /// Writes of the current slice.
     writes: u64,
     peak: f64,
 }
 
-/// Replays the writes of `keys`, in their order.
+/// Replays the writes of `keys`, in order.
 pub fn replay(keys: &[Rowkey], setup: &Setup) -> Simulation {
     let slices = (keys.len() / (WRITES_PER_REGION * setup.regions.max(1))).clamp(SLICES.0, SLICES.1);
     let starts = std::iter::once(Rowkey::default()).chain(setup.splits.iter().cloned());
@@ -120,7 +120,7 @@ fn measured(live: &mut [Live], first: usize, is_grown: bool) -> Slice {
     Slice { first, regions, spread }
 }
 
-/// The region, or what it is split into until no piece holds too much.
+/// The region, or its pieces after splitting until none is too large.
 fn split(mut region: Live, keys: &[Rowkey], rows_max: usize) -> Vec<Live> {
     if region.rows.len() <= rows_max {
         return vec![region];
@@ -130,7 +130,7 @@ fn split(mut region: Live, keys: &[Rowkey], rows_max: usize) -> Vec<Live> {
     let middle = region.rows.len() / 2;
     let cut = key(&region.rows[middle]).clone();
     if cut <= region.from {
-        // One key, written again and again, cannot be split.
+        // A single key that is written again and again cannot be split.
         return vec![region];
     }
     let middle = region.rows.partition_point(|row| *key(row) < cut);
@@ -157,7 +157,7 @@ fn stripes(keys: &[Rowkey]) -> Vec<Rowkey> {
 }
 
 impl Simulation {
-    /// Regions that a read of these ranges would have to ask.
+    /// Number of regions that a read of these ranges asks.
     pub fn regions_asked(&self, ranges: &KeyRanges) -> usize {
         let region = |at: usize| {
             let end = self.regions.get(at + 1).map_or(End::Open, |next| End::Before(next.from.clone()));

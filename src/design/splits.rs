@@ -1,19 +1,19 @@
-//! Where a key space is cut into regions.
+//! Split points: where a key space is cut into regions.
 //!
-//! HBase's [`bytes_split`] cuts evenly over all bytes, also where no key can be: the hex keys of its own guide
-//! leave six of ten regions empty. [`suited`] asks the layout's leading part which bytes it can have.
+//! HBase's [`bytes_split`] cuts evenly over all bytes, also where no key can be: with the hex keys of its own
+//! guide, six of ten regions stay empty. [`suited`] asks the layout's leading part which bytes it can have.
 
 use crate::key::{Digits, KeyLayout, Rowkey, prefix_end};
 
-/// Regions of a table at the most.
+/// Regions of a table (count), at most.
 pub const REGIONS_MAX: usize = 10_000;
 
-/// `between + 2` keys from `first` to `last`, both included, evenly over the bytes: HBase's
-/// `Bytes.split(first, last, between)`, to the byte. `None` if `first` is not before `last`, or there are not
-/// so many keys between with a byte more.
+/// `between + 2` keys from `first` to `last`, both included, evenly spaced over the bytes: byte for byte
+/// HBase's `Bytes.split(first, last, between)`. `None` if `first` is not before `last`, or there are not
+/// enough keys between them even with one more byte.
 pub fn bytes_split(first: &[u8], last: &[u8], between: usize) -> Option<Vec<Rowkey>> {
     let width = first.len().max(last.len());
-    // A byte more, where there are too few keys of this width.
+    // If there are too few keys of this width, use one more byte.
     let inner = [width, width + 1].into_iter().find_map(|width| {
         let padded = |key: &[u8]| [key, &vec![0; width - key.len()]].concat();
         let (low, high) = (padded(first), padded(last));
@@ -31,15 +31,15 @@ pub fn bytes_split(first: &[u8], last: &[u8], between: usize) -> Option<Vec<Rowk
     Some(std::iter::once(first).chain(inner).chain([last]).collect())
 }
 
-/// Cuts for so many regions as `HBaseAdmin.createTable(first, last, regions)` makes them: the first region
-/// ends at `first` and the last one begins at `last`.
+/// Split points for this many regions, as made by `HBaseAdmin.createTable(first, last, regions)`: the first
+/// region ends at `first` and the last one begins at `last`.
 pub fn between(first: &[u8], last: &[u8], regions: usize) -> Option<Vec<Rowkey>> {
     bytes_split(first, last, regions.checked_sub(3)?)
 }
 
-/// Cuts evenly over all bytes.
+/// Split points evenly spaced over all bytes.
 pub fn uniform(regions: usize) -> Vec<Rowkey> {
-    // Eight bytes are more than any number of regions needs; zeros behind say nothing.
+    // Eight bytes suffice for any number of regions; trailing zeros are dropped.
     let cut = |i: usize| ((u128::from(u64::MAX) + 1) * i as u128 / regions as u128) as u64;
     let trimmed = |n: u64| {
         let bytes = n.to_be_bytes();
@@ -49,32 +49,32 @@ pub fn uniform(regions: usize) -> Vec<Rowkey> {
     (1..regions).map(|i| trimmed(cut(i))).collect()
 }
 
-/// Cuts evenly over numbers of so many digits; `None` if there are fewer numbers than regions.
+/// Split points evenly spaced over numbers of fixed width; `None` if there are fewer numbers than regions.
 pub fn over_digits(digits: Digits, regions: usize) -> Option<Vec<Rowkey>> {
     let regions = regions as u128;
     if regions > digits.count {
         return None;
     }
-    // Without overflow: count × i may not fit.
+    // Avoids overflow: count × i may not fit.
     let (whole, rest) = (digits.count / regions, digits.count % regions);
     let cut = |i: u128| digits.write(whole * i + rest * i / regions);
     Some((1..regions).map(|i| cut(i).into_bytes().into()).collect())
 }
 
-/// Cuts where the layout's first part says that keys lie evenly; `None` if it says nothing, or has fewer
-/// values than there would be regions.
+/// Split points suited to the layout's first part, if its values are distributed evenly; `None` if they are
+/// not, or there are fewer values than regions.
 pub fn suited(layout: &KeyLayout, regions: usize) -> Option<Vec<Rowkey>> {
     let first = layout.parts().first()?;
     match first.digits() {
-        // Numbers that grow fill one region after the other, however they are cut.
+        // Growing numbers would fill one region after the other, however they are cut.
         Some(digits) if first.facts().order.is_none() => over_digits(digits, regions),
         None if first.is_even() => Some(uniform(regions)),
         _ => None,
     }
 }
 
-/// A short key that is greater than `before` and not greater than `key`, and can be read: cut behind the first
-/// character that differs, or, where keys are not text, behind the part.
+/// A short readable key that is greater than `before` and not greater than `key`: cut after the first
+/// character that differs, or, if keys are not text, after the part.
 pub fn separator(layout: &KeyLayout, before: &[u8], key: &[u8]) -> Rowkey {
     let same = before.iter().zip(key).take_while(|(a, b)| a == b).count();
     let end = match std::str::from_utf8(key) {
@@ -84,7 +84,7 @@ pub fn separator(layout: &KeyLayout, before: &[u8], key: &[u8]) -> Rowkey {
     key[..end.unwrap_or(key.len())].into()
 }
 
-/// Regions, by number from 0, that no key of the layout can lie in, as far as its first part tells.
+/// Regions (numbered from 0) that no key of the layout can be in, judged by its first part.
 pub fn unreachable(layout: &KeyLayout, splits: &[Rowkey]) -> Vec<usize> {
     let Some(digits) = layout.parts().first().and_then(|part| part.digits()) else { return Vec::new() };
     let reached = |region: usize| {

@@ -1,22 +1,22 @@
-//! How evenly some work is spread over regions.
+//! Measures how evenly work is spread over regions.
 
-/// Shares of the regions in some work, in figures.
+/// How some work is distributed over regions.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Spread {
-    /// Rows written, or read.
+    /// Rows written or read.
     pub rows: u64,
-    /// Regions there are.
+    /// Number of regions.
     pub regions: usize,
-    /// Share of the region with most.
+    /// Share of the busiest region.
     pub hottest: f64,
-    /// How many regions work at once: 1 / Σ share².
+    /// Effective number of regions that work at the same time: 1 / Σ share².
     pub parallelism: f64,
-    /// Regions without any.
+    /// Regions without work.
     pub idle: f64,
 }
 
 impl Spread {
-    /// Of the rows of each region.
+    /// Computed from the rows of each region.
     pub fn of(counts: impl IntoIterator<Item = u64>) -> Spread {
         let (mut spread, mut most, mut squares) = (Spread::default(), 0, 0.0);
         for rows in counts {
@@ -33,7 +33,7 @@ impl Spread {
         spread
     }
 
-    /// Of several stretches of time, each as important as its rows are many. The regions are those of the last.
+    /// The mean of several slices of time, weighted by rows. The number of regions is that of the last.
     pub fn mean(all: &[Spread]) -> Spread {
         let rows: u64 = all.iter().map(|spread| spread.rows).sum();
         let mean = |of: fn(&Spread) -> f64| {

@@ -1,5 +1,5 @@
-//! ANALYZE: a look at every so-many-th row of a table, and at where the prefixes of its keys change.
-//! It is repeated when a table has doubled or halved, by the statement that did it.
+//! ANALYZE: statistics of a table, from a sample of its rows and a count of the distinct prefixes of its
+//! keys. They are collected again when a table has doubled or halved, by the statement that made it so.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -13,17 +13,17 @@ use crate::schema::{ColumnStatistics, TableDef, TableId, TableStatistics};
 use crate::store::{Direction, KeyspaceId, Reader};
 use crate::value::{ColumnType, Value};
 
-/// Rows looked at, about.
+/// Rows in a sample (count), about.
 const SAMPLE_ROWS: u64 = 30_000;
-/// Common values kept of a column, at the most.
+/// Common values kept for a column (count), at most.
 const COMMON_MAX: usize = 50;
-/// Fewer rows count as so many, when it comes to whether a table has grown or shrunk.
+/// Smaller tables count as having this many rows when we ask whether a table has grown or shrunk.
 const REFRESH_ROWS_MIN: u64 = 1000;
-/// Parts of a histogram.
+/// Buckets of a histogram (count).
 const PARTS: usize = 100;
-/// Bytes of a text that is kept; a bound is cut, which moves it a little.
+/// Bytes kept of a text value; cutting a histogram bound moves it a little.
 const TEXT_BYTES: usize = 64;
-/// Entries between two looks at whether to stop.
+/// Entries between two checks for cancellation.
 const STEP: u64 = 16_384;
 
 /// Collects the statistics of `table` and stores them.
@@ -39,7 +39,7 @@ pub fn analyze(db: &Database, table: &TableDef, watch: &Watch) -> Result<()> {
 /// A sample of a table's rows, column by column, in key order.
 pub type Sample = Vec<(ColumnId, Vec<Value>)>;
 
-/// Collects the statistics of `table`, and the sample they come from.
+/// Collects the statistics of `table`; also gives the sample they come from.
 pub fn look(reader: &dyn Reader, table: &TableDef, watch: &Watch) -> Result<(TableStatistics, Sample)> {
     let (mut found, sample) = sampled(reader, table, watch)?;
     let indexes = table.indexes.iter().map(|index| (index.keyspace, &index.layout));
@@ -49,12 +49,13 @@ pub fn look(reader: &dyn Reader, table: &TableDef, watch: &Watch) -> Result<(Tab
     Ok((found, sample))
 }
 
-/// Rows (count) of tables when their statistics could not be collected anew, and those of the statistics that they have.
+/// Tables whose statistics could not be refreshed: rows (count) at that time, and rows in the old statistics.
 pub type Failed = HashMap<TableId, (u64, u64)>;
 
-/// Collects the statistics anew of tables that have them, and twice or half as many rows as then. Between that,
-/// what they say as shares of all rows is taken to hold. One writer does it, others go on. Where it fails, since a
-/// timeout is over, perhaps, nobody tries before the table has doubled or halved once more, or somebody runs ANALYZE.
+/// Refreshes the statistics of tables that have twice or half as many rows as when they were collected. Until
+/// then, their shares of all rows are assumed to hold. One writer refreshes, the others go on. After a
+/// failure (a timeout, say) nobody tries again before the table has doubled or halved once more, or ANALYZE
+/// is run.
 pub fn refresh(db: &Database, watch: &Watch) {
     let Some(mut failed) = db.shared.refreshing.try_lock() else { return };
     let catalog = db.catalog();
@@ -91,7 +92,7 @@ fn sampled(reader: &dyn Reader, table: &TableDef, watch: &Watch) -> Result<(Tabl
     let columns = table.live_columns().map(|(id, _)| id).chain(table.formulas().map(|(id, _)| id));
     let mut sample: Sample =
         columns.filter(|id| known(table.column(*id).ty)).map(|id| (id, Vec::new())).collect();
-    // One row of each stretch, now here, now there (Weyl's sequence): data may have a rhythm, too.
+    // One row of each stretch, at a varying offset (Weyl's sequence), in case the data is periodic.
     let place = |stretch: u64| (stretch.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) % every;
     let mut cursor = reader.cursor(table.rows(), &KeyRange::all(), Direction::Forward)?;
     let (mut n, mut sampled) = (0, 0);
@@ -104,7 +105,7 @@ fn sampled(reader: &dyn Reader, table: &TableDef, watch: &Watch) -> Result<(Tabl
             sampled += 1;
             for (id, values) in &mut sample {
                 values.push(match &table.column(*id).formula {
-                    // A row without a value of it has no entry, either.
+                    // A row for which the formula has no value has no index entry either.
                     Some(formula) => formula.eval(&Values(&row)).unwrap_or(Value::Null),
                     None => row[usize::from(id.0)].clone(),
                 });
@@ -112,7 +113,7 @@ fn sampled(reader: &dyn Reader, table: &TableDef, watch: &Watch) -> Result<(Tabl
         }
         n += 1;
     }
-    // The store may only have known about how many there are.
+    // The store's row count may be an estimate; this one is exact.
     let rows = n;
     let columns = sample.iter().map(|(id, values)| (*id, column(values, rows))).collect();
     Ok((TableStatistics { rows, sampled, columns, prefixes: Vec::new() }, sample))
@@ -135,7 +136,7 @@ fn column(values: &[Value], rows: u64) -> ColumnStatistics {
     let distinct = distinct(&counts, sample - nulls, rows as f64 * (1.0 - nulls / sample));
     let mut by_count: Vec<(&Value, u64)> = counts.iter().map(|(value, n)| (value, *n)).collect();
     by_count.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
-    // Common is what is seen again, and more often than the average value; all, if they are few.
+    // A value is common if it was seen more than once and more often than average; all are if there are few.
     let average = (sample - nulls) / counts.len().max(1) as f64;
     let few = counts.len() <= COMMON_MAX && distinct < counts.len() as f64 * 1.1;
     let is_common = |n: u64| few || (n > 1 && n as f64 > 1.25 * average);
@@ -150,7 +151,7 @@ fn column(values: &[Value], rows: u64) -> ColumnStatistics {
     ColumnStatistics { nulls: nulls / sample, distinct, bounds: bounds(&rest), common }
 }
 
-/// Distinct values among `rows`, of which a sample shows some. After Haas and Stokes (1998), as in PostgreSQL.
+/// Estimate of the distinct values among `rows`, from a sample (Haas and Stokes 1998, as in PostgreSQL).
 fn distinct(counts: &BTreeMap<Value, u64>, sample: f64, rows: f64) -> f64 {
     let seen = counts.len() as f64;
     let once = counts.values().filter(|n| **n == 1).count() as f64;
@@ -160,7 +161,7 @@ fn distinct(counts: &BTreeMap<Value, u64>, sample: f64, rows: f64) -> f64 {
     (sample * seen / (sample - once + once * sample / rows)).clamp(seen, rows)
 }
 
-/// Bounds of parts with equally many values.
+/// Histogram bounds: buckets hold equally many values.
 fn bounds(values: &[(&Value, u64)]) -> Vec<Value> {
     let total: u64 = values.iter().map(|(_, n)| n).sum();
     let values: Vec<&(&Value, u64)> = values.iter().filter(|(v, _)| can_be_kept(v)).collect();
@@ -178,7 +179,7 @@ fn bounds(values: &[(&Value, u64)]) -> Vec<Value> {
     bounds
 }
 
-/// JSON has no word for it.
+/// JSON, in which statistics are stored, cannot express NaN and infinity.
 fn can_be_kept(value: &Value) -> bool {
     !matches!(value, Value::Double(d) if !d.is_finite())
 }
@@ -194,7 +195,7 @@ fn cut(value: Value) -> Value {
     }
 }
 
-/// How many distinct prefixes of one part, two parts, ... the keys have.
+/// Number of distinct key prefixes of one part, of two parts, ...
 fn prefixes(
     reader: &dyn Reader,
     keyspace: KeyspaceId,

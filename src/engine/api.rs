@@ -23,10 +23,11 @@ use row::Together;
 pub use row::{ColumnIndex, FromValue, Row};
 
 impl Database {
-    /// Runs one statement and gives the number of rows written; rows that it returns are read and dropped. Each call is a
-    /// transaction of its own: BEGIN, SET and PREPARE need a [`Session`].
+    /// Runs one statement and gives the number of rows written; rows that it returns are read and dropped.
+    /// Each call is a transaction of its own.
     ///
-    /// Errors: a statement for later ones, such as BEGIN or SET: that takes a [`Session`].
+    /// Errors: those of the statement; a statement that only affects later ones, such as BEGIN, SET or
+    /// PREPARE, which needs a [`Session`].
     ///
     /// ```
     /// # fn main() -> rowkeydb::Result<()> {
@@ -54,7 +55,7 @@ impl Database {
         Ok(outcome.affected.unwrap_or(0))
     }
 
-    /// Runs a query; its rows are read while they are iterated.
+    /// Runs a query; rows are read as you iterate.
     ///
     /// ```
     /// # fn main() -> rowkeydb::Result<()> {
@@ -77,12 +78,13 @@ impl Database {
         Ok(Rows::new(Session::brief(self.clone()).execute(sql, params)?.rows))
     }
 
-    /// A query's record batches for async code, on a tokio runtime: [`RowStream::next_batch`].
+    /// Runs a query from async code, on a tokio runtime; read its record batches with
+    /// [`RowStream::next_batch`].
     pub async fn query_async(&self, sql: &str, params: &[Value]) -> Result<RowStream> {
         Ok(Session::brief(self.clone()).execute_async(sql, params).await?.rows)
     }
 
-    /// Parses a statement once, to run it many times.
+    /// Parses a statement once, to run it any number of times.
     ///
     /// ```
     /// # fn main() -> rowkeydb::Result<()> {
@@ -103,9 +105,10 @@ impl Database {
         Ok(Prepared { parsed, lifted: crate::sql::lift(sql), session: Session::brief(self.clone()) })
     }
 
-    /// Runs a script, a statement after the other, in a session of its own.
+    /// Runs a script, statement by statement, in a session of its own.
     ///
-    /// Errors: that of the first statement that fails, those before it done; a transaction that is left open.
+    /// Errors: that of the first statement that fails, after which those before it remain done; the script
+    /// ends inside a transaction, which is rolled back.
     ///
     /// ```
     /// # fn main() -> rowkeydb::Result<()> {
@@ -126,7 +129,7 @@ impl Database {
         }
     }
 
-    /// Begins a transaction: a session that commits with [`Session::commit`], and rolls back when it is dropped.
+    /// Begins a transaction: the session commits with [`Session::commit`], and rolls back when dropped.
     ///
     /// ```
     /// # fn main() -> rowkeydb::Result<()> {
@@ -145,9 +148,9 @@ impl Database {
         Ok(session)
     }
 
-    /// Runs `work` in a transaction and commits it. When that conflicts with what others have committed
-    /// meanwhile, everything is undone and `work` runs again, up to a hundred times; so it should do nothing
-    /// that must not be done twice. An error of `work` rolls back.
+    /// Runs `work` in a transaction and commits it. If the commit conflicts with another transaction,
+    /// everything is rolled back and `work` runs again, up to a hundred times; so it should have no side
+    /// effects outside of the database. An error of `work` rolls back.
     ///
     /// ```
     /// # fn main() -> rowkeydb::Result<()> {
@@ -182,14 +185,14 @@ impl Database {
         }
     }
 
-    /// A table without SQL: get rows by key, scan key ranges.
+    /// Access to a table without SQL: get rows by key, scan key ranges.
     pub fn table(&self, name: &str) -> Result<TableHandle> {
         Ok(TableHandle::new(self.clone(), self.catalog().table(name)?))
     }
 }
 
 impl Session {
-    /// Runs a script, a statement after the other. Errors: that of the first that fails; those before it are done.
+    /// Runs a script, statement by statement. Errors: that of the first that fails; those before it are done.
     pub fn execute_batch(&mut self, script: &str) -> Result<()> {
         let mut splitter = Splitter::new();
         splitter.push(script);
@@ -201,17 +204,17 @@ impl Session {
 
     /// Commits the transaction.
     ///
-    /// Errors: `Conflict`, if others have changed meanwhile what it read; nothing of it is written then.
+    /// Errors: `Conflict` if others have changed something it read; then nothing is written.
     pub fn commit(&mut self) -> Result<()> {
         self.execute("COMMIT", &[]).map(drop)
     }
 
-    /// Undoes all of the transaction.
+    /// Rolls back the transaction.
     pub fn rollback(&mut self) -> Result<()> {
         self.execute("ROLLBACK", &[]).map(drop)
     }
 
-    /// Runs a query in this session; its rows are read while they are iterated.
+    /// Runs a query in this session; rows are read as you iterate.
     pub fn query(&mut self, sql: &str, params: &[Value]) -> Result<Rows> {
         Ok(Rows::new(self.execute(sql, params)?.rows))
     }
@@ -223,8 +226,8 @@ fn written(outcome: Outcome) -> Result<u64> {
     Ok(affected.unwrap_or(0))
 }
 
-/// A prepared statement, as `rusqlite::Statement` is one. It runs outside of any transaction; [`Prepared::execute_in`]
-/// and [`Prepared::query_in`] run it in one.
+/// A prepared statement, like `rusqlite::Statement`. By default it runs outside of any transaction;
+/// [`Prepared::execute_in`] and [`Prepared::query_in`] run it inside one.
 #[derive(Debug)]
 pub struct Prepared {
     parsed: Parsed,
@@ -233,12 +236,12 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Runs it; gives the number of rows written.
+    /// Runs the statement; gives the number of rows written.
     pub fn execute(&mut self, params: &[Value]) -> Result<u64> {
         written(self.run(params)?)
     }
 
-    /// Runs it as a query.
+    /// Runs the statement as a query.
     pub fn query(&mut self, params: &[Value]) -> Result<Rows> {
         Ok(Rows::new(self.run(params)?.rows))
     }
@@ -258,11 +261,12 @@ impl Prepared {
     }
 }
 
-/// The rows of a query, each a `Result<Row>`; nothing comes after an error. It holds its snapshot until it is dropped.
+/// The rows of a query, as an iterator of `Result<Row>`; it ends after an error. Holds its snapshot until
+/// dropped.
 pub struct Rows {
     stream: RowStream,
     schema: SchemaRef,
-    /// Rows that have been read, and how many of them have been given out.
+    /// The current batch, and how many of its rows have been returned.
     ready: Option<(Arc<Together>, usize)>,
 }
 
@@ -277,9 +281,9 @@ impl Rows {
         self.stream.columns()
     }
 
-    /// The single row, as `rusqlite`'s `query_row` gives it.
+    /// The single row, like `rusqlite`'s `query_row`.
     ///
-    /// Errors: there is none, or another one.
+    /// Errors: there is no row, or more than one.
     ///
     /// ```
     /// # fn main() -> rowkeydb::Result<()> {
@@ -296,9 +300,9 @@ impl Rows {
         })
     }
 
-    /// The single row, if there is one.
+    /// The single row, or `None` if there is no row.
     ///
-    /// Errors: there is another one.
+    /// Errors: there is more than one row.
     pub fn optional(mut self) -> Result<Option<Row>> {
         let row = self.next().transpose()?;
         match self.next().transpose()? {
@@ -310,7 +314,7 @@ impl Rows {
         }
     }
 
-    /// Every row as a `T`, its fields named like the columns.
+    /// Converts every row to a `T`, whose fields are named like the columns.
     ///
     /// ```
     /// # fn main() -> rowkeydb::Result<()> {
@@ -328,7 +332,7 @@ impl Rows {
         self.map(|row| row?.deserialize()).collect()
     }
 
-    /// The rows that are left as record batches, for those who want Arrow.
+    /// The remaining rows as Arrow record batches.
     pub fn batches(self) -> RowStream {
         match self.ready {
             Some((ready, given)) if given < ready.rows.len() => {

@@ -1,8 +1,9 @@
-//! What goes on beside everything else: builds that were interrupted, and rows that have expired.
+//! Background threads: one finishes interrupted builds, one purges expired rows.
 //!
-//! What was being built when the database was left goes by steps, as [`build`] and [`rekey`] always do: other writers
-//! get in between them, and no query reads what is not ready. When the database is closed the thread leaves off, and the
-//! next open goes on behind its last step. Another one takes expired rows away, once there is a table whose rows expire.
+//! An index build or REKEY that was under way when the database was closed is resumed in steps, as [`build`]
+//! and [`rekey`] always work: other writers get in between the steps, and no query reads what is not ready.
+//! Closing the database stops the thread; the next open continues after the last step. The purge thread
+//! starts once there is a table whose rows expire.
 
 use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
@@ -14,18 +15,18 @@ use super::runtime::STACK_BYTES;
 use super::{Database, build, expiry, rekey};
 use crate::exec::watch::{CancelHandle, Watch};
 
-/// The threads. Dropped with the last user of the database, and then awaited, for they have the store open.
+/// The threads. They are joined when the last user drops the database, for they hold the store open.
 #[derive(Default)]
 pub struct Background {
     cancel: CancelHandle,
     builds: Mutex<Option<JoinHandle<()>>>,
-    /// And what ends its waiting, when it is dropped.
+    /// The thread, and a sender that wakes it from its wait when dropped.
     purges: Mutex<Option<(JoinHandle<()>, Sender<()>)>>,
 }
 
 impl Background {
-    /// Goes on with what was being built, if there is anything. Where the system has no thread to give, indexes stay as
-    /// they are: no query reads them, and REPAIR INDEX builds them.
+    /// Resumes interrupted builds, if there are any. If no thread can be started, the indexes stay as they
+    /// are: no query reads them, and REPAIR INDEX builds them.
     pub fn build(&self, db: &Database) {
         let catalog = db.catalog();
         if catalog.building().next().is_none() && catalog.rekeyed().next().is_none() {
@@ -35,8 +36,8 @@ impl Background {
         *self.builds.lock() = spawn("rowkeydb-build", move || resume(&db, &watch));
     }
 
-    /// Takes expired rows away from now on, if a table has such. Where the system has no thread to give, they stay until
-    /// somebody says PURGE.
+    /// Starts to purge expired rows, if a table has a `ttl`. If no thread can be started, the rows stay until
+    /// PURGE is run.
     pub fn purge(&self, db: &Database) {
         let mut purges = self.purges.lock();
         if purges.is_some() || !db.catalog().tables().any(|table| table.ttl_us.is_some()) {
@@ -49,7 +50,7 @@ impl Background {
     }
 }
 
-/// The database for a thread that its other users wait for.
+/// A handle for a background thread, which must not keep the `Background` alive: dropping that joins it.
 fn apart(db: &Database) -> Database {
     Database { shared: Arc::clone(&db.shared), background: Arc::default() }
 }
@@ -61,7 +62,7 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Option<JoinHandle<
 impl Drop for Background {
     fn drop(&mut self) {
         self.cancel.cancel();
-        // What they have not done, they will do when the database is opened again; so they will after a panic.
+        // Unfinished work resumes at the next open, also after a panic.
         let _ = self.builds.get_mut().take().map(JoinHandle::join);
         if let Some((thread, stop)) = self.purges.get_mut().take() {
             drop(stop);
@@ -70,7 +71,7 @@ impl Drop for Background {
     }
 }
 
-/// Goes on with what was under way, to its end.
+/// Finishes interrupted builds and re-keys, in this thread.
 pub fn resume(db: &Database, watch: &Watch) {
     build::resume(db, watch);
     rekey::resume(db, watch);

@@ -1,9 +1,9 @@
-//! BACKUP: everything committed at one moment, copied into a database of its own.
+//! BACKUP: a consistent copy of everything committed, as a database of its own.
 //!
-//! The entries of one snapshot are read, which verifies their checksums, proved to be those that were written last,
-//! and appended to a new store in one atomic step; readers and writers go on meanwhile. The copy takes shape under
-//! another name and is renamed when it is whole, so that a directory of the wanted name is a whole backup. Any store
-//! can be backed up, one in memory too; and to restore is to back up the backup.
+//! The entries of one snapshot are read, which verifies their checksums, proved to be the ones written last,
+//! and appended to a new store in one atomic step; readers and writers go on meanwhile. The copy is made
+//! under another name and renamed when it is complete, so a directory of the wanted name is always a whole
+//! backup. Any store can be backed up, also one in memory; to restore is to back up the backup.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -17,10 +17,10 @@ use crate::exec::watch::Watch;
 use crate::key::KeyRange;
 use crate::store::{self, Direction, Durability, Engine};
 
-/// Copies `db` into the directory `to`, kept by `engine`; gives the number of entries.
+/// Copies `db` into the directory `to`, stored by `engine`; gives the number of entries.
 ///
-/// Errors: `Invalid` if there is something already; `Unavailable` if the disk refuses; `Corrupt`, naming the
-/// entry or keyspace, if the database is damaged. No backup is there then.
+/// Errors: `Invalid` if `to` exists; `Unavailable` if the disk refuses; `Corrupt`, naming the entry or
+/// keyspace, if the database is damaged. No backup is left behind then.
 pub fn backup(db: &Database, to: &Path, engine: Option<Engine>, watch: &Watch) -> Result<u64> {
     if to.exists() {
         return Err(Error::invalid(format!("{} exists already", to.display()))
@@ -28,7 +28,7 @@ pub fn backup(db: &Database, to: &Path, engine: Option<Engine>, watch: &Watch) -
             .hint("name a directory that does not exist yet"));
     }
     let unfinished = unfinished(to)?;
-    // Whoever makes it may remove it, and nobody else.
+    // Only the one who created the directory may remove it.
     fs::create_dir(&unfinished).map_err(|e| match e.kind() {
         ErrorKind::AlreadyExists => Error::invalid(format!("{} exists already", unfinished.display()))
             .why("it is left of a backup that was interrupted, or being made right now")
@@ -46,12 +46,12 @@ pub fn backup(db: &Database, to: &Path, engine: Option<Engine>, watch: &Watch) -
     let copied = copy(db, &unfinished, engine, watch);
     let renamed = copied.and_then(|entries| {
         fs::rename(&unfinished, to).map_err(Error::from)?;
-        // It may be gone after a power failure, so it is no backup yet.
+        // If this fails, the rename may be lost in a power failure: no backup yet.
         store::sync_directory(to).map_err(Error::from).inspect_err(|_| drop(fs::remove_dir_all(to)))?;
         Ok(entries)
     });
     if renamed.is_err() {
-        // If it cannot be removed, the next try will say so.
+        // If it cannot be removed, the next try reports it.
         let _ = fs::remove_dir_all(&unfinished);
     }
     renamed
@@ -94,7 +94,7 @@ fn copy(db: &Database, to: &Path, engine: Option<Engine>, watch: &Watch) -> Resu
     Ok(entries)
 }
 
-/// Where a backup takes shape: beside its place, on the same disk.
+/// The directory in which a backup is made: beside its final place, on the same disk.
 fn unfinished(to: &Path) -> Result<PathBuf> {
     let Some(name) = to.file_name() else {
         return Err(Error::invalid(format!("'{}' names no directory", to.display()))

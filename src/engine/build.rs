@@ -1,20 +1,20 @@
-//! CREATE INDEX and REPAIR INDEX: an index over rows that are already there. [`rekey`] builds by the same steps.
+//! CREATE INDEX and REPAIR INDEX: an online backfill of an index. [`rekey`] builds by the same steps.
 //!
-//! 1. The definition is committed in state Building: from then on every write keeps the index, and no
+//! 1. The definition is committed in state Building: from then on every write maintains the index, and no
 //!    query reads it.
-//! 2. Step by step, the rows are walked and their entries written through the bulk door; with each step goes a
-//!    note of how far it came. Rows are read and sorted beside other writers, as many as fit in memory; if none of
-//!    them wrote to the table meanwhile, that is written. Otherwise, from then on, steps are done under the writer
-//!    lock: short at first and doubled, so that a large index is not written over and over. What was written
-//!    since 1. is only overwritten with the same.
-//! 3. The definition is committed in state Ready; or Broken, if a UNIQUE index found keys taken.
+//! 2. The rows are walked step by step and their entries written through the bulk door; each step also stores
+//!    how far it came. Rows are read and sorted beside other writers, as many as fit in memory, and written
+//!    if nobody has changed the table meanwhile. Otherwise, all further steps run under the writer lock:
+//!    short at first, then doubled, so that a large index is not rewritten again and again. Entries written
+//!    since 1. are overwritten with the same bytes.
+//! 3. The definition is committed in state Ready; or Broken, if a UNIQUE index found duplicate keys.
 //!
-//! An index is built by one at a time: a second one would clear what the first calls Ready.
+//! Only one builder works on an index at a time: a second one would clear what the first has called Ready.
 //!
-//! A build that is killed goes on from its last step when the database is opened again ([`resume`]). One that
-//! fails is undone, and the table is untouched.
+//! A build that is killed continues after its last step when the database is opened again ([`resume`]). One
+//! that fails is undone, and the table is untouched.
 //!
-//! In a transaction nobody else knows of the index: its entries are part of what the transaction writes.
+//! In a transaction nobody else sees the index: its entries are part of the transaction's writes.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -58,7 +58,7 @@ pub fn create_index(db: &Database, create: &CreateIndex, watch: &Watch) -> Resul
         Ok(()) => Ok(warnings),
         Err(Failure::Broken(e)) => Err(e),
         Err(Failure::Stopped(e)) => {
-            // What stopped it is the news, and then that it could not be undone.
+            // Report what stopped the build; as a hint, that it could not be undone.
             let undone = change_index(db, id, &undoing(), |edit, table, index| edit.drop_index(table, index));
             Err(match undone {
                 Ok(()) => e,
@@ -68,12 +68,12 @@ pub fn create_index(db: &Database, create: &CreateIndex, watch: &Watch) -> Resul
     }
 }
 
-/// Runs CREATE INDEX in a transaction, of all rows that it sees; gives its warnings.
+/// Runs CREATE INDEX in a transaction, over all rows that it sees; gives its warnings.
 pub fn create_index_within(session: &mut Session, create: &CreateIndex) -> Result<Vec<Warning>> {
     if create.unique
         && let Ok(table) = session.catalog().table(&name_of(&create.table))
     {
-        // A key whose row has expired is free.
+        // Expired rows must not occupy UNIQUE keys.
         session.purge(&table)?;
     }
     session.change_rows(|catalog, view, writer| {
@@ -113,7 +113,7 @@ pub fn create_index_within(session: &mut Session, create: &CreateIndex) -> Resul
     })
 }
 
-/// An index that is to be, and what its table is with the columns of its formulas.
+/// A new index, and its table, which now has the hidden columns of the index's formulas.
 struct Defined {
     edit: CatalogEdit,
     table: TableDef,
@@ -121,7 +121,7 @@ struct Defined {
     warnings: Vec<Warning>,
 }
 
-/// Defines the index, in state Building; `None` if it is there and may be.
+/// Defines the index, in state Building; `None` if it exists and IF NOT EXISTS was given.
 fn define(db: &Database, catalog: &Catalog, create: &CreateIndex) -> Result<Option<Defined>> {
     let table = catalog.table(&name_of(&create.table)).map_err(|e| e.at(span_of_name(&create.table)))?;
     rekey::refuse(&table)?;
@@ -151,17 +151,17 @@ fn define(db: &Database, catalog: &Catalog, create: &CreateIndex) -> Result<Opti
     Ok(Some(Defined { edit, table, index, warnings }))
 }
 
-/// What may stop the undoing of a statement that was stopped itself: a load that goes on too long.
+/// A time limit for undoing a stopped statement, in case a long load holds the writer lock.
 pub(super) fn undoing() -> CancelHandle {
     CancelHandle::within(Duration::from_millis(500))
 }
 
-/// Runs REPAIR INDEX: builds it anew from the table.
+/// Runs REPAIR INDEX: rebuilds the index from the table.
 pub fn repair(db: &Database, name: &Ident, watch: &Watch) -> Result<()> {
     let builder = db.change_catalog(&watch.cancel, |catalog| {
         let (table, index) = catalog.index(&name_of(name)).map_err(|e| e.at(span_of_name(name)))?;
         rekey::refuse(&table)?;
-        // What another one writes would be cleared, and then be called Ready.
+        // Clearing what another builder writes would leave a Ready index with gaps.
         let builder =
             Builder::with(db, index.id).ok_or_else(|| being_built(&index.name).at(span_of_name(name)))?;
         let mut edit = catalog.edit();
@@ -173,16 +173,16 @@ pub fn repair(db: &Database, name: &Ident, watch: &Watch) -> Result<()> {
         Ok(()) => Ok(()),
         Err(Failure::Broken(e)) => Err(e),
         Err(Failure::Stopped(e)) => {
-            // If that cannot be written, it stays Building, which no query reads either.
+            // If this fails, the index stays Building, which no query reads either.
             let _ = set_state(db, builder.id, IndexState::Broken, &undoing());
             Err(e)
         }
     }
 }
 
-/// Goes on with whatever was being built when the database was left. An index that cannot be finished, because
-/// the disk is full, perhaps, stays as it is: no query reads it, and REPAIR INDEX says why. One that rows do not fit into
-/// is Broken, or it would be tried with each open.
+/// Finishes the builds that were under way when the database was closed. An index that cannot be finished
+/// (the disk is full, say) stays as it is: no query reads it, and REPAIR INDEX says why. One that the rows do
+/// not fit into becomes Broken, or every open would try it again.
 pub fn resume(db: &Database, watch: &Watch) {
     let building: Vec<IndexId> = db.catalog().building().collect();
     for id in building {
@@ -195,17 +195,17 @@ pub fn resume(db: &Database, watch: &Watch) {
     }
 }
 
-/// Indexes that are being built, each by one.
+/// Indexes that are being built, each by one builder.
 pub(super) type Building = Arc<Mutex<HashSet<IndexId>>>;
 
-/// Who builds this index; nobody else does meanwhile.
+/// The right to build an index; there is one per index.
 struct Builder {
     id: IndexId,
     all: Building,
 }
 
 impl Builder {
-    /// `None`, if somebody builds it.
+    /// `None` if the index is being built already.
     fn with(db: &Database, id: IndexId) -> Option<Builder> {
         let all = Arc::clone(&db.shared.building);
         let is_free = all.lock().insert(id);
@@ -228,7 +228,7 @@ fn being_built(index: &str) -> Error {
 
 /// Why an index is not Ready.
 enum Failure {
-    /// UNIQUE keys are taken; the index is there, and Broken.
+    /// UNIQUE keys are taken; the index exists and is Broken.
     Broken(Error),
     /// The index is still Building.
     Stopped(Error),
@@ -240,27 +240,27 @@ impl From<Error> for Failure {
     }
 }
 
-/// How far a build is, as the catalog keeps it.
+/// How far a build has come, as stored in the catalog.
 #[derive(Default, Serialize, Deserialize)]
 struct Progress {
     /// The last row that was done.
     last: Vec<u8>,
     /// Rows done.
     rows: u64,
-    /// Rows left out, their keys being taken.
+    /// Rows left out because their keys were taken.
     taken: u64,
 }
 
-/// Rows (count) of the first step under the writer lock.
+/// Rows (count) of the first step under the writer lock; each further step has twice as many.
 const FIRST_STEP_ROWS: u64 = 512;
 
-/// Most of a step under the writer lock: others wait for it.
+/// Limit of a step under the writer lock, where other writers wait.
 const LOCKED: Most = Most { rows: u64::MAX, bytes: 64 << 20 };
 
-/// Most of a step that is read and sorted beside other writers.
+/// Limit of a step that is read and sorted beside other writers.
 const BESIDE: Most = Most { rows: u64::MAX, bytes: 128 << 20 };
 
-/// Writes the entries of the rows that were there when the index came, from where it was left.
+/// Backfills the entries of rows older than the index, from the last step on.
 fn build(db: &Database, builder: &Builder, watch: &Watch) -> Result<(), Failure> {
     let id = builder.id;
     match steps(db, id, Job::Entries, watch)? {
@@ -277,22 +277,22 @@ fn build(db: &Database, builder: &Builder, watch: &Watch) -> Result<(), Failure>
 pub(super) enum Job {
     /// The entries of an index.
     Entries,
-    /// The table that a REKEY goes to, for which its index stands.
+    /// The table under its next layout, which the index of a REKEY stands for.
     Rows,
 }
 
-/// Does a job from where it was left, step by step; gives the error that rows of one UNIQUE key make of it.
+/// Runs a job step by step, from the last step on; gives the error if rows share a UNIQUE key.
 pub(super) fn steps(db: &Database, id: IndexId, job: Job, watch: &Watch) -> Result<Option<Error>> {
     if job == Job::Entries
         && let Some((table, index)) = db.catalog().index_by_id(id)
         && index.unique
     {
-        // A key whose row has expired is free.
+        // Expired rows must not occupy UNIQUE keys.
         expiry::purge_before(db, table, db.now_us(), watch)?;
     }
     let mut examples = Vec::new();
     let mut rows_max = FIRST_STEP_ROWS;
-    // Nobody has got in the way yet.
+    // No other writer has changed the table so far.
     let mut is_quiet = true;
     loop {
         let beside = match is_quiet {
@@ -307,7 +307,7 @@ pub(super) fn steps(db: &Database, id: IndexId, job: Job, watch: &Watch) -> Resu
             false => None,
         };
         let (load, mut writer) = db.load(&watch.cancel)?;
-        // Nobody is told before it is done: they might want to write.
+        // Progress is not reported under the writer lock: the callback might write.
         let locked = &mut |_| watch.cancel.check();
         let (moment, gathered) = match beside {
             Some((moment, gathered)) if writer.check(&moment.reads()).is_ok() => (moment, gathered),
@@ -315,7 +315,7 @@ pub(super) fn steps(db: &Database, id: IndexId, job: Job, watch: &Watch) -> Resu
                 is_quiet = false;
                 let most = Most { rows: rows_max, ..LOCKED };
                 rows_max = rows_max.saturating_mul(2);
-                // Nobody else writes now, so this is what is there.
+                // Nobody else writes now, so this snapshot is current.
                 Moment::of(id, db.store().snapshot()?)?.gather(job, most, locked)?
             }
         };
@@ -354,7 +354,7 @@ pub(super) fn steps(db: &Database, id: IndexId, job: Job, watch: &Watch) -> Resu
     }
 }
 
-/// What a step starts from.
+/// The snapshot and definitions that a step starts from.
 struct Moment {
     snapshot: Arc<dyn Snapshot>,
     table: Arc<TableDef>,
@@ -380,7 +380,7 @@ impl Moment {
         Ok(Moment { snapshot, table, index, progress })
     }
 
-    /// What is done, for those who watch, and of how many rows.
+    /// The progress label, and the number of rows in all.
     fn label(&self, job: Job) -> Result<(String, u64)> {
         let Moment { table, index, .. } = self;
         let label = match (job, table.is_next_key(index)) {
@@ -391,7 +391,7 @@ impl Moment {
         Ok((label, self.snapshot.reader()?.entries(table.rows())?))
     }
 
-    /// The entries of rows that are not done, sorted.
+    /// The sorted entries of rows not done yet.
     fn gather(self, job: Job, most: Most, told: &mut Told<'_>) -> Result<(Moment, Gathered)> {
         let Moment { table, index, .. } = &self;
         let range = match self.progress.rows {
@@ -408,7 +408,7 @@ impl Moment {
         Ok((self, gathered))
     }
 
-    /// All that its entries were made from: the rows, and the definitions.
+    /// What the entries were made from: the rows and the definitions.
     fn reads(&self) -> Reads {
         let mut reads = Reads::new(self.snapshot.version());
         reads.add(CATALOG_KEYSPACE, KeyRange::all());
@@ -418,7 +418,7 @@ impl Moment {
     }
 }
 
-/// How to build it anew.
+/// The statement that builds it anew, for hints.
 fn again(table: &TableDef, index: &IndexDef) -> String {
     match table.is_next_key(index) {
         true => format!("ALTER TABLE {} REKEY CANCEL, then REKEY it again", name_sql(&table.name)),
@@ -440,22 +440,23 @@ fn not_unique(table: &TableDef, index: &IndexDef, taken: u64, examples: &[Taken]
         })
         .collect();
     let more = if taken > pairs.len() as u64 { ", and more" } else { "" };
+    let which = match pairs.is_empty() {
+        true => "they were found before the database was closed".to_owned(),
+        false => format!("{}{more}", pairs.join(", ")),
+    };
     let rows = if taken == 1 { "1 row has" } else { &format!("{taken} rows have") };
     let what = match table.is_next_key(index) {
         true => format!("{rows} a rowkey that another one has under the next layout of \"{}\"", table.name),
         false => format!("{rows} a key that exists already in unique index \"{}\"", index.name),
     };
-    Error::invalid(what)
-        .why(format!("{}{more}", pairs.join(", ")))
-        .hint(format!("the table is as it was{hint}"))
-        .state(sqlstate::UNIQUE)
+    Error::invalid(what).why(which).hint(format!("the table is as it was{hint}")).state(sqlstate::UNIQUE)
 }
 
 pub(super) fn set_state(db: &Database, id: IndexId, state: IndexState, cancel: &CancelHandle) -> Result<()> {
     change_index(db, id, cancel, |edit, table, _| edit.set_state(table, id, state))
 }
 
-/// Changes the definition of an index, unless it is gone.
+/// Changes the definition of an index, unless it was dropped.
 fn change_index(
     db: &Database,
     id: IndexId,

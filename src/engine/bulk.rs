@@ -1,8 +1,9 @@
-//! INSERT ... SELECT: a query's batches → rows, few of them for one write batch, many for the loader.
+//! INSERT ... SELECT: turns a query's batches into rows; a few go into one write batch, many to the bulk
+//! loader.
 //!
-//! The query reads the snapshot the statement began with, so `INSERT INTO t SELECT ... FROM t` ends: what
-//! the loader writes meanwhile is not in it. However many rows there are, memory holds one batch of
-//! them and as many of the loader's entries as it may keep.
+//! The query reads the statement's snapshot, so `INSERT INTO t SELECT ... FROM t` terminates: the query does
+//! not see what the loader writes. However many rows there are, memory holds one batch of them and the
+//! loader's buffer.
 
 use std::sync::Arc;
 
@@ -43,13 +44,13 @@ impl Source {
         })
     }
 
-    /// Values a row.
+    /// Values per row.
     pub fn width(&self) -> usize {
         self.width
     }
 
-    /// Reads all rows, or, if more than a few may be loaded, so many that they are more than a few.
-    /// Gives whether they are to be.
+    /// Reads all rows, or, if `may_load`, stops as soon as they are more than a few. Gives whether they are
+    /// to be loaded.
     pub async fn gather(&mut self, may_load: bool) -> Result<bool> {
         while let Some(batch) = self.next_batch().await? {
             self.rows.extend(values_of(&batch)?);
@@ -60,12 +61,12 @@ impl Source {
         Ok(false)
     }
 
-    /// The rows gathered, which are all.
+    /// The rows gathered, if `gather` has read them all.
     pub fn into_rows(self) -> Vec<Vec<Option<Value>>> {
         self.rows
     }
 
-    /// Loads the rows gathered and all that follow, in one atomic step; gives their number.
+    /// Loads the rows gathered and all that follow in one atomic step; gives their number.
     pub fn load(mut self, view: &View, table: &TableDef, columns: &[ColumnId]) -> Result<u64> {
         let label = format!("inserting into {}", table.name);
         let runtime = view.db.runtime().clone();
@@ -87,7 +88,7 @@ impl Source {
         })
     }
 
-    /// The next batch, or that the statement was cancelled.
+    /// The next batch. Errors: the statement was cancelled.
     async fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         let batches = &mut self.batches;
         self.cancel.guard(async { batches.next().await.transpose() }).await

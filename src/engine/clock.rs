@@ -1,4 +1,4 @@
-//! What time it is: `now()` and its like, as far as no plan is needed for them.
+//! The clock: `now()` and its like, where no plan is needed to evaluate them.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -10,11 +10,11 @@ use crate::value::Value;
 /// Microseconds since 1970 in UTC.
 pub fn now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    // A clock before that is wrong anyway.
+    // A clock set before 1970 is wrong anyway.
     since.map_or(0, |since| i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
 }
 
-/// The value of an expression that is nothing but a call of the clock, if it is `now`.
+/// The value of an expression that is just a call such as `now()`, given the time `now`.
 pub fn told(expr: &Expr, now: impl FnOnce() -> i64) -> Option<Value> {
     match expr {
         Expr::Nested(inner) => told(inner, now),

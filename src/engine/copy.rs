@@ -1,4 +1,4 @@
-//! COPY: files in and out.
+//! COPY: import from and export to files.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ use crate::sql::{Copy, CopyFile, CopyFormat, CopySource};
 use crate::store::{BulkWriter, Mutation, Reads, WriteBatch};
 use crate::value::Value;
 
-/// Rows read from a file before they go to the loader: four times as many are in memory.
+/// Rows (count) per chunk on their way from a file to the loader; four chunks are in memory.
 const CHUNK_ROWS: usize = 2048;
 
 /// Runs COPY.
@@ -56,9 +56,9 @@ pub struct FileRows<'a> {
 }
 
 impl FileRows<'_> {
-    /// Opens it; a row's cells are of these columns of `table`, in this order.
+    /// Opens the file; the cells of a row are these columns of `table`, in this order.
     ///
-    /// Errors: no such file; columns of it that are none of these.
+    /// Errors: no such file; a column in it that is none of these.
     pub fn open<'a>(file: &'a CopyFile, table: &TableDef, columns: &[ColumnId]) -> Result<FileRows<'a>> {
         let targets: Vec<_> =
             columns.iter().map(|id| (table.column_name(*id).to_owned(), table.column(*id).ty)).collect();
@@ -80,13 +80,13 @@ impl FileRows<'_> {
         Ok(rows)
     }
 
-    /// What to know of rows that were left out.
+    /// A warning about skipped rows.
     pub fn warnings(&self) -> Vec<Warning> {
         left_out(self.file, self.reader.skipped(), self.reader.first_skipped(), "").into_iter().collect()
     }
 }
 
-/// What is wrong inside a file names it.
+/// Names the file in an error about its contents.
 fn of_file(error: Error, file: &CopyFile) -> Error {
     if error.kind() == Kind::Invalid && !error.what().contains(&file.path) {
         return error.in_front(&format!("{}: ", file.path));
@@ -94,7 +94,7 @@ fn of_file(error: Error, file: &CopyFile) -> Error {
     error
 }
 
-/// What to know of so many rows of a file that were left out, if there are any.
+/// A warning about `rows` skipped rows of a file, if there are any.
 fn left_out(file: &CopyFile, rows: u64, first: Option<&Error>, why: &str) -> Option<Warning> {
     let path = &file.path;
     Some(Warning {
@@ -215,16 +215,16 @@ async fn insert_chunk(
     Ok(())
 }
 
-/// Rows that a load left out because the table does not take them.
+/// Rows that a load skipped because the table does not accept them.
 #[derive(Default)]
 pub struct Skipped {
     rows: u64,
-    /// Why the first of them was.
+    /// Why the first of them was skipped.
     first: Option<Error>,
 }
 
 impl Skipped {
-    /// What came of a row; nothing if it is left out. Errors: one that is not of this row alone.
+    /// The result for a row; `None` if the row is skipped. Errors: one that is not about this row alone.
     fn unless_left_out<T>(&mut self, of_row: Result<T>) -> Result<Option<T>> {
         match of_row {
             Err(e) if is_of_one_row(&e) => {
@@ -237,16 +237,16 @@ impl Skipped {
     }
 }
 
-/// A row is wrong, and others need not be.
+/// Is the error about a single row, so that other rows may be fine?
 fn is_of_one_row(e: &Error) -> bool {
     e.kind() == Kind::Invalid || e.sqlstate() == sqlstate::UNIQUE
 }
 
-/// Writes all rows that `next` gives, cell by cell of `columns`, in one atomic step; those that the table does not take,
-/// for their keys or its constraints, are an error, or `skipped`.
+/// Writes all rows that `next` gives, as cells of `columns`, in one atomic step. Rows that the table does not
+/// accept, for their keys or its constraints, are an error, or counted in `skipped`.
 ///
-/// Errors: `Conflict` when what the view recorded, or `next` is still reading through it, or a definition that it relies
-/// on, has changed.
+/// Errors: `Conflict` when anything has changed that the view recorded, that `next` still reads through it,
+/// or a definition that it relies on.
 pub fn load(
     view: &View,
     table: &TableDef,
@@ -254,21 +254,21 @@ pub fn load(
     skipped: Option<&mut Skipped>,
     mut next: impl FnMut() -> Result<Option<Vec<Vec<Option<Value>>>>>,
 ) -> Result<u64> {
-    // A key whose row has expired is free.
+    // Expired rows must not occupy keys.
     expiry::purge_before(&view.db, table, view.as_of_us, &view.watch)?;
     let (_load, writer) = view.db.load(&view.watch.cancel)?;
     check_reads(view, table, &*writer)?;
-    // No other writer moves now: identity counters read here are the ones to go on from.
+    // No other writer gets in now, so the identity counters read here are current.
     let locked = View {
         snapshot: view.db.store().snapshot()?,
         recording: None,
-        // Rows are there from now on, however long somebody else has loaded before.
+        // Rows date from now, however long the wait for another loader took.
         as_of_us: view.db.now_us(),
         ..view.clone()
     };
     let fresh = locked.snapshot.reader()?.entries(table.rows())? == 0;
     let mut loader = Loader::new(table, writer, fresh, &view.watch);
-    // Identity counters move from chunk to chunk and are written at the end.
+    // Identity counters advance from chunk to chunk and are written at the end.
     let mut counters = WriteBatch::default();
     let mut before = 0;
     let mut completed = |rows: Vec<transfer::Cells>, before: usize| {
@@ -306,7 +306,7 @@ pub fn load(
             loader.put(keyspace, &key, &value)?;
         }
     }
-    // Nobody else has written, so this is for what has been read since then.
+    // Nobody else has written meanwhile, so this checks what was read since the first check.
     loader.commit(|writer| check_reads(view, table, writer))
 }
 

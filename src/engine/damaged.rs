@@ -1,11 +1,11 @@
-//! Whose pages are damaged, in words of whoever defined it.
+//! Errors about damaged pages, with the name of the table or index that they belong to.
 
 use crate::catalog::Catalog;
 use crate::error::Error;
 use crate::sql::name_sql;
 use crate::store::{DamagedKeyspace, KeyspaceId};
 
-/// An error of the store, about the table or index table whose pages it says are damaged; any other as it is.
+/// Rewrites the store's error about damaged pages to name the table or index; other errors stay as they are.
 pub fn of_whom(catalog: &Catalog, error: Error) -> Error {
     let source = std::error::Error::source(&error).and_then(|source| source.downcast_ref());
     let Some(DamagedKeyspace(keyspace)) = source else { return error };

@@ -1,4 +1,4 @@
-//! Definitions: CREATE, DROP, ALTER and TRUNCATE. Each is one atomic change of the catalog.
+//! DDL: CREATE, DROP, ALTER and TRUNCATE. Each is one atomic change of the catalog.
 
 mod alter;
 mod in_rows;
@@ -32,12 +32,12 @@ use crate::value::{ColumnType, Value};
 
 use options::TableOptions;
 
-/// Columns of a table at the most.
+/// Columns of a table (count), at most.
 pub const COLUMNS_MAX: usize = 4096;
-/// Bytes of a name at the most.
+/// Bytes of a name, at most.
 const NAME_BYTES_MAX: usize = 128;
 
-/// Runs a definition statement; gives its warnings.
+/// Runs a DDL statement; gives its warnings.
 pub async fn run(session: &mut Session, statement: &Statement) -> Result<Vec<Warning>> {
     match statement {
         Statement::CreateTable(create) => {
@@ -64,7 +64,7 @@ pub async fn run(session: &mut Session, statement: &Statement) -> Result<Vec<War
             let table = catalog.table(&name_of(name)).map_err(|e| e.at(span_of_name(name)))?;
             let mut edit = catalog.edit();
             table.keyspaces().for_each(|keyspace| edit.batch.clear(keyspace));
-            // The same definition, but whoever relies on it has lost.
+            // The definition is the same, but storing it makes concurrent writers of the table conflict.
             edit.put_table((*table).clone())?;
             finish(edit, Vec::new())
         }),
@@ -139,7 +139,7 @@ pub async fn run(session: &mut Session, statement: &Statement) -> Result<Vec<War
     }
 }
 
-/// Changes what views may read. Errors: one of them could not be planned any more.
+/// Changes definitions that views may depend on. Errors: a view could not be planned any more.
 fn change<T>(session: &mut Session, to: impl FnOnce(&Catalog) -> Changed<T>) -> Result<T> {
     let db = session.database().clone();
     session.change_catalog(|catalog| {
@@ -151,7 +151,7 @@ fn change<T>(session: &mut Session, to: impl FnOnce(&Catalog) -> Changed<T>) -> 
     })
 }
 
-/// Errors: a view could be planned before, and cannot any more.
+/// Errors: a view that could be planned before cannot be planned after.
 fn check_views(db: &Database, before: &Catalog, after: &Catalog) -> Result<()> {
     let mut view = View { moments: Arc::default(), ..db.session().view()? };
     let [before, after] = [before, after].map(|catalog| Arc::new(catalog.clone()));
@@ -172,7 +172,7 @@ fn check_views(db: &Database, before: &Catalog, after: &Catalog) -> Result<()> {
     Ok(())
 }
 
-/// The table called so; `None`, if nothing is, and need not be. Errors: there is none.
+/// The table of this name; `None` if nothing has the name and IF EXISTS was given. Errors: there is none.
 pub fn table_if(catalog: &Catalog, name: &Ident, if_exists: bool) -> Result<Option<Arc<TableDef>>> {
     match catalog.table(&name_of(name)) {
         Err(_) if if_exists && catalog.find(&name_of(name)).is_none() => Ok(None),
@@ -184,7 +184,7 @@ fn finish(edit: CatalogEdit, warnings: Vec<Warning>) -> Changed<Vec<Warning>> {
     Ok((warnings, Some(edit.finish()?)))
 }
 
-/// A name that may be given to something.
+/// Checks and gives the name for a new object.
 pub fn new_name(ident: &Ident) -> Result<String> {
     let name = name_of(ident);
     if name.is_empty() || name.len() > NAME_BYTES_MAX || name.contains(['\0', '/']) {
@@ -199,7 +199,7 @@ pub fn new_name(ident: &Ident) -> Result<String> {
     Ok(name)
 }
 
-/// The beginning of a name of our own, with room for a number behind it.
+/// The stem of a generated name, cut so that a number fits behind it.
 fn fitted(mut name: String) -> String {
     name.truncate(name.floor_char_boundary(NAME_BYTES_MAX - 8));
     name
@@ -282,7 +282,7 @@ fn create_table(catalog: &Catalog, create: &CreateTable) -> Changed<Vec<Warning>
     finish(edit, warnings)
 }
 
-/// A NUMERIC column without digits, which keeps any number elsewhere.
+/// Warns of NUMERIC without digits, which elsewhere keeps any number.
 pub fn cut_digits(column: &ColumnDef) -> Option<Warning> {
     let (ty, name) = (column.data_type, &column.name);
     let ColumnType::Decimal { scale, .. } = ty else { return None };
@@ -294,7 +294,7 @@ pub fn cut_digits(column: &ColumnDef) -> Option<Warning> {
     })
 }
 
-/// A column that has the name of the rowkey, which it is not.
+/// Warns of a column called like the rowkey, which it is not.
 pub fn hidden_rowkey(table: &TableDef) -> Option<Warning> {
     let id = table.column_id(ROWKEY)?;
     (!table.is_key_column(id)).then(|| Warning {
@@ -305,7 +305,7 @@ pub fn hidden_rowkey(table: &TableDef) -> Option<Warning> {
     })
 }
 
-/// What key expressions can name.
+/// The columns that key expressions can name.
 fn key_columns(columns: &[Column]) -> Vec<KeyColumn<'_>> {
     let live = columns.iter().enumerate().filter(|(_, c)| !c.dropped && !c.hidden && c.formula.is_none());
     live.map(|(i, c)| (c.name.as_str(), ColumnId(i as u16))).collect()
@@ -323,13 +323,13 @@ fn layout(
     })
 }
 
-/// What the user should know of a layout although it works.
+/// Warnings about a layout that works but has drawbacks.
 pub fn layout_warnings(table: &TableDef, layout: &KeyLayout) -> Vec<Warning> {
-    // An entry of an index is found by its row, whatever its bucket.
+    // A random bucket is no concern in an index: its entries are found through their rows.
     let matters = |w: &key::Warning| w.concern != Concern::DrawnKey || *layout == table.key;
     let warnings = layout.warnings(&|id| table.column_info(id)).into_iter().filter(matters);
     let code = |concern| Some(Rule::from(concern).code());
-    // Key forms are made of columns, not of formulas.
+    // Hints name source columns, not the hidden columns of formulas.
     let is_formula = |id: &ColumnId| table.column(*id).formula.is_some();
     let hint = |w: &key::Warning| match layout.parts()[w.part].columns().iter().find(|id| is_formula(id)) {
         Some(id) => {
@@ -341,7 +341,8 @@ pub fn layout_warnings(table: &TableDef, layout: &KeyLayout) -> Vec<Warning> {
     warnings.map(|w| Warning { code: code(w.concern), hint: hint(&w), what: w.what, why: w.why }).collect()
 }
 
-/// A layout for an index of `table`. `formulas`: the columns, mostly hidden, behind keys that are none of the forms.
+/// The layout for an index of `table`. `formulas`: the columns, mostly hidden, of keys that are none of the
+/// key forms.
 pub fn index_layout(table: &TableDef, keys: &[KeyExpr], formulas: &[Option<ColumnId>]) -> Result<KeyLayout> {
     let columns = key_columns(&table.columns);
     let mut specs = Vec::with_capacity(keys.len());
@@ -350,7 +351,7 @@ pub fn index_layout(table: &TableDef, keys: &[KeyExpr], formulas: &[Option<Colum
             Some(id) => specs.push(PartSpec {
                 transform: Transform::Column(*id),
                 descending: key.descending,
-                // A hidden one is called by its formula.
+                // A hidden column is shown as its formula.
                 sql: match table.column(*id).formula {
                     Some(_) => table.column_name(*id).to_owned(),
                     None => name_sql(table.column_name(*id)),
@@ -368,7 +369,7 @@ pub fn index_layout(table: &TableDef, keys: &[KeyExpr], formulas: &[Option<Colum
     layout(specs, keys, &table.columns, Tail::Pointer)
 }
 
-/// `random(n)` in an index.
+/// The error for `random(n)` in an index.
 fn drawn_entry(table: &TableDef, buckets: u32) -> Error {
     let names = table.key.columns().into_iter().map(|id| name_sql(table.column_name(id)));
     let spread = format!("md5_bucket({}, {buckets})", names.collect::<Vec<_>>().join(", "));
@@ -378,7 +379,7 @@ fn drawn_entry(table: &TableDef, buckets: u32) -> Error {
         .state(sqlstate::INVALID_TABLE_DEFINITION)
 }
 
-/// A layout for the rows of `table`, instead of its own.
+/// A new layout for the rows of `table`.
 pub fn primary_layout(table: &TableDef, keys: &[KeyExpr]) -> Result<KeyLayout> {
     let specs = key_specs(keys, &key_columns(&table.columns))?;
     let mut columns = table.columns.clone();
@@ -388,7 +389,7 @@ pub fn primary_layout(table: &TableDef, keys: &[KeyExpr]) -> Result<KeyLayout> {
     layout(specs, keys, &columns, Tail::Nothing)
 }
 
-/// An index in state Building, its keyspace new.
+/// A new index in state Building, with a new keyspace.
 pub fn new_index(
     edit: &mut CatalogEdit,
     table: &TableDef,
@@ -399,7 +400,7 @@ pub fn new_index(
     filter: Option<(crate::plan::Predicate, String)>,
 ) -> IndexDef {
     let mut include: Vec<ColumnId> = include.to_vec();
-    // Whoever reads entries only must see whether their rows are still there.
+    // An index-only scan must see from the entry whether its row has expired.
     include.extend(table.written_at);
     include.retain(|id| !layout.undoable().contains(id) && !table.key.undoable().contains(id));
     include.sort_unstable();
@@ -420,7 +421,7 @@ pub fn new_index(
     }
 }
 
-/// `table_column_key` for a UNIQUE index, `table_column_idx` for another, with a number behind it if that is taken.
+/// `table_column_key` for a UNIQUE index, `table_column_idx` for others; with a number if that is taken.
 pub fn free_name(catalog: &Catalog, table: &TableDef, keys: &[KeyExpr], unique: bool) -> String {
     let parts: Vec<String> = keys
         .iter()
@@ -522,7 +523,7 @@ fn columns(create: &CreateTable) -> Result<Vec<Column>> {
     Ok(columns)
 }
 
-/// The family that a column is declared in; too many of them are refused elsewhere.
+/// The family that a column is declared in; too many families are refused elsewhere.
 fn family_of(create: &CreateTable, column: &str) -> FamilyId {
     let mut id = 0u8;
     for def in &create.families {
@@ -561,7 +562,7 @@ fn checks(create: &CreateTable) -> Result<Vec<Check>> {
     Ok(checks)
 }
 
-/// One more CHECK of a table that has these. Errors: one of them has its name.
+/// A new CHECK of a table that has `others`. Errors: the name is taken.
 fn check(table: &str, others: &[Check], def: &CheckDef) -> Result<Check> {
     let is_taken = |name: &String| others.iter().any(|other| other.name == *name);
     let name = match &def.name {
@@ -586,8 +587,8 @@ fn check(table: &str, others: &[Check], def: &CheckDef) -> Result<Check> {
 
 fn create_view(session: &mut Session, create: &CreateView) -> Result<Vec<Warning>> {
     let name = new_name(&create.name)?;
-    // The query must plan now: a view that cannot be read is refused.
-    // A snapshot ends with the process, and a view does not.
+    // The query must plan now: a view that cannot be read is refused. Named snapshots (`moments`) are not
+    // offered: they end with the process, and a view does not.
     let view = View { moments: Arc::default(), ..session.view()? };
     let columns = create.columns.iter().map(new_name).collect::<Result<Vec<_>>>()?;
     let checked = view.check_query((*create.query).clone(), columns.len());
@@ -602,11 +603,11 @@ fn create_view(session: &mut Session, create: &CreateView) -> Result<Vec<Warning
         let def = ViewDef { name: name.clone(), columns, sql: create.sql.clone() };
         edit.put_view(def.clone())?;
         let (next, batch) = edit.finish()?;
-        // A view that it replaces may be one of those it reads.
+        // The view must not read itself, which OR REPLACE could make it do.
         let view = View { catalog: Arc::new(next.clone()), ..view };
         view.view_schema(&def).map_err(|e| e.unplaced().at(span_of_name(&create.name)))?;
         Ok((Vec::new(), Some((next, batch))))
     };
-    // Nobody reads a view that is new.
+    // A new view has no dependents.
     if create.or_replace { change(session, define) } else { session.change_catalog(define) }
 }

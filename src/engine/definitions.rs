@@ -1,10 +1,10 @@
 //! The definitions in force, and how they change.
 //!
-//! A reader's catalog has to fit its snapshot. So whoever changes a definition says so before the store has it; from then
-//! on until that is through, snapshots are asked which catalog they are of. To commit may take long (DROP TABLE looks at
-//! every page that it gives back), and nobody waits for it but who wants to change a definition, too.
+//! A reader's catalog has to match its snapshot. So a DDL statement announces the next catalog before it
+//! commits; until the commit has returned, each new snapshot is asked which catalog it holds. The commit may
+//! take long (DROP TABLE visits every page that it frees), and only other DDL waits for it.
 //!
-//! Where the store is only read, another process may change definitions, and every snapshot is asked.
+//! In a read-only database another process may change definitions, so every snapshot is asked.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,15 +16,15 @@ use crate::error::Result;
 use crate::exec::watch::CancelHandle;
 use crate::store::{Snapshot, Store};
 
-/// How often whoever waits looks whether it is to stop.
+/// Interval at which a waiting statement checks for cancellation.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// The catalog, and perhaps the next one.
+/// The current catalog, and the next one while it is being committed.
 pub struct Definitions {
     now: RwLock<Now>,
-    /// Another process may change them.
+    /// Another process may change the definitions.
     follows: bool,
-    /// Held by whoever changes a definition.
+    /// Held while definitions change.
     changing: Mutex<()>,
 }
 
@@ -34,30 +34,30 @@ struct Now {
     next: Option<Arc<Catalog>>,
 }
 
-/// Leave to change definitions, until dropped.
+/// The right to change definitions, until dropped.
 pub struct Change<'d> {
     definitions: &'d Definitions,
     _changing: MutexGuard<'d, ()>,
 }
 
 impl Definitions {
-    /// What a store has.
+    /// Definitions of a store that only this process writes.
     pub fn new(current: Catalog) -> Definitions {
         let now = RwLock::new(Now { current: Arc::new(current), next: None });
         Definitions { now, follows: false, changing: Mutex::default() }
     }
 
-    /// What a store has that another process may write.
+    /// Definitions of a store that another process may write.
     pub fn following(current: Catalog) -> Definitions {
         Definitions { follows: true, ..Definitions::new(current) }
     }
 
-    /// The definitions of all that is acknowledged.
+    /// The definitions as of the last acknowledged commit.
     pub fn current(&self) -> Arc<Catalog> {
         Arc::clone(&self.now.read().current)
     }
 
-    /// A snapshot, and the definitions that it has. Errors: of the store.
+    /// A snapshot and the catalog that matches it. Errors: of the store.
     pub fn view(&self, store: &dyn Store) -> Result<(Arc<Catalog>, Arc<dyn Snapshot>)> {
         if self.follows {
             let snapshot = store.snapshot()?;
@@ -73,7 +73,7 @@ impl Definitions {
         Ok((Arc::clone(next.as_ref().filter(|_| is_next).unwrap_or(current)), snapshot))
     }
 
-    /// The definitions that a snapshot has.
+    /// The catalog of a snapshot that another process may have changed.
     fn follow(&self, snapshot: &dyn Snapshot) -> Result<Arc<Catalog>> {
         let reader = snapshot.reader()?;
         let current = self.current();
@@ -82,14 +82,14 @@ impl Definitions {
         }
         let catalog = Arc::new(Catalog::load(&*reader)?);
         let mut now = self.now.write();
-        // Another thread may have a later snapshot.
+        // Another thread may have seen a later snapshot.
         if now.current.version() < catalog.version() {
             now.current = Arc::clone(&catalog);
         }
         Ok(catalog)
     }
 
-    /// Waits for others that change definitions. Errors: `Cancelled`; of the store.
+    /// Waits for other DDL to finish. Errors: `Cancelled`; of the store.
     pub fn change(&self, store: &dyn Store, cancel: &CancelHandle) -> Result<Change<'_>> {
         let _changing = loop {
             cancel.check()?;
@@ -97,19 +97,19 @@ impl Definitions {
                 break changing;
             }
         };
-        // A commit that panicked left it.
+        // A commit that panicked may have left a next catalog.
         self.settle(store)?;
         Ok(Change { definitions: self, _changing })
     }
 
-    /// Asks the store which catalog it has, if there may be a next one.
+    /// If there is a next catalog, asks the store whether it was committed.
     fn settle(&self, store: &dyn Store) -> Result<()> {
         if self.now.read().next.is_none() {
             return Ok(());
         }
         let stored = Catalog::stored_version(&*store.snapshot()?.reader()?)?;
         let mut now = self.now.write();
-        // Statistics make no version: whether they are there is not known, and they count as not there.
+        // Statistics keep the version, so we cannot tell; assume they were not stored.
         let is_newer = now.current.version() != stored;
         if let Some(next) = now.next.take().filter(|next| is_newer && next.version() == stored) {
             now.current = next;
@@ -124,8 +124,8 @@ impl Change<'_> {
         self.definitions.current()
     }
 
-    /// Makes the next catalog that in force, which `commit` stores. Errors: those of `commit`; it may be there all the
-    /// same if another one of its group panicked.
+    /// Makes `catalog`, which `commit` stores, the one in force. Errors: those of `commit`; the catalog may
+    /// be stored all the same if another commit of the group panicked.
     pub fn commit(
         self,
         store: &dyn Store,
@@ -135,7 +135,7 @@ impl Change<'_> {
         let next = Arc::new(catalog);
         self.definitions.now.write().next = Some(Arc::clone(&next));
         if let Err(e) = commit() {
-            // While the store does not say, readers ask with each snapshot.
+            // If the store cannot say, readers ask with each snapshot.
             let _ = self.definitions.settle(store);
             return Err(e);
         }
@@ -155,7 +155,7 @@ mod tests {
     use std::sync::mpsc::{Receiver, Sender, channel};
     use std::thread;
 
-    /// Tells when a commit begins and when it is in, and waits to be told to go on.
+    /// A store that reports when a commit begins and when it is applied, and waits until told to go on.
     struct Slow {
         store: MemoryStore,
         at: Mutex<Sender<&'static str>>,
@@ -210,7 +210,7 @@ mod tests {
         assert_eq!((seen(), definitions.current().version()), (1, 1));
     }
 
-    /// Commits, and panics or says that it may not have.
+    /// A store that commits and then panics, or fails with an uncertain outcome.
     struct Uncertain(MemoryStore, &'static str);
 
     impl Store for Uncertain {

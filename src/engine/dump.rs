@@ -1,7 +1,7 @@
-//! DUMP: a database as an SQL script that makes it again.
+//! DUMP: writes a database as an SQL script that recreates it.
 //!
-//! Tables with their rows, then index tables, then views, all of one moment. Identity columns go on where they
-//! were. What the script cannot say: a `random(n)` part of a key is drawn anew.
+//! Tables with their rows come first, then indexes, then views, all from one snapshot. Identity columns
+//! continue where they were. The one difference: `random(n)` parts of keys are drawn anew.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -17,12 +17,12 @@ use crate::sql::{name_sql, parse_query, relations_of};
 use crate::store::Reader;
 use crate::value::{Literal, Value};
 
-/// Bytes of a statement at which the next row begins a new one.
+/// Bytes of a statement after which the next row begins a new one.
 const STATEMENT_BYTES: usize = 64 << 10;
 
 /// Writes the script.
 ///
-/// Errors: what reading runs into; `out` fails.
+/// Errors: those of reading; `out` fails.
 pub fn dump(db: &Database, out: &mut dyn Write) -> Result<()> {
     let mut session = db.session();
     session.execute("BEGIN READ ONLY", &[])?;
@@ -53,8 +53,8 @@ pub fn dump(db: &Database, out: &mut dyn Write) -> Result<()> {
 }
 
 impl Database {
-    /// The statements that define a table, with its index tables, or a view; without a name all of them, each after
-    /// those it needs.
+    /// The statements that define a table with its indexes, or a view. Without a name: all of them, each
+    /// after those it depends on.
     ///
     /// Errors: there is nothing of this name.
     pub fn definitions(&self, of: Option<&str>) -> Result<Vec<String>> {
@@ -78,14 +78,14 @@ impl Database {
     }
 }
 
-/// A statement that would stop the script, as a comment.
+/// A statement that would make the script fail, as a comment.
 fn left_out(out: &mut dyn Write, why: &str, sql: &str) -> Result<()> {
     writeln!(out, "-- {why}, so left out:")?;
     format!("{sql};").lines().try_for_each(|line| writeln!(out, "-- {line}"))?;
     Ok(())
 }
 
-/// Makes the table's identities start with the number they would give out next.
+/// Makes the table's identities start with the next number.
 fn continue_identities(reader: &dyn Reader, table: &mut TableDef) -> Result<()> {
     let id = table.id;
     for (at, column) in table.columns.iter_mut().enumerate() {
@@ -100,7 +100,7 @@ fn continue_identities(reader: &dyn Reader, table: &mut TableDef) -> Result<()> 
     Ok(())
 }
 
-/// INSERTs of every row.
+/// INSERT statements for every row.
 fn rows(session: &mut Session, table: &TableDef, out: &mut dyn Write) -> Result<()> {
     let columns: Vec<String> = table.live_columns().map(|(_, column)| name_sql(&column.name)).collect();
     let columns = columns.join(", ");
@@ -130,13 +130,13 @@ fn rows(session: &mut Session, table: &TableDef, out: &mut dyn Write) -> Result<
 
 fn literal(value: &Value) -> String {
     match value {
-        // There is no number for these, but a text that is cast.
+        // NaN and infinity have no number literal; a text is cast.
         Value::Double(d) if !d.is_finite() => format!("'{value}'"),
         value => Literal(value.as_ref()).to_string(),
     }
 }
 
-/// Views, those after the others that mention them.
+/// Views in dependency order.
 fn in_order(catalog: &Catalog) -> Vec<&ViewDef> {
     let mut left: Vec<(&ViewDef, BTreeSet<String>)> = Vec::new();
     for view in catalog.views() {

@@ -1,7 +1,8 @@
-//! Rows that last for a time: how that is written, and who takes them away when they have expired.
+//! Expiry (`ttl`): how it is written in SQL, and how expired rows are purged.
 //!
-//! Nobody sees an expired row ([`Ttl`] says how), so no answer hangs on when it goes; until then it takes its place on
-//! the disk. PURGE takes all of a table away, and so does a thread beside everything else, now and then.
+//! No query sees an expired row ([`Ttl`] defines which are), so when it is purged changes no answer; until
+//! then it takes up disk space. PURGE removes the expired rows of a table at once; a background thread does
+//! so from time to time.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,20 +22,20 @@ use crate::sql::{OptionDef, name_sql};
 use crate::store::{Recording, Snapshot, WriteBatch};
 use crate::value::{Literal, Value, length_of};
 
-/// What says that rows last for ever.
+/// The value of `ttl` for rows that never expire.
 const FOREVER: &str = "forever";
 
-/// A table is looked through for expired rows this often while its rows last: few more are there than should be.
+/// Purge rounds per `ttl` of a table (count), which bounds how many expired rows are on disk.
 const ROUNDS_PER_TTL: u32 = 16;
 
-/// The time between two rounds at least, and before the first one at the most.
+/// The shortest time between two rounds, and the longest before the first.
 const ROUND_MIN: Duration = Duration::from_secs(1);
 const FIRST_ROUND_MAX: Duration = Duration::from_secs(600);
 
-/// How often the tables are looked at, at least: a new one may have rows that last a shorter time.
+/// The tables are looked at at least this often: a new one may have a shorter `ttl`.
 const LOOK: Duration = Duration::from_secs(60);
 
-/// How long rows last, as an option of a table says; for ever: `None`.
+/// The value of the `ttl` option, in microseconds; `None`: forever.
 ///
 /// Errors: it is no time.
 pub fn ttl_of(option: &OptionDef) -> Result<Option<i64>> {
@@ -47,7 +48,8 @@ pub fn ttl_of(option: &OptionDef) -> Result<Option<i64>> {
     })
 }
 
-/// `'1 day 12 hours'`, `'forever'`, or seconds; `None` if it is neither, or no time at all.
+/// `'1 day 12 hours'`, `'forever'` (`Some(None)`), or seconds; `None` if it is none of these, or not
+/// positive.
 fn micros(value: &Value) -> Option<Option<i64>> {
     let micros = match value {
         Value::Int(seconds) => seconds.checked_mul(1_000_000),
@@ -71,8 +73,9 @@ pub fn check_expires(table: &TableDef) -> Result<()> {
         .state(sqlstate::OBJECT_STATE))
 }
 
-/// Takes the rows of a table away that have expired by `as_of_us`, in microseconds since 1970, if its rows do, and
-/// versions of them; gives their number. They go some at a time, and other writers get in between.
+/// Purges the rows and versions of a table that have expired by `as_of_us`, in microseconds since 1970; gives
+/// the number of rows. They are deleted in steps, between which other writers get in. A no-op if the table
+/// has no `ttl`.
 pub fn purge_before(db: &Database, table: &TableDef, as_of_us: i64, watch: &Watch) -> Result<u64> {
     if table.ttl_us.is_none() {
         return Ok(0);
@@ -96,7 +99,7 @@ pub fn purge_before(db: &Database, table: &TableDef, as_of_us: i64, watch: &Watc
     Ok(purge.finish(table))
 }
 
-/// The same of what a transaction sees, as of when it began; `write` takes what it is to write.
+/// Purges what a transaction sees, as of its begin; `write` takes the transaction's write batches.
 pub fn purge_in(view: &View, table: &TableDef, write: &mut dyn FnMut(WriteBatch)) -> Result<u64> {
     if table.ttl_us.is_none() {
         return Ok(0);
@@ -112,22 +115,22 @@ pub fn purge_in(view: &View, table: &TableDef, write: &mut dyn FnMut(WriteBatch)
     Ok(purge.finish(table))
 }
 
-/// Some rows at a time.
+/// A purge, which proceeds in steps.
 struct Purge<'a> {
     as_of_us: i64,
     watch: &'a Watch,
-    /// Where rows have not been looked at.
+    /// The range not looked at yet.
     rest: KeyRange,
-    /// How many have, and have gone.
+    /// Rows looked at, and rows purged (count).
     looked_at: u64,
     purged: u64,
 }
 
 impl Purge<'_> {
-    /// Commits what takes the next of them away; false if there are no more.
+    /// Commits the next step; false at the end.
     fn step(&mut self, db: &Database, table: &TableDef, turn: Option<&Turn>) -> Result<bool> {
         let (catalog, snapshot) = db.view()?;
-        // Dropped meanwhile, or told to keep its rows.
+        // The table may have been dropped meanwhile, or its `ttl` removed.
         let mut tables = catalog.tables().chain(catalog.tables().filter_map(|table| table.past()));
         let Some(table) = tables.find(|now| now.id == table.id) else { return Ok(false) };
         let cancel = &self.watch.cancel;
@@ -135,7 +138,7 @@ impl Purge<'_> {
         Ok(gone.is_some())
     }
 
-    /// What `write` makes of the batch that takes the next of them away, which counts if that succeeds.
+    /// Passes the batch that deletes the next expired rows to `write`; progress counts if that succeeds.
     fn next<T>(
         &mut self,
         table: &TableDef,
@@ -151,7 +154,7 @@ impl Purge<'_> {
             self.looked_at += found.looked_at;
             return Ok(None);
         };
-        // What was looked at besides may be written by others.
+        // Only reads of the expired rows are recorded: others may write the rest.
         let recording = Recording::new(Arc::clone(snapshot));
         let reader = recording.reader()?;
         let mut writer = RowWriter::new(table, &*reader, watch, as_of_us);
@@ -177,7 +180,7 @@ fn label(table: &TableDef) -> String {
     format!("purging {}", table.name)
 }
 
-/// Purges tables now and then, until nobody is there any more who would tell it to stop.
+/// Purges tables from time to time, until the sender of `stop` is dropped.
 pub fn purge_now_and_then(db: &Database, cancel: CancelHandle, stop: &Receiver<()>) {
     let watch = Watch { cancel, ..Watch::default() };
     let began = Instant::now();
@@ -191,7 +194,7 @@ pub fn purge_now_and_then(db: &Database, cancel: CancelHandle, stop: &Receiver<(
                 None => began + round.min(FIRST_ROUND_MAX),
             };
             if due <= Instant::now() {
-                // Whatever is in the way, those who use the table will hear of it.
+                // If this fails, users of the table will hit the same error.
                 let _ = purge_before(db, table, db.now_us(), &watch);
                 rounds.insert(table.id, Instant::now());
                 wait = wait.min(round);

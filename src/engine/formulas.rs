@@ -1,4 +1,4 @@
-//! The formulas of an index: keys that are none of the key forms, and what its WHERE asks about them.
+//! Formulas of an index: its keys that are none of the key forms, and expressions in its WHERE.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::plan::{Formula, Predicate};
 use crate::schema::TableDef;
 use crate::sql::{KeyExpr, is_key_form, name_sql, not_a_formula, parse_query, span_of};
 
-/// Finds formulas, and gives `table` a hidden column for each.
+/// Finds formulas and adds a hidden column to `table` for each.
 pub struct Formulas<'a> {
     pub db: &'a Database,
     pub catalog: &'a Catalog,
@@ -25,7 +25,7 @@ pub struct Formulas<'a> {
 }
 
 impl Formulas<'_> {
-    /// For each key that is none of the forms, its column. Errors: it can be no formula either.
+    /// For each key that is not a key form, its hidden column. Errors: it is no valid formula either.
     pub fn of_keys(&mut self, keys: &[KeyExpr]) -> Result<Vec<Option<ColumnId>>> {
         let plain = self.without_indexes()?;
         let column = |key: &KeyExpr| {
@@ -38,7 +38,7 @@ impl Formulas<'_> {
             }
             let found = self.db.planner().formula(query, &self.scope(&plain)?);
             match found.map_err(|e| e.at(key.span))? {
-                // `coalesce(a, b)` of a column that is never NULL.
+                // For example `coalesce(a, b)`, if `a` is never NULL.
                 Some(Formula::Column(id)) => Ok(Some(id)),
                 Some(formula) => self.column(formula).map(Some),
                 None => Err(not_a_formula(&key.expr).at(key.span)),
@@ -59,7 +59,7 @@ impl Formulas<'_> {
         if !first.predicate.has_opaque() {
             return Ok(first.predicate);
         }
-        // Once more, with columns for what it asks about.
+        // Once more, with hidden columns for the expressions it compares.
         for formula in first.formulas {
             self.column(formula)?;
         }
@@ -73,8 +73,8 @@ impl Formulas<'_> {
         }
     }
 
-    /// The catalog with a table that no index computes anything of: a formula is made of stored columns, not of
-    /// what takes the place of its parts in a query.
+    /// The catalog with this table stripped of its indexes: a formula must be made of stored columns, not of
+    /// the hidden columns that an index offers in their place.
     fn without_indexes(&self) -> Result<Catalog> {
         let mut edit = self.catalog.edit();
         edit.put_table(TableDef { indexes: Vec::new(), ..self.table.clone() })?;

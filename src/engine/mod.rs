@@ -1,8 +1,8 @@
 //! The embedded API: open a database, run statements, read rows.
 //!
-//! A [`Database`] is the store and the catalog in memory, shared by every clone. A
-//! [`Session`] is one connection: it parses a statement ([`crate::sql`]), routes it (queries to
-//! [`view`], rows to [`write`](mod@write), definitions to [`ddl`]) and gives an [`Outcome`].
+//! A [`Database`] is the store and the catalog in memory, shared by its clones. A [`Session`] is one
+//! connection: it parses a statement ([`crate::sql`]), routes it (queries to [`view`], rows to
+//! [`write`](mod@write), definitions to [`ddl`]) and returns an [`Outcome`].
 
 mod analyze;
 mod api;
@@ -65,24 +65,24 @@ use turns::{Load, Turn, Turns};
 /// How a database is opened.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// How safe a commit is when it returns.
+    /// How durable a commit is when it returns.
     pub durability: Durability,
-    /// What keeps a new database on the disk; of one that is there, what it must be. `None`: whatever it is, and
-    /// the default for a new one.
+    /// The engine that stores a new database; an existing one must have been made by it. `None`: the default
+    /// for a new database, any for an existing one.
     pub engine: Option<Engine>,
-    /// It is only read, as [`Database::open_read_only`] says.
+    /// Open for reading only, as [`Database::open_read_only`] does.
     pub read_only: bool,
 }
 
-/// What a change of definitions gives, and the next catalog with the batch that stores it; `None`, if all stays as it is.
+/// The result of DDL, with the next catalog and the batch that stores it; `None` if nothing changes.
 type Changed<T> = Result<(T, Option<(Catalog, WriteBatch)>)>;
 
-/// An open database. Clones share it; it is closed when the last of them is dropped, and the last unread [`Rows`] and
-/// [`ReadView`].
+/// An open database. Clones share it; it is closed when the last clone, unread [`Rows`] and [`ReadView`] is
+/// dropped.
 #[derive(Clone)]
 pub struct Database {
     shared: Arc<Shared>,
-    /// What goes on beside its users.
+    /// Background threads.
     background: Arc<Background>,
 }
 
@@ -94,13 +94,13 @@ struct Shared {
     defaults: Defaults,
     runtime: Runtime,
     turns: Arc<Turns>,
-    /// Held by whoever re-keys a table.
+    /// Held while a table is re-keyed.
     rekeying: Mutex<()>,
     building: build::Building,
-    /// Held by whoever collects statistics anew.
+    /// Held while statistics are refreshed.
     refreshing: Mutex<analyze::Failed>,
     held: Held,
-    /// Time that has passed for tests, in microseconds.
+    /// Added to the clock by tests, in microseconds.
     #[cfg(test)]
     later_us: std::sync::atomic::AtomicI64,
     path: Option<PathBuf>,
@@ -121,16 +121,19 @@ impl Database {
     /// Opens the database in the directory `path`, or creates it.
     ///
     /// Errors: `Unavailable` when another process has it open or the disk refuses, `Invalid` when the
-    /// directory is no database, `Unsupported` when it is of another format, `Corrupt` when its files are damaged.
+    /// directory is no database, `Unsupported` when its format is another version's, `Corrupt` when its files
+    /// are damaged.
     pub fn open(path: impl AsRef<Path>) -> Result<Database> {
         Database::open_with(path, Options::default())
     }
 
-    /// Opens the database in the directory `path` to read it, while another process has it open and writes: each statement,
-    /// transaction and [`ReadView`] sees all that was acknowledged when it began, definitions included. Without such a
-    /// process it may as well be on a disk that nobody can write to. One of engine `lsm` is open in one process only.
+    /// Opens the database in the directory `path` for reading, while another process may have it open and
+    /// write: each statement, transaction and [`ReadView`] sees everything acknowledged before it began,
+    /// definitions included. If no process writes, the directory may be read-only. A database of engine `lsm`
+    /// can be open in only one process.
     ///
-    /// Errors: as [`Database::open`]; `Invalid` when there is no database. Statements that write fail with 25006.
+    /// Errors: as [`Database::open`]; `Invalid` when there is no database. Statements that write fail with
+    /// SQLSTATE 25006.
     ///
     /// ```no_run
     /// let db = rowkeydb::Database::open_read_only("shop")?;
@@ -141,14 +144,13 @@ impl Database {
         Database::open_with(path, Options { read_only: true, ..Options::default() })
     }
 
-    /// Is there a database in the directory `path`?
+    /// Whether there is a database in the directory `path`.
     pub fn is_at(path: impl AsRef<Path>) -> bool {
         store::is_database(path.as_ref())
     }
 
-    /// Opens the database in the directory `path` with options. Where an index was being built, or a table was being
-    /// re-keyed, when the database was left, that goes on beside what is done with it; SHOW INDEXES tells what is
-    /// Building, and no query reads it.
+    /// Opens the database in the directory `path` with options. Index builds and re-keys that were
+    /// interrupted resume in the background; SHOW INDEXES lists those still Building, which no query reads.
     pub fn open_with(path: impl AsRef<Path>, options: Options) -> Result<Database> {
         let db = Database::open_as_left(path.as_ref(), options)?;
         if !options.read_only {
@@ -158,7 +160,7 @@ impl Database {
         Ok(db)
     }
 
-    /// [`Database::open_with`], but index builds and re-keys that were interrupted are finished before it returns;
+    /// [`Database::open_with`], but finishes interrupted index builds and re-keys before it returns;
     /// `on_progress` is told how far they are.
     pub fn open_watched(
         path: impl AsRef<Path>,
@@ -173,7 +175,7 @@ impl Database {
         Ok(db)
     }
 
-    /// A database in which nobody goes on with index builds and re-keys that were interrupted, or takes expired rows away.
+    /// Opens a database without any background work.
     fn open_as_left(path: &Path, options: Options) -> Result<Database> {
         let (store, engine) = match options.read_only {
             true => store::open_read_only(path, options.engine)?,
@@ -188,12 +190,12 @@ impl Database {
         Database::over(store, Some((path.to_owned(), engine)), options.read_only)
     }
 
-    /// A new database in memory, gone with its last clone.
+    /// A new database in memory; dropping its last clone frees it.
     pub fn in_memory() -> Result<Database> {
         Database::over(Box::new(MemoryStore::new()), None, false)
     }
 
-    /// A database over any store, for tests; what was under way comes to its end first.
+    /// A database over any store, for tests; finishes interrupted builds first.
     #[doc(hidden)]
     pub fn over_store(store: Box<dyn Store>) -> Result<Database> {
         let db = Database::over(store, None, false)?;
@@ -201,7 +203,7 @@ impl Database {
         Ok(db)
     }
 
-    /// What was written to its store, a line each, for tests. Errors: bytes that are none of ours.
+    /// Shows mutations of the store, a line each, for tests. Errors: bytes that are none of ours.
     #[doc(hidden)]
     pub fn show_mutations(&self, mutations: &[Mutation]) -> Result<Vec<String>> {
         let catalog = self.catalog();
@@ -235,41 +237,41 @@ impl Database {
         Ok(Database { shared, background: Arc::default() })
     }
 
-    /// Copies everything committed now into a new directory, which is then a database of the same engine; gives the
+    /// Copies everything committed so far into a new directory, as a database of the same engine; gives the
     /// number of entries. Readers and writers go on meanwhile.
     ///
-    /// Errors: there is something at `to` already; the disk refuses; `Corrupt`, naming the entry, when this
-    /// database is damaged. Nothing is at `to` then.
+    /// Errors: `to` exists; the disk refuses; `Corrupt`, naming the entry, when this database is damaged.
+    /// Nothing is left at `to` then.
     pub fn backup(&self, to: impl AsRef<Path>) -> Result<u64> {
         backup::backup(self, to.as_ref(), self.engine(), &Watch::default())
     }
 
-    /// As [`Database::backup`], into a database of the engine named.
+    /// Like [`Database::backup`], into a database of the given engine.
     pub fn backup_into(&self, to: impl AsRef<Path>, engine: Engine) -> Result<u64> {
         backup::backup(self, to.as_ref(), Some(engine), &Watch::default())
     }
 
-    /// Writes an SQL script that makes this database again: tables, rows, index tables and views of one moment.
+    /// Writes an SQL script that recreates this database: tables, rows, indexes and views of one snapshot.
     pub fn dump(&self, out: &mut dyn Write) -> Result<()> {
         dump::dump(self, out)
     }
 
-    /// What keeps it on the disk; `None` in memory.
+    /// The engine that stores the database; `None` in memory.
     pub fn engine(&self) -> Option<Engine> {
         self.shared.engine
     }
 
-    /// Where it lies; `None` in memory.
+    /// The directory of the database; `None` in memory.
     pub fn path(&self) -> Option<&Path> {
         self.shared.path.as_deref()
     }
 
-    /// Is it open for reading only?
+    /// Whether the database is open for reading only.
     pub fn is_read_only(&self) -> bool {
         self.shared.is_read_only
     }
 
-    /// Errors: it is open for reading only.
+    /// Errors: the database is open for reading only.
     fn check_may_write(&self) -> Result<()> {
         if self.is_read_only() { Err(store::read_only()) } else { Ok(()) }
     }
@@ -317,7 +319,8 @@ impl Database {
         &*self.shared.store
     }
 
-    /// The store's bulk door, behind others that load, and leave to hold it as long as that takes. Errors: `Cancelled`.
+    /// Waits for other loads, then opens the store's bulk door. The [`Load`] must be held as long. Errors:
+    /// `Cancelled`.
     fn load(&self, cancel: &CancelHandle) -> Result<(Load<'_>, Box<dyn BulkWriter + '_>)> {
         self.check_may_write()?;
         let load = self.shared.turns.load(cancel)?;
@@ -330,18 +333,18 @@ impl Database {
 
     fn catalog(&self) -> Arc<Catalog> {
         if self.is_read_only() {
-            // Another process may have changed it; where that cannot be read, nothing else can.
+            // Follow changes by another process; if this read fails, so will all others.
             let _ = self.view();
         }
         self.shared.definitions.current()
     }
 
-    /// The catalog and a snapshot that fit each other.
+    /// The catalog and a snapshot that match.
     fn view(&self) -> Result<(Arc<Catalog>, Arc<dyn Snapshot>)> {
         self.shared.definitions.view(self.store())
     }
 
-    /// What time it is, for what expires: microseconds since 1970.
+    /// The time by which rows expire: microseconds since 1970.
     fn now_us(&self) -> i64 {
         let now_us = clock::now();
         #[cfg(test)]
@@ -349,7 +352,7 @@ impl Database {
         now_us
     }
 
-    /// For tests: time goes on.
+    /// For tests: advances the clock.
     #[cfg(test)]
     pub(crate) fn pass(&self, micros: i64) {
         self.shared.later_us.fetch_add(micros, std::sync::atomic::Ordering::Relaxed);
@@ -361,7 +364,7 @@ impl Database {
         self.view().unwrap()
     }
 
-    /// Commits what was written of rows by these definitions, when it is nobody else's turn.
+    /// Commits rows written under these definitions, once no other statement has the turn.
     fn commit_rows(
         &self,
         mut batch: WriteBatch,
@@ -376,15 +379,15 @@ impl Database {
         let touched = batch.keyspaces();
         catalog.rely_on(&mut batch.reads, &touched);
         let _leave = self.shared.turns.commit(&batch, cancel, turn)?;
-        // The last moment to stop: from here on it is done or not.
+        // Last check for cancellation: a commit is not interrupted.
         cancel.check()?;
         self.shared.store.commit(batch)
     }
 
-    /// Commits what a transaction wrote, some of it by definitions of its own, a draft made from `base`, which then are in
-    /// force.
+    /// Commits a transaction that also changed definitions: `draft`, which was made from `base`, becomes the
+    /// catalog in force.
     ///
-    /// Errors: `Conflict`, if somebody else has changed a definition meanwhile.
+    /// Errors: `Conflict` if a definition has been changed by others meanwhile.
     fn commit_definitions(
         &self,
         batch: WriteBatch,
@@ -401,12 +404,12 @@ impl Database {
                 .hint("run the transaction again"));
         }
         let _leave = self.shared.turns.commit(&batch, cancel, turn)?;
-        // The last moment to stop: from here on it is done or not.
+        // Last check for cancellation: a commit is not interrupted.
         cancel.check()?;
         definitions.commit(self.store(), draft.settled(&current), || self.store().commit(batch))
     }
 
-    /// Changes definitions: `change` makes the next catalog from the current one. Errors: `Cancelled` before that.
+    /// Runs DDL: `change` makes the next catalog from the current one. Errors: `Cancelled` before that.
     fn change_catalog<T>(
         &self,
         cancel: &CancelHandle,
@@ -422,7 +425,7 @@ impl Database {
         Ok(result)
     }
 
-    /// The same, together with what `change` writes into rows: nobody else writes until the next catalog is in.
+    /// Like `change_catalog`, for DDL that also writes rows: no other writer gets in before it is committed.
     fn change_rows<T>(
         &self,
         cancel: &CancelHandle,
@@ -434,7 +437,7 @@ impl Database {
         let (result, next) = change(&definitions.current(), &mut *writer)?;
         if let Some((catalog, batch)) = next {
             batch.mutations.iter().try_for_each(|mutation| mutation.write_to(&mut *writer))?;
-            // The last moment to stop: from here on it is done or not.
+            // Last check for cancellation: a commit is not interrupted.
             cancel.check()?;
             definitions.commit(self.store(), catalog, || writer.commit())?;
         }

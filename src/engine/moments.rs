@@ -1,6 +1,7 @@
-//! Moments that are held: snapshots by name, which queries go back to, and read views.
+//! Snapshots that users hold: named ones, which queries can read later, and read views.
 //!
-//! Nothing is copied: the store does not reuse what they see as long as they are held. They end with the process.
+//! Nothing is copied: while a snapshot is held, the store does not reuse the pages that it sees. Snapshots
+//! end with the process.
 
 use std::sync::Arc;
 
@@ -15,21 +16,21 @@ use crate::error::{Error, Result, sqlstate};
 use crate::sql::{is_our_schema, name_of, span_of_name};
 use crate::value::Value;
 
-/// Snapshots held by name at the most: the store has room for a thousand, those of running queries included.
+/// Named snapshots (count), at most: the store has room for a thousand, including those of running queries.
 const HELD_MAX: usize = 64;
 
-/// Snapshots by name. Whoever reads one keeps it, dropped or not.
+/// Named snapshots. A query that reads one keeps it alive, even after DROP SNAPSHOT.
 #[derive(Default)]
 pub struct Held(RwLock<Arc<Moments>>);
 
 impl Held {
-    /// Those that there are now.
+    /// The named snapshots that exist now.
     pub fn now(&self) -> Arc<Moments> {
         Arc::clone(&self.0.read())
     }
 }
 
-/// CREATE SNAPSHOT: all that is committed now, by a name.
+/// CREATE SNAPSHOT: names everything committed so far.
 pub fn create(db: &Database, ident: &Ident) -> Result<()> {
     let name = new_name(ident)?;
     let mut held = db.shared.held.0.write();
@@ -52,13 +53,13 @@ pub fn create(db: &Database, ident: &Ident) -> Result<()> {
     Err(refused.at(span_of_name(ident)))
 }
 
-/// All that is committed now.
+/// Everything committed so far.
 fn moment_of(db: &Database) -> Result<Moment> {
     let (catalog, snapshot) = db.view()?;
     Ok(Moment { catalog, snapshot, as_of_us: db.now_us() })
 }
 
-/// DROP SNAPSHOT. Queries that read it go on.
+/// DROP SNAPSHOT. Queries that are reading it are not affected.
 pub fn drop(db: &Database, ident: &Ident, if_exists: bool) -> Result<()> {
     let name = name_of(ident);
     let mut held = db.shared.held.0.write();
@@ -71,10 +72,11 @@ pub fn drop(db: &Database, ident: &Ident, if_exists: bool) -> Result<()> {
     }
 }
 
-/// The database at one moment, for any number of queries in any number of threads. Clones share it.
+/// A consistent view of the database as of one moment, for any number of queries in any number of threads.
+/// Clones share it.
 ///
-/// Writers go on meanwhile, and nothing of that shows. As long as it is held, what it sees takes its place in the
-/// file, changed or deleted as it may be by now.
+/// Writers go on meanwhile, unseen by the view. As long as it is held, what it sees takes up space in the
+/// file, even if changed or deleted since.
 ///
 /// ```
 /// # fn main() -> rowkeydb::Result<()> {
@@ -100,14 +102,14 @@ impl std::fmt::Debug for ReadView {
 }
 
 impl Database {
-    /// Everything that is committed now, to be read as often as need be.
+    /// A view of everything committed so far, to be queried any number of times.
     pub fn read_view(&self) -> Result<ReadView> {
         Ok(ReadView { db: self.clone(), moment: moment_of(self)? })
     }
 }
 
 impl ReadView {
-    /// Runs a query; its rows are read while they are iterated. Errors: the statement writes.
+    /// Runs a query; rows are read as you iterate. Errors: the statement writes.
     pub fn query(&self, sql: &str) -> Result<Rows> {
         self.query_with(sql, &[])
     }
@@ -117,7 +119,7 @@ impl ReadView {
         self.session().query(sql, params)
     }
 
-    /// A session in a `READ ONLY` transaction of this moment.
+    /// A session in a `READ ONLY` transaction that sees this view.
     pub fn session(&self) -> Session {
         let mut session = self.db.session();
         session.read_at(&self.moment);

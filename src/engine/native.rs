@@ -1,4 +1,4 @@
-//! A table without SQL: rows by key, key ranges, and bulk loads through the store's bulk door.
+//! Tables without SQL: rows by key, scans of key ranges, and bulk loads.
 
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
@@ -24,17 +24,17 @@ use crate::schema::TableDef;
 use crate::store::Direction;
 use crate::value::{ColumnType, Value};
 
-/// Rows taken from the caller at a time, by count.
+/// Rows taken from the caller at a time (count).
 const CHUNK_ROWS: usize = 2048;
 
-/// A table without SQL.
+/// Access to a table without SQL. Get it from [`Database::table`].
 #[derive(Clone, Debug)]
 pub struct TableHandle {
     db: Database,
     table: Arc<TableDef>,
-    /// Its columns, and the rowkey unless that is one of them.
+    /// Its columns, and the rowkey, unless a column has that name.
     output: Arc<[Field]>,
-    /// Where they are found in a row.
+    /// Where to find them in a stored row.
     places: Arc<Places>,
     schema: SchemaRef,
 }
@@ -59,7 +59,7 @@ impl TableHandle {
         }
     }
 
-    /// The row under these key bytes.
+    /// The row with this rowkey.
     ///
     /// ```
     /// # fn main() -> rowkeydb::Result<()> {
@@ -76,10 +76,10 @@ impl TableHandle {
         self.rows(access, None)?.next().transpose()
     }
 
-    /// The rowkey of the row that has these values, by the names of their columns.
+    /// The rowkey for these values of the key columns, given by name.
     ///
-    /// Errors: a column that is none of the table's, or is missing; a value that its column or key part cannot hold; a
-    /// layout with `random(n)`, where rows have drawn a part of theirs.
+    /// Errors: an unknown column, or one that is missing; a value that its column or key part cannot hold; a
+    /// layout with `random(n)`, whose rowkeys cannot be computed.
     ///
     /// ```
     /// # fn main() -> rowkeydb::Result<()> {
@@ -137,13 +137,13 @@ impl TableHandle {
         TableScan { table: self.clone(), range, direction: Direction::Forward, limit: None }
     }
 
-    /// Adds many new rows, and their index entries, in one atomic step: the fastest way in. A row has
-    /// one value for each column, in order. Gives the number of rows.
+    /// Bulk load: adds many new rows and their index entries in one atomic step. This is the fastest way in.
+    /// A row has one value for each column, in order. Gives the number of rows.
     ///
     /// Memory stays flat: entries are gathered up to a limit, sorted, and written. Other writers wait.
     ///
-    /// Errors: a rowkey that exists, a value that does not fit its column or key part, a row of
-    /// another length, a table with other columns than the handle's. Nothing of the load is there then.
+    /// Errors: a rowkey that exists; a value that does not fit its column or key part; a row of another
+    /// length; a table whose columns have changed since the handle was taken. Nothing is loaded then.
     ///
     /// ```
     /// # fn main() -> rowkeydb::Result<()> {
@@ -158,7 +158,7 @@ impl TableHandle {
         self.load_with(rows, None)
     }
 
-    /// [`TableHandle::load`], telling how far it is.
+    /// [`TableHandle::load`] with a progress callback.
     pub fn load_with(
         &self,
         rows: impl IntoIterator<Item = Vec<Value>>,
@@ -180,9 +180,9 @@ impl TableHandle {
         copy::load(&view, &table, &columns, None, &mut next)
     }
 
-    /// The table as it is now: an index may have come or gone since the handle was taken.
+    /// The current definition of the table: indexes may have changed since the handle was taken.
     ///
-    /// Errors: so has the table, a column, or the layout of its rows.
+    /// Errors: the table was dropped, or its columns or its layout have changed.
     fn now(&self, catalog: &Catalog) -> Result<Arc<TableDef>> {
         let table = &self.table;
         let columns = |table: &TableDef| table.live_columns().map(|(id, _)| id).collect::<Vec<_>>();
@@ -239,7 +239,7 @@ fn access(method: Method) -> Access {
     }
 }
 
-/// A scan of a key range, before it starts.
+/// A scan of a key range, to be configured and started with [`TableScan::rows`].
 #[derive(Clone, Debug)]
 pub struct TableScan {
     table: TableHandle,
@@ -249,14 +249,14 @@ pub struct TableScan {
 }
 
 impl TableScan {
-    /// Greatest key first.
+    /// Scans backwards, from the greatest key.
     #[must_use]
     pub fn reverse(mut self) -> Self {
         self.direction = Direction::Reverse;
         self
     }
 
-    /// So many rows at the most.
+    /// Returns at most `rows` rows.
     #[must_use]
     pub fn limit(mut self, rows: u64) -> Self {
         self.limit = Some(rows);

@@ -1,4 +1,4 @@
-//! What a statement gives back: rows as a stream of batches, a count, warnings.
+//! The result of a statement: rows as a stream of batches, a row count, warnings.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use crate::exec::scan::BATCH_ROWS;
 use crate::exec::watch::CancelHandle;
 use crate::row::column_type_of;
 
-/// Something that works but may not be meant.
+/// A warning: the statement works but may not do what was meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
-    /// LINT's code for it, such as `RK001`, if it is one of its rules.
+    /// The code of a LINT rule, such as `RK001`, if the warning comes from one.
     pub code: Option<String>,
     /// What will happen.
     pub what: String,
@@ -47,41 +47,40 @@ pub struct OutputColumn {
 /// The result of a statement: its tag, columns, rows, count of rows written, and warnings.
 #[derive(Debug)]
 pub struct Outcome {
-    /// What ran: `SELECT`, `INSERT`, `CREATE TABLE`.
+    /// The statement's tag: `SELECT`, `INSERT`, `CREATE TABLE`.
     pub tag: &'static str,
     /// Output columns; none if the statement returns no rows.
     pub columns: Arc<[OutputColumn]>,
-    /// The rows, read while they are asked for.
+    /// The rows, read as the stream is consumed.
     pub rows: RowStream,
-    /// Rows written, if it writes.
+    /// Number of rows written, if the statement writes.
     pub affected: Option<u64>,
-    /// What the user should know although it worked.
+    /// Warnings about a statement that succeeded.
     pub warnings: Vec<Warning>,
 }
 
-/// Record batches, one after the other. Iterate to block for each, or [`RowStream::next_batch`] to
-/// await it.
+/// A stream of record batches. Iterate to block for each, or await [`RowStream::next_batch`].
 pub struct RowStream {
     schema: SchemaRef,
-    /// What comes before all that the source has.
+    /// A batch that comes before those of `source`.
     first: Option<Result<RecordBatch>>,
     source: Source,
-    /// Rows (count) to read at once, for those who ask for them one by one.
+    /// Rows (count) to read at once when rows are fetched one by one.
     rows_max: usize,
     runtime: Runtime,
     cancel: CancelHandle,
 }
 
-/// Rows (count) that are read at once when they are asked for one by one: at first, then more and more.
+/// Initial number of rows read at once when rows are fetched one by one; it doubles each time.
 const ROWS_FIRST: usize = 256;
 
-/// Where rows come from.
+/// Where the rows come from.
 pub(super) enum Source {
-    /// Any plan.
+    /// Any plan, as a stream.
     Batches(BatchStream),
-    /// A plan that needs no threads.
+    /// A plan that runs in the caller's thread.
     Alone(Box<Alone>),
-    /// They are there already.
+    /// Rows in memory.
     Batch(Option<RecordBatch>),
 }
 
@@ -101,7 +100,7 @@ impl RowStream {
         RowStream { schema, first: None, source, rows_max: ROWS_FIRST, runtime, cancel }
     }
 
-    /// The same batches behind another one.
+    /// The stream with a batch put in front.
     pub(super) fn after(self, first: Result<RecordBatch>) -> RowStream {
         let is_empty = first.as_ref().is_ok_and(|batch| batch.num_rows() == 0);
         RowStream { first: (!is_empty).then_some(first), ..self }
@@ -114,15 +113,15 @@ impl RowStream {
 
     /// The next batch, which may be empty; `None` at the end, and after an error.
     pub async fn next_batch(&mut self) -> Option<Result<RecordBatch>> {
-        if self.first.is_some() {
-            return self.first.take();
+        if let Some(first) = self.first.take() {
+            return self.or_end(Some(first));
         }
         let Source::Batches(batches) = &mut self.source else { return self.next_ready() };
         let batch = self.cancel.guard(async { Ok(batches.next().await) }).await;
         self.or_end(batch.unwrap_or_else(|e| Some(Err(e))))
     }
 
-    /// Nothing comes after an error: what failed half way would go on anywhere.
+    /// Ends the stream after an error: a plan that failed half way must not be continued.
     fn or_end<T>(&mut self, next: Option<Result<T>>) -> Option<Result<T>> {
         if let Some(Err(_)) = &next {
             self.source = Source::Batch(None);
@@ -130,21 +129,21 @@ impl RowStream {
         next
     }
 
-    /// The next batch of a source that nobody waits for.
+    /// The next batch of a source that needs no waiting.
     fn next_ready(&mut self) -> Option<Result<RecordBatch>> {
         let next = match &mut self.source {
             Source::Alone(alone) => match self.cancel.check() {
                 Ok(()) => alone.next_batch().transpose(),
                 Err(e) => Some(Err(e)),
             },
-            // It is too late to stop: what the statement wrote is written, and must not be called cancelled.
+            // Not cancellable any more: the statement's writes are done.
             Source::Batch(batch) => batch.take().map(Ok),
             Source::Batches(_) => None,
         };
         self.or_end(next)
     }
 
-    /// The next rows, where they need not come in batches: `None` where they do.
+    /// The next rows without making a batch of them; `None` if the source only gives batches.
     pub(super) fn next_rows(&mut self) -> Option<Result<Option<NextRows>>> {
         let Source::Alone(alone) = &mut self.source else { return None };
         let rows_max = self.rows_max;
@@ -172,8 +171,8 @@ impl Iterator for RowStream {
     type Item = Result<RecordBatch>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.first.is_some() {
-            return self.first.take();
+        if let Some(first) = self.first.take() {
+            return self.or_end(Some(first));
         }
         if !matches!(self.source, Source::Batches(_)) {
             return self.next_ready();

@@ -1,10 +1,10 @@
-//! Plans of queries, kept by the text of the query.
+//! The plan cache: plans of queries, kept by the text of the query.
 //!
-//! The key is the text with its compared literals [lifted](crate::sql::lift) out and the kinds of the values in
-//! their place, so `id = 7` and `id = 8` share a plan, and `id = 'x'` does not spoil it. A query is planned to be
-//! kept when it comes for the second time: most of a script's statements never do. A change of definitions
-//! makes a catalog of another [identity](crate::catalog::Catalog::identity), and plans of others are not found;
-//! ANALYZE makes none, and all plans are forgotten.
+//! The key is the text with its compared literals [lifted](crate::sql::lift) out, and the types of the values
+//! in their place, so `id = 7` and `id = 8` share a plan, and `id = 'x'` gets its own. A plan is kept when
+//! the query comes for the second time: most of a script's statements never do. DDL makes a catalog of
+//! another [identity](crate::catalog::Catalog::identity), under which older plans are not found; ANALYZE
+//! keeps the identity, so it clears the cache.
 
 #[cfg(test)]
 mod tests;
@@ -25,31 +25,31 @@ use crate::key::FastMap;
 use crate::sql::{self, Lifted, Statement, parameter_count};
 use crate::value::Value;
 
-/// Queries remembered at the most; then those without a plan are forgotten, or all.
+/// Entries (count), at most; when full, those without a plan are dropped, or else all.
 const QUERIES: usize = 512;
 
-/// Length (bytes) of the longest text whose statement is kept.
+/// Length (bytes) of the longest text whose parse result is kept.
 const TEXT_BYTES: usize = 4096;
 
-/// What is known of a query.
+/// What the plan cache knows of a query.
 #[derive(Clone)]
 pub enum Known {
-    /// It has come before.
+    /// It has been run before.
     Seen,
     /// Its plan.
     Plan(Arc<KeptPlan>),
-    /// It has a plan for each combination of values of these parameters, by their places.
+    /// One plan for each combination of values of these parameters, given by position.
     ByValues(Arc<[usize]>),
-    /// What it makes of rows that are in no table.
+    /// A projection over rows that are in no table.
     Map(Arc<RowMap>),
-    /// It has to be planned each time.
+    /// It must be planned each time.
     Each,
 }
 
 /// A plan, and its output columns.
 pub struct KeptPlan {
     pub plan: Plan,
-    /// Of the run that it was made for.
+    /// The parameters of the run it was planned for.
     pub params: Arc<[Value]>,
     pub columns: Arc<[OutputColumn]>,
 }
@@ -61,23 +61,23 @@ impl KeptPlan {
     }
 }
 
-/// A query by its key, and all its parameters.
+/// A query's cache key, and all its parameters.
 #[derive(Clone)]
 pub struct Keyed {
     key: String,
     pub params: Arc<[Value]>,
-    /// Places of those whose values are in the key.
+    /// Positions of the parameters whose values are in the key.
     pub settled: Vec<usize>,
 }
 
 impl Keyed {
-    /// `None` if the statement has other parameters than those given. Queries of another `kind` are other
-    /// queries, whatever their text.
+    /// `None` if the number of parameters is wrong. `kind` is a prefix that keeps equal texts planned for
+    /// different purposes apart.
     pub fn new(kind: &str, lifted: &Lifted, params: &[Value]) -> Option<Keyed> {
         if params.len() != lifted.own {
             return None;
         }
-        // One time for all of them.
+        // All occurrences of the current time get the same value.
         let now = OnceCell::new();
         let lifted_values = lifted.values.iter().map(|value| value.value(|| *now.get_or_init(clock::now)));
         let params: Arc<[Value]> = params.iter().cloned().chain(lifted_values).collect();
@@ -95,7 +95,7 @@ impl Keyed {
         Some(Keyed { key, params, settled: Vec::new() })
     }
 
-    /// The query with the values that it has for some of its parameters, by their places.
+    /// The key extended by the values of the parameters at these positions.
     pub fn with_values(&self, of: &[usize]) -> Keyed {
         let value = |at: &usize| format!("{at}={:?} ", self.params.get(*at));
         let values: String = of.iter().map(value).collect();
@@ -119,15 +119,15 @@ fn letter(value: &Value) -> char {
     }
 }
 
-/// What is known of the queries of one database.
+/// The plan cache of a database.
 #[derive(Default)]
 pub struct Plans(RwLock<ByText<(u64, Known)>>);
 
 type ByText<T> = FastMap<String, T>;
 
 impl Plans {
-    /// What is known of a query under the catalog of this identity; of one that has many plans, of that with its values,
-    /// which it then is.
+    /// Looks up a query under the catalog of this identity. If its plan depends on parameter values, `query`
+    /// is extended by them and looked up again.
     pub fn find(&self, query: &mut Keyed, catalog: u64) -> Option<Known> {
         let plans = self.0.read();
         loop {
@@ -138,7 +138,7 @@ impl Plans {
         }
     }
 
-    /// The plans kept under the catalog of this identity, by the texts of their queries, one of each.
+    /// The plans kept under the catalog of this identity, each with the text of its query.
     pub fn kept(&self, catalog: u64) -> Vec<(String, Arc<KeptPlan>)> {
         let plans = self.0.read();
         let kept = plans.iter().filter_map(|(key, (identity, known))| match known {
@@ -154,16 +154,16 @@ impl Plans {
         kept
     }
 
-    /// Forgets all plans: what they were chosen by has changed.
+    /// Forgets all plans, because the statistics behind them have changed.
     pub fn forget(&self) {
         self.0.write().clear();
     }
 
-    /// Remembers it.
+    /// Stores what is known of a query.
     pub fn put(&self, query: &Keyed, catalog: u64, known: Known) {
         let mut plans = self.0.write();
         if plans.len() >= QUERIES && !plans.contains_key(&query.key) {
-            // Texts that never come again must not cost others their plans.
+            // First drop texts that were seen only once.
             plans.retain(|_, (_, known)| !matches!(known, Known::Seen));
             if plans.len() >= QUERIES {
                 plans.clear();
@@ -173,11 +173,11 @@ impl Plans {
     }
 }
 
-/// A query of a statement that writes, and its text without the literals it compares with, by which its plan is found.
+/// The query inside a statement that writes, and its text with literals lifted out, which is its cache key.
 #[derive(Clone, Debug)]
 pub struct Asked {
     pub query: Query,
-    /// `None`: its plan is not worth keeping.
+    /// `None`: the plan is not worth keeping.
     pub lifted: Option<Lifted>,
 }
 
@@ -187,16 +187,17 @@ impl Asked {
     }
 }
 
-/// A query of a statement that writes, as its last run made it.
+/// The query inside a statement that writes, kept from its last run.
 ///
-/// It follows from the statement and from what of it is to be computed, which may be other parts for other values. No
-/// definition has a part in it: so it holds whatever becomes of them, and its plan is that of the catalog it is asked with.
+/// It depends only on the statement and on which parts must be computed, which may differ with the
+/// parameters. It does not depend on definitions, so DDL does not invalidate it; its plan is looked up under
+/// the current catalog.
 #[derive(Debug, Default)]
 pub struct KeptQuery(RwLock<Option<(Vec<usize>, Arc<Asked>)>>);
 
 impl KeptQuery {
-    /// The query that computes the parts at these places, made if the last run's was another one; `None` if the statement
-    /// alone does not tell it.
+    /// The query that computes the parts at these positions; `make` is called if the last run computed other
+    /// parts. `None`: the query depends on more than the statement and is not kept.
     pub fn of(
         &self,
         computed: Option<Vec<usize>>,
@@ -214,16 +215,16 @@ impl KeptQuery {
     }
 }
 
-/// The queries of a statement that writes.
+/// The queries inside a statement that writes.
 #[derive(Debug, Default)]
 pub struct KeptQueries {
-    /// Gives an INSERT's rows, or computes what is in them.
+    /// Gives an INSERT's rows, or computes values of them.
     pub source: KeptQuery,
-    /// Finds the rows of an UPDATE or DELETE, or computes those of an ON CONFLICT.
+    /// Finds the rows of an UPDATE or DELETE, or computes those of ON CONFLICT.
     pub rows: KeptQuery,
 }
 
-/// A statement, and how many values it takes.
+/// A parsed statement, and the number of its parameters.
 #[derive(Debug)]
 pub struct Parsed {
     pub statement: Statement,
@@ -236,7 +237,7 @@ impl Parsed {
         Parsed { parameters: parameter_count(&statement), statement, queries: KeptQueries::default() }
     }
 
-    /// Errors, about `what`: there are more or fewer values than it takes.
+    /// Errors, about `what`: more or fewer values were given than there are parameters.
     pub fn check(&self, what: &str, given: usize) -> Result<()> {
         let takes = self.parameters;
         if takes == given {
@@ -250,7 +251,7 @@ impl Parsed {
     }
 }
 
-/// What was read in texts that come again: each is read once.
+/// A cache of parse results by text.
 pub struct Texts<T>(RwLock<ByText<Arc<T>>>);
 
 impl<T> Default for Texts<T> {
@@ -260,7 +261,7 @@ impl<T> Default for Texts<T> {
 }
 
 impl<T> Texts<T> {
-    /// What `read` reads in a text, and nothing else has a part in. Errors: those of `read`.
+    /// The result of `read` for a text, which must depend on nothing else. Errors: those of `read`.
     fn get(&self, text: &str, read: impl FnOnce(&str) -> Result<T>) -> Result<Arc<T>> {
         if let Some(known) = self.0.read().get(text) {
             return Ok(Arc::clone(known));
@@ -277,11 +278,11 @@ impl<T> Texts<T> {
     }
 }
 
-/// Statements with parameters.
+/// Parsed statements with parameters.
 pub type Statements = Texts<Parsed>;
 
 impl Statements {
-    /// A text's statement.
+    /// The statement of a text.
     ///
     /// Errors: those of [`sql::parse`].
     pub fn parse(&self, text: &str) -> Result<Arc<Parsed>> {
@@ -289,11 +290,11 @@ impl Statements {
     }
 }
 
-/// What columns have as their DEFAULT.
+/// Parsed DEFAULT expressions of columns.
 pub type Defaults = Texts<Expr>;
 
 impl Defaults {
-    /// A text's expression.
+    /// The expression of a text.
     ///
     /// Errors: those of [`sql::parse_expr`].
     pub fn parse(&self, text: &str) -> Result<Arc<Expr>> {

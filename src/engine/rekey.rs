@@ -1,15 +1,15 @@
-//! ALTER TABLE REKEY: a table gets another key layout while it is read and written.
+//! ALTER TABLE REKEY: gives a table another key layout while it is read and written (online DDL).
 //!
-//! 1. The definition of the table as it will be is committed beside it, with keyspaces of its own and a UNIQUE
+//! 1. The table's future definition is committed beside the current one, with its own keyspaces and a UNIQUE
 //!    index over the new layout, which is then built as CREATE INDEX does. It finds rows that would share a
 //!    rowkey, or that the layout refuses; from here on, writes of such rows are refused.
-//! 2. The new families and index tables are filled, step by step. From now on every write goes there, too
+//! 2. The new families and indexes are backfilled, step by step. From now on every write goes to both tables
 //!    ([`crate::exec::rekey`]).
-//! 3. Both are compared at one snapshot. They stay the same from there, for every write keeps them so.
-//! 4. One change of the catalog puts the new table in the place of the old one, and frees what was its.
+//! 3. Both are compared at one snapshot. From there on every write keeps them equal.
+//! 4. One change of the catalog puts the new table in the place of the old one, and frees the old keyspaces.
 //!
-//! Nobody reads the new table before that. Whatever stops it earlier leaves the table as it was: an error or
-//! Ctrl-C undoes the work, and after a kill it goes on when the database is opened ([`resume`]).
+//! Nobody reads the new table before that. Whatever stops the REKEY earlier leaves the table as it was: an
+//! error or Ctrl-C undoes the work, and after a kill it resumes when the database is opened ([`resume`]).
 
 use sqlparser::ast::Ident;
 
@@ -26,7 +26,7 @@ use crate::key::KeyLayout;
 use crate::schema::{IndexDef, IndexId, IndexState, Rekey, SortedBy, TableDef};
 use crate::sql::{AlterTable, KeyExpr, name_of, name_sql, span_of_name};
 
-/// Runs ALTER TABLE REKEY; goes on with one of the same layout that was left. Gives its warnings.
+/// Runs ALTER TABLE REKEY, or resumes an unfinished one with the same layout. Gives its warnings.
 pub fn rekey(db: &Database, alter: &AlterTable, keys: &[KeyExpr], watch: &Watch) -> Result<Vec<Warning>> {
     let Some(_alone) = db.shared.rekeying.try_lock() else {
         return Err(Error::new(Kind::Unavailable, "another table is being re-keyed")
@@ -67,7 +67,7 @@ pub fn rekey(db: &Database, alter: &AlterTable, keys: &[KeyExpr], watch: &Watch)
             Err(Error::new(Kind::Cancelled, what).why("the table is as it was").caused_by(e))
         }
         Err(e) => {
-            // What stopped it is the news, and then that it could not be undone.
+            // Report what stopped the REKEY; as a hint, that it could not be undone.
             let undone = undo(db, id);
             Err(match e.sqlstate() {
                 _ if undone.is_err() => e.hint(
@@ -81,9 +81,9 @@ pub fn rekey(db: &Database, alter: &AlterTable, keys: &[KeyExpr], watch: &Watch)
     }
 }
 
-/// The table as it will be, and the index that stands for the whole.
+/// The future table, and the index over the new layout.
 ///
-/// Errors: the layout is the one it has; an index that is not Ready, which would have to be so there.
+/// Errors: the table has this layout already; an index that is not Ready, and which the new table would need.
 fn plan(edit: &mut CatalogEdit, table: &TableDef, layout: KeyLayout) -> Result<Rekey> {
     if layout.does_as(&table.key) {
         return Err(Error::invalid(format!("\"{}\" has this layout already", table.name))
@@ -124,9 +124,9 @@ fn plan(edit: &mut CatalogEdit, table: &TableDef, layout: KeyLayout) -> Result<R
     Ok(Rekey { next, keys })
 }
 
-/// Does what is left to do; gives what the user should know of the new layout.
+/// Runs the remaining steps; gives warnings about the new layout.
 ///
-/// Errors: rows that the layout cannot hold; `Conflict` when it was cancelled meanwhile.
+/// Errors: rows that the layout cannot hold; `Conflict` if it was cancelled meanwhile.
 fn run(db: &Database, id: IndexId, watch: &Watch) -> Result<Vec<Warning>> {
     let stage = |catalog: &Catalog| find(catalog, id).map(|(_, rekey)| rekey.keys.state).ok_or_else(gone);
     if stage(&db.catalog())? == IndexState::Building {
@@ -156,7 +156,7 @@ fn run(db: &Database, id: IndexId, watch: &Watch) -> Result<Vec<Warning>> {
         Ok(((), Some(edit.finish()?)))
     })?;
     if catalog.statistics(table.id).is_some() {
-        // Estimates can wait for the next ANALYZE.
+        // If this fails, estimates are rougher until the next ANALYZE.
         let _ = analyze::analyze(db, &rekey.next, watch);
     }
     Ok(warnings)
@@ -177,8 +177,8 @@ pub fn cancel(db: &Database, name: &Ident, watch: &Watch) -> Result<()> {
     })
 }
 
-/// Goes on with what was under way when the database was left. Rows that the new layout cannot hold end it, and
-/// REKEY will name them; what the disk refuses stays for REKEY to go on with.
+/// Resumes unfinished re-keys. One whose rows do not fit the new layout is undone, and a new REKEY would name
+/// the rows; after an error of the disk it stays for REKEY to continue.
 pub fn resume(db: &Database, watch: &Watch) {
     let _alone = db.shared.rekeying.lock();
     let under_way: Vec<IndexId> = db.catalog().rekeyed().collect();
@@ -199,7 +199,7 @@ fn undo(db: &Database, id: IndexId) -> Result<()> {
     })
 }
 
-/// Refuses other changes of the definition of a table that is on its way.
+/// Errors: the table is being re-keyed, so its definition cannot change.
 pub fn refuse(table: &TableDef) -> Result<()> {
     table.rekey.as_ref().map_or(Ok(()), |rekey| Err(being_rekeyed(table, rekey)))
 }

@@ -1,4 +1,4 @@
-//! Given cells → whole rows: casts, defaults, identities and constraints.
+//! Turns the cells that a statement gives into whole rows: casts, defaults, identities and constraints.
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::Schema;
@@ -15,22 +15,22 @@ use crate::sql::Overriding;
 use crate::store::{Mutation, WriteBatch};
 use crate::value::{ColumnType, Value};
 
-/// Values given for some columns of some rows; `None` asks for the default.
+/// Values given for some columns of some rows; `None` stands for the default.
 pub struct Cells<'a> {
     /// Columns of each row.
     pub columns: Vec<ColumnId>,
-    /// As many cells a row as there are columns.
+    /// One cell for each of `columns`.
     pub rows: Vec<Vec<Option<Value>>>,
-    /// What becomes of values given for identity columns.
+    /// The OVERRIDING clause, for values given for identity columns.
     pub overriding: Option<Overriding>,
-    /// Rows of the statement that came before these, for messages.
+    /// Rows of the statement before these (count), for messages.
     pub before: usize,
-    /// What the cells were written as, if they were: for messages too.
+    /// The expressions the cells were written as, if any, for messages.
     pub written: &'a [Vec<ast::Expr>],
 }
 
-/// Casts the cells to their columns and fills in what was not given. Identity counters that move are
-/// written to `batch`.
+/// Casts the cells to their columns, fills in the rest, and checks the constraints. Advanced identity
+/// counters are written to `batch`.
 ///
 /// Errors: as [`filled`]; NULL in a NOT NULL column; a CHECK that does not hold.
 pub async fn complete(
@@ -48,7 +48,7 @@ pub async fn complete(
     Ok(rows)
 }
 
-/// [`complete`], but for the constraints, for rows that may become part of others.
+/// Like [`complete`], without the constraints: for rows that may still be merged with existing ones.
 ///
 /// Errors: a value that does not fit its column, naming row and column; a value for a GENERATED ALWAYS column.
 pub async fn filled(
@@ -110,7 +110,7 @@ pub async fn filled(
     Ok(rows)
 }
 
-/// A value as its column holds it.
+/// The value cast to its column's type and length.
 pub fn assign(value: Value, column: &Column) -> Result<Value> {
     let value = value
         .cast(column.ty)
@@ -130,7 +130,7 @@ pub fn assign(value: Value, column: &Column) -> Result<Value> {
     Ok(value)
 }
 
-/// Says which of `n` rows an error is about.
+/// Adds to an error which of `n` rows it is about.
 pub fn in_row(error: Error, at: usize, n: usize) -> Error {
     match error.reason().map(str::to_owned) {
         _ if n <= 1 => error,
@@ -151,7 +151,7 @@ pub fn check_nulls(table: &TableDef, row: &[Value]) -> Result<()> {
     missing(table, row).next().map_or(Ok(()), |missing| Err(cannot_be_null(table, missing)))
 }
 
-/// Errors: NULL in this column, which is NOT NULL.
+/// Errors: NULL in this column although it is NOT NULL.
 pub fn check_null(table: &TableDef, id: ColumnId, value: &Value) -> Result<()> {
     let column = table.column(id);
     if column.nullable || !value.is_null() { Ok(()) } else { Err(cannot_be_null(table, (id, column))) }
@@ -163,7 +163,7 @@ pub fn check_nulls_of_key(table: &TableDef, row: &[Value]) -> Result<()> {
     of_key.map_or(Ok(()), |missing| Err(cannot_be_null(table, missing)))
 }
 
-/// The NOT NULL columns that are NULL.
+/// NOT NULL columns that are NULL in the row.
 fn missing<'t>(table: &'t TableDef, row: &[Value]) -> impl Iterator<Item = (ColumnId, &'t Column)> {
     table.live_columns().filter(|(id, column)| !column.nullable && row[usize::from(id.0)].is_null())
 }
@@ -201,7 +201,7 @@ pub async fn check_constraints(view: &View, table: &TableDef, rows: &[Vec<Value>
     Ok(())
 }
 
-/// `a=1, b='x'`, the first few columns.
+/// The first few columns, as in `a=1, b='x'`.
 fn show_row(table: &TableDef, row: &[Value]) -> String {
     let shown = table.live_columns().take(6).map(|(id, column)| {
         format!("{}={}", column.name, crate::value::Literal(row[usize::from(id.0)].as_ref()))
@@ -215,7 +215,7 @@ pub async fn defaults(view: &View, sql: &str, n: usize) -> Result<Vec<Value>> {
     if let Some(value) = view.value_of(&expr, &[])? {
         return Ok(vec![value; n]);
     }
-    // Rows to evaluate it for: a default may be different for each, as a random one is.
+    // Evaluate it over `n` rows: a default may differ for each, for example a random one.
     let mut builder = ColumnBuilder::new(ColumnType::BigInt, n);
     (0..n as i64).try_for_each(|i| builder.append(crate::value::ValueRef::Int(i)))?;
     let schema = Schema::new(vec![field("n", ColumnType::BigInt, false)]);
@@ -232,8 +232,8 @@ pub async fn defaults(view: &View, sql: &str, n: usize) -> Result<Vec<Value>> {
     (0..n).map(|i| any_value_at(values.column(0), i)).collect()
 }
 
-/// Numbers the `wanted` rows from an identity column's counter, which first passes the numbers that the others
-/// were given: none comes twice.
+/// Numbers the `wanted` rows from an identity column's counter. The counter first passes the numbers given
+/// explicitly for other rows, so that no number comes twice.
 pub fn number(
     view: &View,
     table: &TableDef,
@@ -244,7 +244,7 @@ pub fn number(
 ) -> Result<()> {
     let (column, step) = (table.column(id), identity.increment);
     let key = identity_key(table.id, id);
-    // This statement may have taken numbers before.
+    // The statement may have taken numbers already.
     let taken = batch.mutations.iter_mut().find_map(|mutation| match mutation {
         Mutation::Put(CATALOG_KEYSPACE, k, counter) if **k == key[..] => Some(counter),
         _ => None,
@@ -263,7 +263,7 @@ pub fn number(
         if let Value::Int(given) = row[at]
             && if step < 0 { given <= first } else { given >= first }
         {
-            // There is none behind the very last number, which is as good as taken.
+            // The very last number has no successor, so it counts as taken.
             first = given.saturating_add(step);
         }
     }
@@ -366,7 +366,7 @@ pub fn literal(expr: &ast::Expr, params: &[Value]) -> Result<Option<Value>> {
     }))
 }
 
-/// Every value of a batch, row by row.
+/// All values of a batch, row by row.
 pub fn values_of<V: From<Value>>(batch: &RecordBatch) -> Result<Vec<Vec<V>>> {
     let row = |_| Vec::with_capacity(batch.num_columns());
     let mut rows: Vec<Vec<V>> = (0..batch.num_rows()).map(row).collect();

@@ -1,4 +1,4 @@
-//! The threads that queries run on.
+//! The tokio runtime that queries run on.
 
 use std::sync::{Arc, OnceLock};
 use std::thread;
@@ -8,20 +8,21 @@ use tokio::runtime::Handle;
 
 use crate::error::{Error, Kind, Result};
 
-/// Stack of a worker: deeply nested expressions recurse in planners.
+/// Stack of a worker: planners recurse on deeply nested expressions.
 pub const STACK_BYTES: usize = 32 << 20;
-/// Less than this left on a caller's stack, and it gets a new one of [`STACK_BYTES`].
+/// If the caller's stack has less than this left, work moves to a new one of [`STACK_BYTES`].
 const STACK_LEFT_BYTES: usize = 6 << 20;
 
-/// A tokio runtime of our own, shared by everything of one database; it starts when something has to wait for it.
+/// A tokio runtime, shared by all of a database; it is started when something first has to wait.
 #[derive(Clone, Default)]
 pub struct Runtime(Arc<OnceLock<Started>>);
 
-/// Its threads are waited for when it goes: `pthread_detach` of glibc 2.36 marks a thread and then reads of it once more,
-/// and one that ends in between has taken its memory along, which ended the process (2026-11-26).
+/// Waits for its threads when dropped: glibc 2.36's `pthread_detach` marks a thread and then reads its memory
+/// once more; if the thread ended in between, that memory is unmapped, and the process crashed (2026-11-26).
 struct Started(Option<tokio::runtime::Runtime>);
 
-/// How long they are waited for. They end at once, but for one that computes a long batch, which nobody can interrupt.
+/// How long to wait for them. They end at once, except one that computes a long batch, which cannot be
+/// interrupted.
 const END_MAX: Duration = Duration::from_millis(100);
 
 impl Drop for Started {
@@ -31,13 +32,13 @@ impl Drop for Started {
             end();
             return;
         }
-        // Inside another runtime nobody may block, but a helper thread may.
+        // Blocking is not allowed inside another runtime, so a helper thread does it.
         thread::scope(|scope| {
             if let Ok(helper) = thread::Builder::new().spawn_scoped(scope, end) {
                 let _ = helper.join();
             }
         });
-        // There was no thread to be had.
+        // No helper thread could be started.
         if let Some(runtime) = self.0.take() {
             runtime.shutdown_background();
         }
@@ -50,21 +51,21 @@ impl Runtime {
             Some(started) => started,
             None => {
                 let started = Started(Some(start()?));
-                // Of two at once, one is told to go.
+                // If two threads race, the loser's runtime is dropped.
                 self.0.get_or_init(|| started)
             }
         };
         started.0.as_ref().ok_or_else(|| Error::internal("the query threads are gone"))
     }
 
-    /// Lets what is started meanwhile run on these threads.
+    /// Makes code in this thread spawn its tasks on this runtime.
     pub fn enter(&self) -> Result<tokio::runtime::EnterGuard<'_>> {
         self.started().map(tokio::runtime::Runtime::enter)
     }
 
-    /// Runs `work` to its end, from any thread: inside another runtime a helper thread waits for it.
+    /// Runs `work` to completion, from any thread: inside another runtime a helper thread waits for it.
     pub fn block_on<T: Send>(&self, work: impl Future<Output = Result<T>> + Send) -> Result<T> {
-        // A statement's future is large, and is handed on a few times.
+        // Boxed because the future of a statement is large and is moved a few times.
         let work = Box::pin(work);
         let runtime = self.started()?;
         let run = || with_stack(|| runtime.block_on(work));
@@ -88,7 +89,7 @@ fn start() -> Result<tokio::runtime::Runtime> {
         .map_err(|e| Error::new(Kind::Unavailable, "the query threads cannot be started").caused_by(e))
 }
 
-/// Calls `work` with room for a statement that nests deeply: the caller's thread may have a small stack.
+/// Calls `work` with enough stack for deeply nested statements: the caller's thread may have a small one.
 pub fn with_stack<T>(work: impl FnOnce() -> T) -> T {
     stacker::maybe_grow(STACK_LEFT_BYTES, STACK_BYTES, work)
 }
@@ -103,7 +104,7 @@ mod tests {
         static END: std::cell::RefCell<Option<SlowEnd>> = const { std::cell::RefCell::new(None) };
     }
 
-    /// Says that its thread has ended, some time after that has begun to end.
+    /// Reports that its thread has ended, some time after the end began.
     struct SlowEnd(Arc<AtomicBool>);
 
     impl Drop for SlowEnd {
@@ -113,7 +114,7 @@ mod tests {
         }
     }
 
-    /// Whether a thread of a runtime that is dropped has ended then.
+    /// Whether the thread of a runtime has ended by the time the runtime is dropped.
     fn ends() -> bool {
         let (runtime, has_ended) = (Runtime::default(), Arc::new(AtomicBool::new(false)));
         let (end, (done, is_done)) = (SlowEnd(Arc::clone(&has_ended)), std::sync::mpsc::channel());

@@ -1,4 +1,4 @@
-//! One connection: a statement goes in, an outcome comes out.
+//! A session: one connection with its transaction, prepared statements and settings. Runs statements.
 
 mod definitions;
 mod prepared;
@@ -32,55 +32,55 @@ use crate::txn::{Savepoint, Transaction};
 use crate::value::{ColumnType, Value};
 use prepared::Named;
 
-/// Why a long piece of work is no part of a transaction.
+/// Why long-running work cannot be part of a transaction.
 pub(super) const IN_STEPS: &str = "it is done in steps that are committed one by one, beside other writers";
 
-/// The kind of what users ask.
+/// Plan-cache prefix of users' queries.
 const QUERY: &str = "";
 
 /// An open transaction.
 struct Open {
-    /// The definitions that it began with.
+    /// The definitions in force when it began.
     base: Arc<Catalog>,
-    /// Those, or a draft of its own.
+    /// The definitions it sees: `base`, or a draft of its own.
     catalog: Arc<Catalog>,
     transaction: Transaction,
-    /// When it began.
+    /// When it began, in microseconds since 1970.
     as_of_us: i64,
     savepoints: Vec<(String, Mark)>,
 }
 
-/// What a transaction looked like at one moment.
+/// The state of a transaction at a savepoint.
 struct Mark {
     catalog: Arc<Catalog>,
     written: Savepoint,
 }
 
-/// A statement to run.
+/// The statement to run, as text or parsed.
 enum Text<'a> {
     Sql(&'a str),
     Parsed(&'a Parsed),
 }
 
-/// How a statement starts.
+/// How a statement is started.
 enum Start<'l> {
-    /// By a plan that was kept; it runs.
+    /// A kept plan was found, and it runs.
     Ran(Outcome),
-    /// By a plan of its own; or, as it comes again, by one to be kept.
+    /// It must be planned; `Some`: the plan is to be kept.
     Plan(Option<(&'l Lifted, Keyed)>),
 }
 
-/// One connection to a database: its transaction, prepared statements and settings. Cheap to make; use one for each
-/// thread. Dropping it rolls an open transaction back.
+/// One connection to a database: its transaction, prepared statements and settings. Cheap to create; use one
+/// per thread. Dropping it rolls an open transaction back.
 pub struct Session {
     db: Database,
     open: Option<Open>,
     prepared: HashMap<String, Arc<Named>>,
     settings: Settings,
     watch: Watch,
-    /// While the transaction that this session is for has lost too often.
+    /// Held while the transaction, after losing too often, keeps other commits out.
     turn: Option<Turn>,
-    /// It ends with its statement.
+    /// It is made for a single statement.
     is_brief: bool,
 }
 
@@ -103,15 +103,16 @@ impl Session {
         }
     }
 
-    /// A session for one statement, which the next one knows nothing of.
+    /// A session for a single statement.
     pub(super) fn brief(db: Database) -> Session {
         Session { is_brief: true, ..Session::new(db) }
     }
 
-    /// Runs one statement and waits for it, in the open transaction if there is one; `params` are its `$1`, `$2`, ... The rows of a query are
-    /// read while the outcome's stream is.
+    /// Runs one statement and waits for it, in the open transaction if there is one; `params` are its `$1`,
+    /// `$2`, ... A query's rows are read as the outcome's stream is consumed.
     ///
-    /// Errors: whatever the statement runs into; nothing of it was written then.
+    /// Errors: those of the statement. It has written nothing then, unless it works in steps, as ANALYZE,
+    /// PURGE, REPAIR INDEX and CREATE UNIQUE INDEX do.
     pub fn execute(&mut self, sql: &str, params: &[Value]) -> Result<Outcome> {
         self.begin_watch();
         self.execute_source(Text::Sql(sql), sql::lift(sql).as_ref(), params)
@@ -139,7 +140,7 @@ impl Session {
         self.execute_source(Text::Parsed(statement), lifted, params)
     }
 
-    /// A statement starts: its time begins, and it can be cancelled.
+    /// Starts a statement: its timeout begins, and it can be cancelled.
     pub(super) fn begin_watch(&self) {
         self.watch.cancel.start(self.settings.statement_timeout);
     }
@@ -159,7 +160,8 @@ impl Session {
         }
     }
 
-    /// Runs a query by its plan, if that is kept; remembers the query, if not.
+    /// Runs a query by its kept plan, or by one made without DataFusion, if there is one; otherwise records
+    /// that it has come.
     fn by_plan<'l>(&self, lifted: Option<&'l Lifted>, params: &[Value]) -> Result<Start<'l>> {
         let keyed = lifted.and_then(|lifted| Some((lifted, Keyed::new(QUERY, lifted, params)?)));
         let Some((lifted, mut query)) = keyed else { return Ok(Start::Plan(None)) };
@@ -178,7 +180,7 @@ impl Session {
         })
     }
 
-    /// `None` if the plan does not hold for the query's parameters.
+    /// Runs a kept plan; `None` if it does not hold for the query's parameters.
     fn run_kept(&self, kept: &KeptPlan, view: &View, query: &Keyed) -> Result<Option<Outcome>> {
         let (schema, source) = match kept.plan.bind(&view.binding(Arc::clone(&query.params)))? {
             None => return Ok(None),
@@ -197,7 +199,7 @@ impl Session {
         Ok(Some(Outcome { tag: "SELECT", columns, rows, affected: None, warnings: Vec::new() }))
     }
 
-    /// Runs a statement; `again`: as a query whose plan is worth keeping.
+    /// Runs a statement; `again`: the cache key of a query whose plan is worth keeping.
     async fn run_source(
         &mut self,
         text: Text<'_>,
@@ -217,7 +219,7 @@ impl Session {
             Text::Sql(sql) if params.is_empty() => {
                 self.run_async(&sql::parse(sql)?, &KeptQueries::default(), params).await
             }
-            // It will come again, with other values.
+            // It has parameters, so it will come again with other values.
             Text::Sql(sql) => {
                 let parsed = self.db.shared.statements.parse(sql)?;
                 self.run_checked(&parsed, params).await
@@ -242,10 +244,10 @@ impl Session {
         params: &[Value],
     ) -> Result<Outcome> {
         let cancel = self.watch.cancel.clone();
-        // Boxed: futures are copied when they are handed on, and this one is of every kind of statement.
+        // Boxed: futures are copied when moved, and this one has room for every kind of statement.
         let run = Box::pin(self.run(statement, queries, params));
         match statement {
-            // Not even a time that is too short may keep a setting from being changed.
+            // A timeout that is too short must not keep SET from changing it.
             Statement::Set { .. } => run.await,
             _ => cancel
                 .guard(run)
@@ -254,17 +256,18 @@ impl Session {
         }
     }
 
-    /// Stops what this session runs, from another thread.
+    /// A handle that cancels this session's statements from another thread.
     pub fn cancel_handle(&self) -> CancelHandle {
         self.watch.cancel.held()
     }
 
-    /// Calls `f` while long statements run. It must not write to the database: who loads keeps all others out, it included.
+    /// Calls `f` while long statements run. It must not write to the database: a load keeps all other writers
+    /// out, and would wait for it forever.
     pub fn on_progress(&mut self, f: OnProgress) {
         self.watch.on_progress = Some(f);
     }
 
-    /// A transaction is open.
+    /// Whether a transaction is open.
     pub fn in_transaction(&self) -> bool {
         self.open.is_some()
     }
@@ -279,7 +282,7 @@ impl Session {
             Some(open) => (Arc::clone(&open.catalog), open.transaction.view(), open.as_of_us),
             None => {
                 let (catalog, snapshot) = self.db.view()?;
-                // To ask the clock takes as long as a twentieth of a GET.
+                // Reading the clock takes a twentieth of the time of a GET.
                 let as_of_us = if catalog.tells_times() { self.db.now_us() } else { 0 };
                 (catalog, snapshot, as_of_us)
             }
@@ -357,7 +360,7 @@ impl Session {
                     None => view.catalog.tables().cloned().collect(),
                 };
                 let done = tables.iter().try_for_each(|table| analyze::analyze(&self.db, table, &self.watch));
-                // Those that are done count, also if a later one failed.
+                // Some tables may be done even if a later one failed.
                 self.db.plans().forget();
                 done?;
                 Ok(self.done(tag))
@@ -408,7 +411,7 @@ impl Session {
         }
     }
 
-    /// Errors: a transaction is open, and `why` the statement is no part of one.
+    /// Errors: a transaction is open; `why`: the reason that the statement cannot be part of one.
     pub(super) fn outside_transaction(&self, tag: &str, why: &str) -> Result<()> {
         if self.open.is_some() {
             return Err(Error::unsupported(format!("{tag} cannot run inside a transaction"))
@@ -463,13 +466,13 @@ impl Session {
         Outcome { tag, columns: Arc::from([]), rows, affected: None, warnings: Vec::new() }
     }
 
-    /// An outcome of these rows.
+    /// An outcome with these rows.
     pub(super) fn table_outcome(&self, tag: &'static str, batch: RecordBatch) -> Result<Outcome> {
         let rows = self.rows(batch.schema(), Source::Batch(Some(batch)));
         Ok(Outcome { tag, columns: rows.columns(), rows, affected: None, warnings: Vec::new() })
     }
 
-    /// An outcome of one text column.
+    /// An outcome with one text column.
     fn text_outcome(&self, tag: &'static str, column: &str, lines: Vec<String>) -> Result<Outcome> {
         let schema = Schema::new(vec![field(column, ColumnType::Varchar, false)]);
         let batch = RecordBatch::try_new(Arc::new(schema), vec![Arc::new(StringArray::from(lines))])

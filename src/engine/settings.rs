@@ -1,4 +1,4 @@
-//! SET and SHOW: what one session may cost.
+//! SET and SHOW: the settings of a session, which limit what its statements may cost.
 
 use std::time::Duration;
 
@@ -9,18 +9,18 @@ use crate::access::Guards;
 use crate::error::{Error, Result, sqlstate};
 use crate::value::Value;
 
-/// Settings of one session; nothing is no limit.
+/// Settings of one session; `None`: no limit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
-    /// What an access may read.
+    /// Limits on what an access may read.
     pub guards: Guards,
-    /// Time of a statement, rows included.
+    /// Longest time of a statement, including the reading of its rows.
     pub statement_timeout: Option<Duration>,
-    /// Bytes of a statement's sorts, joins and groups; what does not fit goes to disk.
+    /// Bytes of memory for a statement's sorts, joins and groups; the rest spills to disk.
     pub memory_limit: Option<u64>,
 }
 
-/// Name and meaning of each setting, in order.
+/// Name and description of each setting, in order.
 const ALL: [(&str, &str); 6] = [
     ("max_full_scan_rows", "most rows of a table that is read whole"),
     ("max_ranges", "most key ranges of a scan"),
@@ -43,7 +43,7 @@ const UNITS_OF_SIZE: [(&str, u64); 7] = [
 ];
 
 impl Settings {
-    /// `SET name = value`; NULL is the default. Errors: no such setting, or no such value of it.
+    /// `SET name = value`; NULL stands for DEFAULT. Errors: no such setting; a value that does not fit.
     pub fn set(&mut self, name: &str, value: &Value) -> Result<()> {
         match name {
             "all" if value.is_null() => *self = Settings::default(),
@@ -111,7 +111,7 @@ fn count(name: &str, value: &Value) -> Result<Option<u64>> {
     }
 }
 
-/// A number with a unit; without one, in the smallest. Zero is no limit, as in PostgreSQL.
+/// A number with a unit; without one, in the smallest unit. Zero is no limit, as in PostgreSQL.
 fn quantity(name: &str, value: &Value, example: &str, units: &[(&str, u64)]) -> Result<Option<u64>> {
     let bad =
         || unfit(name, value, &format!("a number with a unit, such as '{example}', or DEFAULT for no limit"));
@@ -135,7 +135,7 @@ fn quantity(name: &str, value: &Value, example: &str, units: &[(&str, u64)]) -> 
     Ok(n.filter(|n| *n > 0))
 }
 
-/// In the largest unit, of `units` from small to great, that gives a whole number.
+/// The number in the largest of `units` (sorted ascending) that divides it.
 fn written(n: Option<u64>, units: &[(&str, u64)]) -> String {
     let Some(n) = n else { return "none".to_owned() };
     let unit = units.iter().rev().find(|(_, factor)| n.is_multiple_of(*factor));
@@ -146,11 +146,11 @@ fn unfit(name: &str, value: &Value, wanted: &str) -> Error {
     Error::invalid(format!("{name} cannot be {value}")).hint(format!("give {wanted}")).state("22023")
 }
 
-/// What else SHOW takes.
+/// Other words that SHOW takes.
 const SHOWN: [&str; 9] =
     ["tables", "indexes", "columns", "settings", "views", "snapshots", "regions", "traffic", "statistics"];
 
-/// `others`: what the name may have been meant for.
+/// The error for an unknown setting; `others`: further words to suggest.
 fn unknown(name: &str, others: &[&str]) -> Error {
     let error = Error::invalid(format!("there is no setting \"{name}\"")).state(sqlstate::UNDEFINED_OBJECT);
     let names = ALL.iter().map(|(name, _)| *name).chain(others.iter().copied());

@@ -1,4 +1,4 @@
-//! SHOW and DESCRIBE: definitions as rows.
+//! SHOW, DESCRIBE and CHECK, and the SQL text of definitions.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -75,7 +75,7 @@ pub fn show(view: &View, what: &Show) -> Result<RecordBatch> {
     }
 }
 
-/// The functions whose names match a pattern.
+/// SHOW FUNCTIONS: those whose names match a pattern.
 fn functions(like: Option<&str>) -> Result<RecordBatch> {
     let pattern = like.map(|like| LikePattern::new(like, Some('\\'))).transpose()?;
     let mut all = Planner::shared().functions();
@@ -119,7 +119,7 @@ fn indexes(view: &View, table: Option<&Ident>) -> Result<RecordBatch> {
     ])
 }
 
-/// What ANALYZE found: a row for each column, then one for each prefix of a key.
+/// SHOW STATISTICS: a row for each column, then one for each prefix of a key.
 fn statistics(view: &View, name: &Ident) -> Result<RecordBatch> {
     let table = view.table(name)?;
     let Some(found) = view.catalog.statistics(table.id) else {
@@ -163,7 +163,7 @@ fn statistics(view: &View, name: &Ident) -> Result<RecordBatch> {
     ])
 }
 
-/// DESCRIBE: columns, then the layout with a sample key.
+/// DESCRIBE: the columns, then the layout with a sample key.
 pub fn describe(view: &View, name: &Ident) -> Result<RecordBatch> {
     match view.catalog.find(&name_of(name)) {
         Some(Relation::Table(table)) => describe_table(view, &table),
@@ -225,13 +225,13 @@ fn describe_index(view: &View, table: &TableDef, index: &IndexDef) -> Result<Rec
     rows.finish()
 }
 
-/// Problems (count) that CHECK lists without a LIMIT: they are kept in memory, and each is compared with those before.
+/// Problems (count) that CHECK lists without a LIMIT: they are kept in memory, and compared with each other.
 const PROBLEMS_MAX: usize = 10_000;
 
-/// CHECK: a row for each problem, then a summary. Gives the number of problems with it.
+/// CHECK: a row for each problem, then a summary. Also gives the number of problems.
 pub fn check(view: &View, check: &Check) -> Result<(u64, RecordBatch)> {
     let started = std::time::Instant::now();
-    // Nothing that the transaction does hangs on it.
+    // The transaction's writes do not depend on what CHECK reads.
     let (catalog, reader) = (&view.catalog, view.snapshot.unrecorded()?);
     let depth = if check.fast { Depth::Fast } else { Depth::Full };
     let limit = check.limit.map_or(PROBLEMS_MAX, |n| usize::try_from(n).unwrap_or(usize::MAX));
@@ -325,7 +325,7 @@ fn attributes(column: &Column, family: &str) -> String {
     out.join(" ")
 }
 
-/// The statement that makes this table, its index tables not included.
+/// The CREATE TABLE statement of a table, without its indexes.
 pub fn create_table_sql(table: &TableDef) -> String {
     let mut out = format!("CREATE TABLE {} (\n", name_sql(&table.name));
     for (_, column) in table.live_columns() {
@@ -385,21 +385,21 @@ pub fn create_table_sql(table: &TableDef) -> String {
     out
 }
 
-/// The options of a table, and what they say.
+/// The options of a table and their values.
 fn options(table: &TableDef) -> impl Iterator<Item = (&'static str, String)> {
     let ttl = table.ttl_us.map(|ttl_us| ("ttl", length_text(ttl_us)));
     let versions = table.history.as_ref().map(|history| ("versions", history.versions.to_string()));
     ttl.into_iter().chain(versions)
 }
 
-/// The statement that makes this view.
+/// The CREATE VIEW statement of a view.
 pub fn create_view_sql(view: &ViewDef) -> String {
     let columns: Vec<String> = view.columns.iter().map(|name| name_sql(name)).collect();
     let columns = if columns.is_empty() { String::new() } else { format!(" ({})", columns.join(", ")) };
     format!("CREATE VIEW {}{columns} AS {}", name_sql(&view.name), view.sql)
 }
 
-/// The statement that makes this index table.
+/// The CREATE INDEX statement of an index.
 pub fn create_index_sql(table: &TableDef, index: &IndexDef) -> String {
     let unique = if index.unique { "UNIQUE " } else { "" };
     let mut out = format!(
@@ -421,7 +421,7 @@ pub fn create_index_sql(table: &TableDef, index: &IndexDef) -> String {
 pub(super) enum Cells {
     Text(Vec<String>),
     Numbers(Vec<i64>),
-    /// So many numbers that nobody knows.
+    /// This many numbers, all unknown.
     Unknown(usize),
     Doubles(Vec<f64>),
 }

@@ -1,14 +1,15 @@
-//! Who may write to the store, and when.
+//! Admission of writers: who may write to the store, and when.
 //!
-//! The store lets one writer in at a time, and whoever waits for it there cannot be stopped. That is harmless behind
-//! a commit, which takes milliseconds; but a load, or an UPDATE of many rows, has the store for as long as it lasts, and so
-//! has a commit that clears a keyspace, each page of which is looked at. So whoever writes passes here first: commits side
-//! by side, what takes long when they are through, and everybody can be cancelled meanwhile.
+//! The store admits one writer at a time, and waiting for it inside the store cannot be cancelled. That is
+//! harmless behind a commit, which takes milliseconds; but a bulk load or a large UPDATE holds the store for
+//! as long as it lasts, and so does a commit that clears a keyspace, because it visits every page. So every
+//! writer waits here first, where it can be cancelled: ordinary commits are admitted side by side, long ones
+//! alone.
 //!
-//! And where commits side by side would go on undoing one of them, that one gets a turn. Whoever loses a race begins
-//! anew, and a long piece of work among many short ones might lose forever. So after a few defeats it takes a turn:
-//! others wait with their commits until it is through. A turn is a courtesy, no lock: nobody waits longer than
-//! [`PATIENCE`], and nothing is wrong if somebody does not wait.
+//! Turns prevent starvation. A transaction that loses a conflict starts again, and a long one among many
+//! short ones might lose forever. So after a few defeats it takes a turn: ordinary commits of others wait
+//! until it is done. A turn is a courtesy, not a lock: nobody waits longer than [`PATIENCE`], and correctness
+//! does not depend on it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,19 +20,19 @@ use crate::error::{Error, Kind, Result};
 use crate::exec::watch::CancelHandle;
 use crate::store::{Mutation, WriteBatch};
 
-/// How long others wait for a turn to end.
+/// How long other writers wait for a turn to end.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Times that whoever loses begins anew.
+/// How often a transaction that lost a conflict is retried (count).
 const RETRIES: usize = 100;
 
-/// Times it does so beside the others; then it takes a turn, so that a long piece of work gets through, too.
+/// Retries (count) after which it takes a turn.
 const RETRIES_BESIDE: usize = 3;
 
-/// How often whoever waits looks whether it is to stop.
+/// Interval at which a waiting writer checks for cancellation.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Everybody who writes.
+/// The state of all writers of a database.
 #[derive(Default)]
 pub struct Turns {
     state: Mutex<State>,
@@ -40,22 +41,23 @@ pub struct Turns {
 
 #[derive(Default)]
 struct State {
-    /// Those who have a turn: two, where the first one took longer than others wait.
+    /// Turns taken (count); two if the first one lasted longer than others wait.
     taken: usize,
-    /// Somebody loads, or is about to.
+    /// A load is running or about to start.
     loading: bool,
-    /// Others that passed and are not through.
+    /// Admitted commits that are not done (count).
     commits: usize,
-    /// Those that wait for any of it to end.
+    /// Writers that wait (count).
     waiting: usize,
 }
 
-/// Races that somebody has lost.
+/// Conflicts that a transaction has lost (count).
 #[derive(Default)]
 pub struct Losses(usize);
 
 impl Losses {
-    /// Counts one that ended so; true: now is the time to take a turn. Errors: it was no race, or one too many.
+    /// Counts a lost conflict; true: time to take a turn. Errors: `error` is no conflict, or there were too
+    /// many.
     pub fn again(&mut self, error: Error) -> Result<bool> {
         if error.kind() != Kind::Conflict || self.0 == RETRIES {
             return Err(error);
@@ -65,31 +67,31 @@ impl Losses {
     }
 }
 
-/// Somebody's turn, until dropped.
+/// A turn, until dropped.
 pub struct Turn(Arc<Turns>);
 
-/// Leave to commit, until dropped.
+/// Permission to commit beside others, until dropped.
 pub struct Pass<'t>(&'t Turns);
 
-/// Leave to load, until dropped.
+/// Permission to load, until dropped.
 pub struct Load<'t>(&'t Turns);
 
-/// Leave to commit a batch, until dropped.
+/// Permission to commit a batch, until dropped.
 pub enum Leave<'t> {
-    /// Beside others.
+    /// Beside other commits.
     Beside(#[expect(dead_code, reason = "held to be dropped")] Pass<'t>),
-    /// Alone.
+    /// With no other writer.
     Alone(#[expect(dead_code, reason = "held to be dropped")] Load<'t>),
 }
 
 impl Turns {
-    /// Takes a turn when nobody has one, or after [`PATIENCE`]. Errors: `Cancelled`.
+    /// Takes a turn once nobody else has one, or after [`PATIENCE`]. Errors: `Cancelled`.
     pub fn take(self: &Arc<Self>, cancel: &CancelHandle) -> Result<Turn> {
         self.wait(cancel, PATIENCE, |state| state.taken == 0)?.taken += 1;
         Ok(Turn(Arc::clone(self)))
     }
 
-    /// Waits for somebody else's turn, and for a load. Errors: `Cancelled`.
+    /// Admits a commit after another's turn and after a load. Errors: `Cancelled`.
     pub fn pass(&self, cancel: &CancelHandle, own: Option<&Turn>) -> Result<Pass<'_>> {
         if own.is_none() {
             drop(self.wait(cancel, PATIENCE, |state| state.taken == 0)?);
@@ -98,7 +100,7 @@ impl Turns {
         Ok(Pass(self))
     }
 
-    /// Waits as long as this batch has to. Errors: `Cancelled`.
+    /// Admits the commit of a batch: alone if it clears a keyspace, else beside others. Errors: `Cancelled`.
     pub fn commit(&self, batch: &WriteBatch, cancel: &CancelHandle, own: Option<&Turn>) -> Result<Leave<'_>> {
         let takes_long = batch.mutations.iter().any(|mutation| matches!(mutation, Mutation::Clear(_)));
         match takes_long {
@@ -107,7 +109,8 @@ impl Turns {
         }
     }
 
-    /// Waits for another load, and for commits under way; new ones wait from now on. Errors: `Cancelled`.
+    /// Admits a load after another load and the commits under way; new commits wait from now on. Errors:
+    /// `Cancelled`.
     pub fn load(&self, cancel: &CancelHandle) -> Result<Load<'_>> {
         self.wait(cancel, Duration::MAX, |state| !state.loading)?.loading = true;
         let load = Load(self);
@@ -135,7 +138,7 @@ impl Turns {
     fn change(&self, change: impl FnOnce(&mut State)) {
         let mut state = self.state.lock();
         change(&mut state);
-        // To tell nobody would cost each commit a call of the system.
+        // Notifying costs a system call, so only do so if a writer waits.
         if state.waiting > 0 {
             self.changed.notify_all();
         }
@@ -212,7 +215,7 @@ mod tests {
         });
         let expected = ["commit", "load", "loaded", "another commit"];
         assert_eq!(order.try_iter().collect::<Vec<_>>(), expected);
-        // One that gives up while commits are under way lets others pass.
+        // A load that gives up while commits are under way lets others pass.
         let pass = turns.pass(&nobody, None).unwrap();
         soon.start(Some(Duration::from_millis(20)));
         assert!(turns.load(&soon).is_err());

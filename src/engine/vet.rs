@@ -1,4 +1,4 @@
-//! The expressions that a table is to keep, DEFAULT and CHECK, before it keeps them.
+//! Checks DEFAULT and CHECK expressions before a table stores them.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -17,8 +17,8 @@ use crate::schema::Column;
 use crate::sql::visit::visit_expressions;
 use crate::sql::{CheckDef, CreateTable, name_of, parse_query, span_of};
 
-/// Errors: a DEFAULT that names a column or does not fit its own; a CHECK that cannot be planned, or is no
-/// condition; either, if it takes more than one row to compute. With their places.
+/// Errors, with their places: a DEFAULT that names a column or does not fit its own; a CHECK that cannot be
+/// planned, or is no condition; either, if it depends on more than one row.
 pub async fn table(session: &Session, create: &CreateTable, columns: &[Column]) -> Result<()> {
     for (def, column) in create.columns.iter().zip(columns) {
         default(session, def.default.as_ref(), column).await?;
@@ -29,8 +29,8 @@ pub async fn table(session: &Session, create: &CreateTable, columns: &[Column]) 
     Ok(())
 }
 
-/// Errors: a CHECK of a table of this name with these columns that cannot be planned, is no condition, or takes more than
-/// one row to compute; with its place.
+/// Errors, with their place: a CHECK of a table with this name and these columns that cannot be planned, is
+/// no condition, or depends on more than one row.
 pub async fn check(
     session: &Session,
     table: &str,
@@ -54,7 +54,8 @@ pub async fn check(
         .at(check.span))
 }
 
-/// Errors: a DEFAULT that names a column, does not fit its own, or takes more than one row to compute; with its place.
+/// Errors, with their place: a DEFAULT that names a column, does not fit its own, or depends on more than one
+/// row.
 pub async fn default(session: &Session, default: Option<&Expr>, column: &Column) -> Result<()> {
     let Some(default) = default else { return Ok(()) };
     let (view, place) = (session.view()?, span_of(default));

@@ -1,4 +1,4 @@
-//! What one statement sees, and queries over it.
+//! A statement's view of the database (catalog, snapshot, settings), and the queries run on it.
 
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
@@ -30,38 +30,38 @@ use crate::sql::{self, Lifted, Statement, name_of, name_sql, span_of_name};
 use crate::store::{Direction, KeyspaceId, Recording, Snapshot};
 use crate::value::Value;
 
-/// Kind of the queries over rows that are in no table, for their plans.
+/// Plan-cache prefix of projections over rows that are in no table.
 const MAP: &str = "map ";
-/// And of those whose batches go into a table.
+/// Plan-cache prefix of queries whose batches go into a table.
 const STREAM: &str = "stream ";
 
-/// What one statement sees: definitions and data that fit each other.
+/// What one statement sees: a catalog and a snapshot that match.
 #[derive(Clone)]
 pub struct View {
     pub db: Database,
     pub catalog: Arc<Catalog>,
     pub snapshot: Arc<dyn Snapshot>,
-    /// The snapshot as it remembers what is read, where a statement writes by itself.
+    /// The same snapshot, recording what is read, for a statement that writes outside of a transaction.
     pub recording: Option<Arc<Recording>>,
-    /// Snapshots by name.
+    /// Named snapshots.
     pub moments: Arc<Moments>,
     pub watch: Watch,
     pub settings: Settings,
-    /// When it was asked for the time first.
+    /// The time of the statement, set when it is first asked for.
     pub now: OnceLock<i64>,
-    /// When it begins, or its transaction did: rows that have expired by then are not there. In microseconds since 1970;
-    /// anything, where no table tells when its rows were written.
+    /// When the statement or its transaction began, in microseconds since 1970: rows that expired before are
+    /// not seen. Arbitrary if no table stores write times.
     pub as_of_us: i64,
 }
 
 /// The column of a table that an identifier names.
 ///
-/// Errors: there is none, with one of a name like it.
+/// Errors: there is none; the hint suggests a similar name.
 pub fn column_named(table: &TableDef, name: &Ident) -> Result<ColumnId> {
     column_of(table, &name_of(name)).map_err(|e| e.at(span_of_name(name)))
 }
 
-/// [`column_named`] of a name by itself.
+/// Like [`column_named`], for a name without a place.
 pub fn column_of(table: &TableDef, name: &str) -> Result<ColumnId> {
     table.column_id(name).ok_or_else(|| {
         let error = Error::invalid(format!("table \"{}\" has no column \"{name}\"", table.name))
@@ -76,16 +76,16 @@ pub fn column_of(table: &TableDef, name: &str) -> Result<ColumnId> {
     })
 }
 
-/// A query of a statement, which may have more parameters than it; `None` for one whose plan is not worth keeping.
+/// The cache key of a query, which takes the first of `params`; `None` if its plan is not worth keeping.
 fn keyed<'l>(kind: &str, lifted: Option<&'l Lifted>, params: &[Value]) -> Option<(&'l Lifted, Keyed)> {
     let lifted = lifted?;
     Some((lifted, Keyed::new(kind, lifted, params.get(..lifted.own)?)?))
 }
 
 impl View {
-    /// The value of an expression that takes no query: a literal, a parameter or the time.
+    /// The value of an expression that needs no query: a literal, a parameter or the time.
     ///
-    /// Errors: a parameter that is missing; a text that is no value of its type.
+    /// Errors: a missing parameter; a text that is no value of its type.
     pub fn value_of(&self, expr: &Expr, params: &[Value]) -> Result<Option<Value>> {
         let now = || *self.now.get_or_init(clock::now);
         Ok(literal(expr, params)?.or_else(|| clock::told(expr, now)))
@@ -96,7 +96,7 @@ impl View {
         self.catalog.table(&name_of(name)).map_err(|e| e.at(span_of_name(name)))
     }
 
-    /// The first key of a table or index table, to show what they look like.
+    /// The first key of a table or index, as an example for the user.
     pub fn first_key(&self, keyspace: KeyspaceId) -> Result<Option<Vec<u8>>> {
         let reader = self.snapshot.reader()?;
         let mut cursor = reader.cursor(keyspace, &KeyRange::all(), Direction::Forward)?;
@@ -108,20 +108,22 @@ impl View {
         Scope { catalog: &self.catalog, moments, binding, rowkeys, rows }
     }
 
-    /// What a run may take.
+    /// The resource limits of a run.
     pub fn limits(&self) -> Limits<'_> {
-        // The folder of a database that another process writes is that one's.
+        // Do not spill into the folder of a database that another process writes.
         let folder = self.db.path().filter(|_| !self.db.is_read_only());
         Limits { memory: self.settings.memory_limit, folder, cancel: &self.watch.cancel }
     }
 
-    /// A query's rows, all at once.
+    /// Runs a query and gives all its rows.
     pub async fn select(&self, query: Query, params: &[Value]) -> Result<RecordBatch> {
         self.select_from(Asked::new(query), Vec::new(), params).await
     }
 
-    /// A query over rows that are in no table; its plan is kept, if it is a computation for each of them.
-    // Boxed, as all that ask DataFusion: futures are copied when they are handed on, and most statements only may ask.
+    /// Runs a query over rows that are in no table. If it computes values from each row by itself, its plan
+    /// is kept.
+    // Boxed, like everything that calls DataFusion: futures are copied when moved, and most statements do not
+    // get here.
     pub fn select_from<'a>(
         &'a self,
         asked: Arc<Asked>,
@@ -136,7 +138,7 @@ impl View {
         })
     }
 
-    /// [`View::select_from`] of a text, which is parsed only if its plan is not known.
+    /// Like [`View::select_from`], for a text, which is parsed only if its plan is not kept.
     pub fn compute<'a>(
         &'a self,
         sql: &'a str,
@@ -162,7 +164,7 @@ impl View {
         self.db.planner().collect(query, &scope, params, &self.limits()).await
     }
 
-    /// What a query makes of rows, if it is known; remembers the query, if not.
+    /// Runs a kept projection over rows; otherwise records that the query has come.
     async fn map_rows(
         &self,
         lifted: Option<&Lifted>,
@@ -198,8 +200,8 @@ impl View {
         self.db.planner().keep_map(ast, &scope, &self.watch.cancel).await
     }
 
-    /// A query in which every table has its rowkey as a column of this name; its plan is kept, as those of
-    /// queries are.
+    /// Runs a query in which every table has its rowkey as a column of this name; its plan is kept like those
+    /// of users' queries.
     pub fn select_rowkeys<'a>(
         &'a self,
         asked: Arc<Asked>,
@@ -219,7 +221,7 @@ impl View {
         })
     }
 
-    /// The rows of a query by its plan, if one is kept that suits; remembers the query, if not.
+    /// The rows of a query by its kept plan, if one fits; otherwise records that the query has come.
     async fn select_kept(
         &self,
         lifted: &Lifted,
@@ -241,7 +243,7 @@ impl View {
         one.map(Some).map_err(|e| Error::internal("batches of one query differ").caused_by(e))
     }
 
-    /// The plan of a query ready to run, if one is kept that suits; remembers the query, if not.
+    /// Binds the kept plan of a query, if one fits; otherwise records that the query has come.
     async fn run_kept(
         &self,
         lifted: &Lifted,
@@ -262,7 +264,7 @@ impl View {
         Ok(run.map(|run| (run, kept.plan.schema())))
     }
 
-    /// [`View::stream`] of the query of a statement that may come again: its plan is kept.
+    /// Like [`View::stream`], for the query inside a statement that may come again: its plan is kept.
     pub fn stream_again<'a>(
         &'a self,
         asked: Arc<Asked>,
@@ -284,7 +286,7 @@ impl View {
         })
     }
 
-    /// A query's batches as they come, and their schema.
+    /// Runs a query and gives its batches as a stream, and their schema.
     pub fn stream<'a>(
         &'a self,
         query: Query,
@@ -298,7 +300,7 @@ impl View {
         })
     }
 
-    /// What is known of a query; of a new one, from now on, that it has been seen.
+    /// Looks a query up in the plan cache, and records a new one as seen.
     pub fn known(&self, query: &mut Keyed) -> Option<Known> {
         let (plans, catalog) = (self.db.plans(), self.catalog.identity());
         let known = plans.find(query, catalog);
@@ -308,8 +310,8 @@ impl View {
         known
     }
 
-    /// Plans a query to be kept; every table has its rowkey as a column of these names. Whatever is wrong with
-    /// it, its own run will say, with its own places.
+    /// Plans a query and keeps the plan; every table has its rowkey as a column of these names. Errors are
+    /// not reported here: the query's own run will, with the right places.
     pub async fn keep(&self, lifted: &Lifted, query: &Keyed, rowkeys: Vec<&str>) -> Known {
         let plan = match sql::parse(&lifted.text) {
             Ok(Statement::Query(ast)) => self.plan_to_keep(*ast, query, rowkeys).await.ok().flatten(),
@@ -321,7 +323,7 @@ impl View {
             return Known::Each;
         };
         let known = Known::Plan(Arc::new(KeptPlan::new(plan, &query.params)));
-        // One for more values than these is right for these, too.
+        // A plan that depends on fewer values than are in the key holds for this key.
         if of.iter().all(|at| query.settled.contains(at)) {
             plans.put(query, catalog, known.clone());
         } else {
@@ -331,7 +333,7 @@ impl View {
         known
     }
 
-    /// The plan of a query that is planned without DataFusion; every table has its rowkey as a column of these names.
+    /// A plan made without DataFusion, if possible; every table has its rowkey as a column of these names.
     pub fn plain(&self, lifted: &Lifted, query: &Keyed, rowkeys: Vec<&str>) -> Result<Option<Arc<KeptPlan>>> {
         with_stack(|| {
             let Ok(Statement::Query(ast)) = sql::parse(&lifted.text) else { return Ok(None) };
@@ -364,7 +366,7 @@ impl View {
         self.db.planner().keep(ast, &scope, &query.settled, &self.watch.cancel).await
     }
 
-    /// What a plan that was kept needs to run.
+    /// What a kept plan needs to run.
     pub fn binding(&self, params: Arc<[Value]>) -> Binding {
         Binding {
             snapshot: Arc::clone(&self.snapshot),
@@ -381,7 +383,7 @@ impl View {
         Ok(plan.schema().as_arrow().clone())
     }
 
-    /// Errors: the query cannot be planned, or does not have as many columns as there are names (0: any).
+    /// Errors: the query cannot be planned, or has another number of columns than `names` (0: any).
     pub fn check_query(&self, query: Query, names: usize) -> Result<()> {
         let (query, rowkeys) = self.prepare(query)?;
         let plan = self.db.planner().plan(query, &self.scope(rowkeys, Vec::new()), &[])?;
@@ -402,7 +404,8 @@ impl View {
         }
     }
 
-    /// Makes the rowkey a column if the query mentions it, hidden from its wildcards; gives its names.
+    /// Adds the rowkey as a column, hidden from wildcards, to tables of a query that mentions it; gives the
+    /// column's names.
     pub fn prepare<'n>(&self, mut query: Query) -> Result<(Query, Vec<&'n str>)> {
         sql::name_outputs(&mut query);
         sql::name_natural_columns(&mut query, &|name| self.columns_of(name));
@@ -416,7 +419,7 @@ impl View {
         Ok((query, if wanted { vec![ROWKEY] } else { Vec::new() }))
     }
 
-    /// Columns of the table or view that a name in a query stands for, if they can be told.
+    /// The columns of the table or view that a name in a query refers to, if known.
     fn columns_of(&self, name: &ObjectName) -> Option<Vec<String>> {
         match self.find(name)? {
             Relation::Table(table) => Some(table.live_columns().map(|(_, c)| c.name.clone()).collect()),
@@ -428,7 +431,7 @@ impl View {
         }
     }
 
-    /// What a name in a query stands for.
+    /// What a name in a query refers to.
     fn find(&self, name: &ObjectName) -> Option<Relation> {
         let moment = match &name.0[..] {
             [ObjectNamePart::Identifier(snapshot), _] => self.moments.get(&name_of(snapshot)),

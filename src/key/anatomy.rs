@@ -1,4 +1,4 @@
-//! A key taken apart for people: part by part, with the form of each.
+//! Takes a key apart for display: its parts, with the form of each.
 
 use std::ops::Range;
 
@@ -11,18 +11,18 @@ use super::transform::{ColumnId, Shape, Transform};
 /// One part of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Which of the layout's parts.
+    /// The index of the layout's part.
     pub part: usize,
     /// Where its bytes lie in the key.
     pub at: Range<usize>,
-    /// Its content for people: text in quotes, binary decoded where that can be.
+    /// Its content, readable: text in quotes, binary decoded if possible.
     pub content: String,
-    /// The columns whose value it gives back exactly, with that value for people.
+    /// The column that it gives back exactly, and the value, readable.
     pub value: Option<(ColumnId, String)>,
 }
 
 impl KeyLayout {
-    /// The parts of a key, in order, as many as are there; then what is wrong, if they are not all.
+    /// The parts of a key, in order, as far as they can be read; and an error if the rest cannot.
     pub fn take_apart(&self, key: &[u8]) -> (Vec<Piece>, Option<BadKey>) {
         let (mut pieces, mut at) = (Vec::new(), 0);
         for (index, part) in self.parts().iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What CREATE refuses.
+//! Checks key layouts: what CREATE refuses.
 
 use super::layout::Tail;
 use super::part::{ColumnInfo, Ending, KeyPart, PartSpec};
@@ -11,7 +11,7 @@ use crate::value::ColumnType;
 
 type Columns<'f, 'a> = &'f dyn Fn(ColumnId) -> ColumnInfo<'a>;
 
-/// Most buckets of a part: a range scan asks all of them.
+/// Buckets of a part (count), at most: a range scan reads each of them.
 pub const BUCKETS_MAX: u32 = 1_000_000;
 
 /// Why a form is refused, and what to write instead.
@@ -24,7 +24,7 @@ fn refuse<T>(why: impl Into<String>, hint: impl Into<String>) -> Result<T, Refus
     Err(Refusal { why: why.into(), hint: hint.into() })
 }
 
-/// Binds every part to its columns and to what follows it.
+/// Binds every part to its columns and its ending.
 pub(super) fn parts(
     specs: Vec<PartSpec>,
     column: Columns<'_, '_>,
@@ -144,7 +144,7 @@ fn check_codes(name: &str, ty: ColumnType, codes: &[(String, String)]) -> Result
     Ok(())
 }
 
-/// Transforms that take some types of column only.
+/// Errors: the transform does not accept the column's type.
 fn check_type(name: &str, ty: ColumnType, transform: &Transform) -> Result<(), Refusal> {
     let (number, is_text) = (text::scale_of(ty).is_some(), ty == ColumnType::Varchar);
     if ty == ColumnType::Json {
@@ -189,7 +189,7 @@ fn check_type(name: &str, ty: ColumnType, transform: &Transform) -> Result<(), R
     }
 }
 
-/// What to write for a type that a form does not take.
+/// The hint for a type that a form does not accept.
 fn instead(name: &str, ty: ColumnType, transform: &Transform) -> String {
     match transform {
         Transform::Rpad { .. } if text::scale_of(ty).is_some() => format!("use lpad({name}, n) for numbers"),
@@ -205,7 +205,7 @@ pub(super) fn is_time(ty: ColumnType) -> bool {
     matches!(ty, ColumnType::Date | ColumnType::Timestamp | ColumnType::TimestampTz)
 }
 
-/// How content of variable length ends; an error if nothing ends it.
+/// How content of variable length is terminated; an error if nothing terminates it.
 fn ending(
     part: usize,
     form: &Form,
@@ -219,7 +219,7 @@ fn ending(
     }
     let is_text = form.ty() != Some(ColumnType::Varbinary);
     match specs.get(part + 1).map(|next| &next.transform) {
-        // Inverted text has no order without an end, and inverted bytes may look like the delimiter.
+        // Inverted text does not sort without a terminator, and inverted bytes could look like the delimiter.
         _ if form.is_plain() && spec.descending => Ok(Ending::Escaped),
         None if tail == Tail::Nothing => Ok(Ending::Rest),
         None => Ok(Ending::Escaped),
@@ -237,7 +237,7 @@ fn ending(
     }
 }
 
-/// Codes before a delimiter may not contain it, nor run into it.
+/// Errors: a code contains the delimiter after it, or overlaps with it.
 fn codes_avoid(part: usize, spec: &PartSpec, delimiter: &str) -> Result<(), LayoutError> {
     let Transform::Code { codes, .. } = &spec.transform else { return Ok(()) };
     match codes.iter().find(|(_, code)| format!("{code}{delimiter}").find(delimiter) != Some(code.len())) {
@@ -276,8 +276,8 @@ fn no_end(part: usize, form: &Form, specs: &[PartSpec], column: Columns<'_, '_>)
     }
 }
 
-/// Every column of a primary key must be in the key such that another value gives another key, or two
-/// rows could share one. A whole MD5 and padded text are taken at the author's word.
+/// Errors: a column of a primary key is not in it injectively, so that two rows could share a key. A whole
+/// MD5 and padded text are accepted as the author's choice.
 fn tells_rows_apart(parts: &[KeyPart], column: Columns<'_, '_>) -> Result<(), LayoutError> {
     let vouches = |part: &KeyPart| {
         part.form.nature().injective

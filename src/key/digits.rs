@@ -1,4 +1,4 @@
-//! What a part says of its width and its alphabet, for whoever judges a layout.
+//! The width and alphabet of a part's bytes, for judging layouts and cutting regions.
 
 use super::layout::KeyLayout;
 use super::part::KeyPart;
@@ -11,14 +11,14 @@ use crate::value::ColumnType;
 pub struct Digits {
     /// 10 or 16, in lower case.
     pub radix: u32,
-    /// Digits of every number.
+    /// Digits of every number (count).
     pub width: usize,
     /// How many numbers there are.
     pub count: u128,
 }
 
 impl Digits {
-    /// All numbers of so many digits; more than 31 hex or 38 decimal digits count as that many.
+    /// All numbers of `width` digits; more than 31 hex or 38 decimal digits count as that many.
     pub fn all(radix: u32, width: usize) -> Digits {
         let width = width.min(if radix == 16 { 31 } else { 38 });
         Digits { radix, width, count: u128::from(radix).pow(width as u32) }
@@ -31,7 +31,7 @@ impl Digits {
     }
 }
 
-/// A part that fills values up to a fixed width.
+/// A part that pads values to a fixed width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pad {
     /// Characters of every value.
@@ -41,7 +41,7 @@ pub struct Pad {
 }
 
 impl KeyPart {
-    /// The digits that its values are; `None` for a part that is something else, or inverted.
+    /// The digits of its values; `None` if the part is something else, or inverted.
     pub fn digits(&self) -> Option<Digits> {
         let Shape::Text(width) = self.form.shape() else { return None };
         if self.descending {
@@ -59,7 +59,7 @@ impl KeyPart {
         }
     }
 
-    /// The width that values are filled up to.
+    /// The width that values are padded to.
     pub fn pad(&self) -> Option<Pad> {
         let number = self.form.ty().and_then(text::scale_of).is_some();
         match self.form.transform {
@@ -70,7 +70,7 @@ impl KeyPart {
         }
     }
 
-    /// The SQL of the same part with another width, of the column called `name`; as it is, if it has none.
+    /// The part's SQL with another pad width, for the column `name`; unchanged if it has no pad.
     pub fn sql_padded_to(&self, name: &str, width: u16) -> String {
         let with = |pad: char, usual: char| if pad == usual { String::new() } else { format!(", '{pad}'") };
         match self.form.transform {
@@ -81,12 +81,12 @@ impl KeyPart {
         }
     }
 
-    /// It is one of some buckets, which [`KeyPart::fan_out`] lists.
+    /// Is it a bucket part, whose values [`KeyPart::fan_out`] lists?
     pub fn has_buckets(&self) -> bool {
         self.form.transform.buckets().is_some()
     }
 
-    /// Its bytes take all values alike: those of a hash, or of a number turned around.
+    /// Are its bytes distributed evenly, as those of a hash or a byte-reversed number?
     pub fn is_even(&self) -> bool {
         let bytes = matches!(self.form.transform, Transform::Md5(_) | Transform::ReverseBytes(_));
         let uuid =
@@ -94,14 +94,14 @@ impl KeyPart {
         (bytes || uuid) && !self.descending
     }
 
-    /// Text of its column as it is, so that its bytes are as many as the value has.
+    /// Is it its column's text unchanged, so that it is as long as the value?
     pub fn is_plain_text(&self) -> bool {
         self.form.is_plain() && self.form.ty().is_some_and(|ty| ty.is_text())
     }
 }
 
 impl KeyLayout {
-    /// The first part that is no delimiter, with its place among the parts.
+    /// The first part that is no delimiter, with its index.
     pub fn leading(&self) -> Option<(usize, &KeyPart)> {
         self.parts().iter().enumerate().find(|(_, part)| !part.is_literal())
     }

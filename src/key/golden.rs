@@ -1,4 +1,4 @@
-//! Bytes that must come out exactly: those the seed documents print, and one of every form.
+//! Golden tests: exact key bytes, as printed in the seed documents, and of every form.
 
 use super::hex;
 use super::testing::*;
@@ -106,7 +106,7 @@ fn concatenated_keys() {
         keys
     };
     let between = |keys: &[String], start: &str, end: &str| -> Vec<String> {
-        // The document's end keys cover whatever starts with them.
+        // The document's end keys include everything that starts with them.
         let inside = |k: &&String| k.as_str() >= start && (k.as_str() <= end || k.starts_with(end));
         keys.iter().filter(inside).cloned().collect()
     };
@@ -265,7 +265,7 @@ fn one_of_every_form() {
     ];
     for (parts, expected) in cases {
         let label = format!("{parts:?}");
-        // A bucket alone makes no primary key, but an index.
+        // A bucket alone cannot be a primary key, so make it an index.
         let layout =
             table.layout(parts.clone(), Tail::Nothing).or_else(|_| table.layout(parts, Tail::Pointer));
         let layout = layout.unwrap();
@@ -302,7 +302,7 @@ fn keys_for_people() {
     assert_eq!(texts.show(b"00"), "00");
 }
 
-/// The layout survives storing.
+/// A layout survives serialization.
 #[test]
 fn layouts_come_back_from_json() {
     let (_, by_date, _) = payments();

@@ -1,18 +1,18 @@
-//! Maps that are asked once for a row, by its bytes or those of a few of its values.
+//! Fast hash maps, keyed by the bytes of a row or of some of its values.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// A map whose keys are hashed by XXH3-64, in a third of the time that the standard library's hash takes for a few
-/// bytes.
+/// A map that hashes its keys with XXH3-64, which takes a third of the time of the standard library's hash
+/// for short keys.
 pub type FastMap<K, V> = HashMap<K, V, Xxh3>;
 
-/// A set of the same kind.
+/// A set with the same hash.
 pub type FastSet<K> = HashSet<K, Xxh3>;
 
-/// XXH3-64 with a seed of its own for each map, so that nobody can prepare rows that all fall into one place.
+/// XXH3-64 with a random seed for each map, so that nobody can prepare rows that all collide.
 #[derive(Clone)]
 pub struct Xxh3 {
     seed: u64,
@@ -32,7 +32,7 @@ impl BuildHasher for Xxh3 {
     }
 }
 
-/// What was hashed so far is the seed of what comes next.
+/// The hash so far, which seeds the hash of the next bytes.
 pub struct Xxh3Hasher(u64);
 
 impl Hasher for Xxh3Hasher {
@@ -41,7 +41,7 @@ impl Hasher for Xxh3Hasher {
         self.0 = xxh3_64_with_seed(bytes, self.0);
     }
 
-    /// Lengths above all: what follows mixes them.
+    /// Mostly a length, which the bytes after it mix.
     #[inline]
     fn write_usize(&mut self, n: usize) {
         self.0 = self.0.rotate_left(32) ^ n as u64;

@@ -1,8 +1,8 @@
-//! Intervals of a column's values as ranges of a part's bytes.
+//! Images: ranges of a part's bytes for intervals of a column's values.
 //!
-//! An image is found in *cuts*: places between contents, before or after all keys that start with some
-//! bytes. `DESC` inverts bytes, which turns each cut around and keeps what lies between two of them, so
-//! only the last step knows about it.
+//! An image is computed as two *cuts*: positions between contents, before or after all keys that start with
+//! some bytes. `DESC` inverts bytes, which mirrors each cut and keeps what lies between two of them, so only
+//! the last step handles it.
 
 use std::ops::Bound;
 
@@ -16,19 +16,19 @@ use crate::value::{ColumnType, Value};
 /// An interval of non-NULL values of one column, all of the column's type.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Interval {
-    /// Where it starts.
+    /// Lower bound.
     pub lower: Bound<Value>,
-    /// Where it ends.
+    /// Upper bound.
     pub upper: Bound<Value>,
 }
 
-/// The bytes, from one part onward, of every row whose column lies in an interval.
+/// The bytes, from one part on, of every row whose column lies in an interval.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Image {
-    /// Relative to the part's start, and over whatever follows the part; may be empty. An open end
-    /// means the end of the part's own space: the caller closes it with what precedes the part.
+    /// Relative to the part's start, and including whatever follows the part; may be empty. An open end is
+    /// the end of the part's own space: the caller closes it with the bytes before the part.
     pub range: KeyRange,
-    /// No other row lies inside.
+    /// No other row lies inside the range.
     pub tight: bool,
 }
 
@@ -55,14 +55,14 @@ pub fn text_successor(prefix: &str) -> Option<String> {
     None
 }
 
-/// A place among contents.
+/// A position between contents.
 #[derive(Clone, Debug, PartialEq)]
 enum Cut {
     /// Before every value.
     First,
-    /// Before every key that goes on with these bytes.
+    /// Before every key that continues with these bytes.
     Before(Vec<u8>),
-    /// After every key that goes on with these bytes.
+    /// After every key that continues with these bytes.
     After(Vec<u8>),
     /// Just after the key that ends with these bytes.
     Beyond(Vec<u8>),
@@ -70,7 +70,7 @@ enum Cut {
     Last,
 }
 
-/// What lies between two cuts.
+/// The contents between two cuts.
 struct Span {
     lower: Cut,
     upper: Cut,
@@ -88,8 +88,8 @@ impl Span {
 }
 
 impl KeyPart {
-    /// A range holding the bytes of every row whose column lies in `interval`; `None` if this part says
-    /// nothing about intervals, or the bounds are not of the column's type.
+    /// The range of every row whose column lies in `interval`; `None` if this part cannot bound intervals, or
+    /// the bounds are not of the column's type.
     pub fn image(&self, interval: &Interval) -> Option<Image> {
         let [_] = self.columns() else { return None };
         let span = match (&self.form.transform, &self.ending) {
@@ -102,8 +102,8 @@ impl KeyPart {
         Some(self.image_of(span))
     }
 
-    /// A range holding the bytes of every row whose text ends with `suffix`, for `LIKE '%suffix'`; `None`
-    /// if this part says nothing about suffixes.
+    /// The range of every row whose text ends with `suffix`, for `LIKE '%suffix'`; `None` if this part cannot
+    /// bound suffixes.
     pub fn suffix_image(&self, suffix: &str) -> Option<Image> {
         let Transform::Reverse { width, .. } = self.form.transform else { return None };
         if !self.form.ty().is_some_and(ColumnType::is_text) {
@@ -113,7 +113,7 @@ impl KeyPart {
         text::put_reversed(suffix, &mut turned);
         let tight = match (&self.ending, width) {
             (Ending::Delimiter(d), _) => !runs_into(&turned, d.as_bytes()),
-            // The zeros that fill a short text up may pass for its own.
+            // The zeros that pad a short text look like its own.
             (_, Some(_)) => !turned.ends_with(b"0"),
             _ => true,
         };
@@ -121,7 +121,7 @@ impl KeyPart {
         Some(self.image_of(match width {
             _ if suffix.is_empty() => Span::exact(Cut::First, Cut::Last),
             Some(width) if suffix.chars().count() > width.into() => Span::nothing(),
-            // Texts that stand as they are hold no NUL.
+            // Texts that are stored unescaped contain no NUL.
             _ if suffix.contains('\0') && matches!(self.ending, Ending::Chars(_) | Ending::Delimiter(_)) => {
                 Span::nothing()
             }
@@ -129,7 +129,7 @@ impl KeyPart {
         }))
     }
 
-    /// Text or bytes as they are, however they end.
+    /// Unchanged text or bytes, with any ending.
     fn plain_span(&self, interval: &Interval) -> Option<Span> {
         let (lower, upper) = (plain(&interval.lower)?, plain(&interval.upper)?);
         match &self.ending {
@@ -175,7 +175,7 @@ impl KeyPart {
         if range.is_empty() { Image::nothing() } else { Image { range, tight: span.tight } }
     }
 
-    /// A cut among contents as a cut among the part's bytes before `DESC`, NULL kept outside.
+    /// Turns a cut between contents into one between the part's bytes, before `DESC`; NULL stays outside.
     fn place(&self, cut: Cut) -> Cut {
         let value = |mut bytes: Vec<u8>| {
             if self.null == NullMark::Presence {
@@ -189,7 +189,7 @@ impl KeyPart {
             (Cut::First, NullMark::Filled(n)) if !self.runs_backwards() => Cut::After(null(n)),
             (Cut::Last, NullMark::Presence) if self.runs_backwards() => Cut::Before(null(1)),
             (Cut::Last, NullMark::Filled(n)) if self.runs_backwards() => Cut::Before(null(n)),
-            // An empty text comes first of all, but after NULL.
+            // The empty text sorts before all others, but after NULL.
             (Cut::Before(bytes), NullMark::Filled(n)) if null(n).starts_with(&bytes) => Cut::After(null(n)),
             (Cut::Before(bytes), _) => Cut::Before(value(bytes)),
             (Cut::After(bytes), _) => Cut::After(value(bytes)),
@@ -207,7 +207,7 @@ impl KeyPart {
             Cut::First => Cut::Last,
             Cut::Before(bytes) => Cut::After(invert(bytes)),
             Cut::After(bytes) => Cut::Before(invert(bytes)),
-            // Only texts that run to the end have such cuts, and those are escaped under DESC.
+            // Only texts that run to the end of the key have such cuts, and those are escaped under DESC.
             Cut::Beyond(bytes) => Cut::Beyond(invert(bytes)),
             Cut::Last => Cut::First,
         }
@@ -215,7 +215,7 @@ impl KeyPart {
 }
 
 impl Form {
-    /// The ordinals an interval holds, among those the form can: `None` for bounds of another type.
+    /// The ordinals in an interval that the form can hold; `None` for bounds of another type.
     fn ordinals(&self, interval: &Interval) -> Option<(i128, i128)> {
         let ty = self.ty()?;
         let (min, max) = self.domain();
@@ -242,7 +242,7 @@ impl Form {
         Some((lower.max(min), upper.min(max)))
     }
 
-    /// Contents of numbers that sort, up or down.
+    /// Contents of numbers that sort, ascending or descending.
     fn number_span(&self, interval: &Interval) -> Option<Span> {
         let (low, high) = self.ordinals(interval)?;
         if low > high {
@@ -264,7 +264,7 @@ impl Form {
         Some(Span::exact(lower, upper))
     }
 
-    /// Contents of times shown in a format that sorts; bounds are rounded to what it shows.
+    /// Contents of times in a format that sorts; bounds are rounded to its precision.
     fn time_span(&self, interval: &Interval) -> Option<Span> {
         let (format, ty) = (self.time.as_ref()?, self.ty()?);
         if !format.sorts() {
@@ -274,7 +274,7 @@ impl Form {
         if low > high {
             return Some(Span::nothing());
         }
-        // The rounded time as text, and whether it is the time itself.
+        // The rounded time as text, and whether rounding changed nothing.
         let shown = |n: i128| {
             let time = text::time_of(ty, n)?;
             let floor = format.floor(time);
@@ -288,13 +288,13 @@ impl Form {
             (interval.lower != Bound::Unbounded, interval.upper != Bound::Unbounded);
         let lower = match exact {
             _ if !bounded_low => Cut::First,
-            // A finer time is refused when written, so the rounded one itself lies outside.
+            // Finer times are refused on writes, so the rounded time itself lies outside.
             false if format.undoable() => Cut::After(first),
             _ => Cut::Before(first),
         };
         let upper = match shown(high + 1) {
             _ if !bounded_high => Cut::Last,
-            // `< 2024-03-04` ends at that day, rather than after the last second before it.
+            // `< 2024-03-04` ends at that day, instead of after the last second before it.
             Some((next, true)) if next.len() == last.len() && next > last => Cut::Before(next),
             _ => Cut::After(last),
         };
@@ -321,7 +321,7 @@ fn plain(bound: &Bound<Value>) -> Option<Bound<&[u8]>> {
     })
 }
 
-/// Escaped contents: the end sorts below whatever may follow in a longer text.
+/// Escaped contents: the terminator sorts below whatever may follow in a longer text.
 fn escaped_span(lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> Span {
     let closed = |bytes: &[u8]| [&scalar::escaped(bytes)[..], &scalar::END].concat();
     Span::exact(
@@ -338,7 +338,7 @@ fn escaped_span(lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> Span {
     )
 }
 
-/// Texts that stand as they are, in the interval of a `LIKE 'prefix%'`.
+/// Unescaped texts in the interval of a `LIKE 'prefix%'`.
 fn starting_with(prefix: &[u8], tight: bool) -> Span {
     if prefix.contains(&0) {
         return Span::nothing();
@@ -346,13 +346,14 @@ fn starting_with(prefix: &[u8], tight: bool) -> Span {
     Span { lower: Cut::Before(prefix.to_vec()), upper: Cut::After(prefix.to_vec()), tight }
 }
 
-/// Some end of `bytes` is a start of `delimiter`, so that a shorter text and its delimiter look like it.
+/// Does a suffix of `bytes` start `delimiter`, so that a shorter text followed by its delimiter could look
+/// the same?
 fn runs_into(bytes: &[u8], delimiter: &[u8]) -> bool {
     find(bytes, delimiter).is_some()
         || (1..delimiter.len()).any(|n| n <= bytes.len() && bytes.ends_with(&delimiter[..n]))
 }
 
-/// Text that the next part ends.
+/// Text terminated by a delimiter, the next part.
 fn delimited_span(lower: Bound<&[u8]>, upper: Bound<&[u8]>, delimiter: &str) -> Span {
     let end = delimiter.as_bytes();
     if let Some(prefix) = prefix_of(lower, upper) {
@@ -370,7 +371,7 @@ fn delimited_span(lower: Bound<&[u8]>, upper: Bound<&[u8]>, delimiter: &str) -> 
     }
 }
 
-/// Text filled up to `width` characters; a value ends in no `pad`.
+/// Text padded to `width` characters; no value ends with `pad`.
 fn rpad_span(interval: &Interval, width: u16, pad: char) -> Option<Span> {
     let (lower, upper) = (plain(&interval.lower)?, plain(&interval.upper)?);
     let mut utf8 = [0; 4];
@@ -382,7 +383,7 @@ fn rpad_span(interval: &Interval, width: u16, pad: char) -> Option<Span> {
         }
         return Some(starting_with(prefix, !ends_in_pad(prefix)));
     }
-    // No value is longer, so a longer bound lies just after its own start.
+    // No value is longer, so a longer bound lies just after its first `width` characters.
     let lower = match lower {
         Bound::Included(x) | Bound::Excluded(x) if chars(x) > width.into() => Bound::Excluded(cut(x, width)),
         bound => bound,
@@ -391,7 +392,7 @@ fn rpad_span(interval: &Interval, width: u16, pad: char) -> Option<Span> {
         Bound::Included(y) | Bound::Excluded(y) if chars(y) > width.into() => Bound::Included(cut(y, width)),
         bound => bound,
     };
-    // Asked of the bounds as cut: from 'a ' to before 'a b' lies nothing that fits but 'a '.
+    // Check the bounds as cut: only 'a ' lies between 'a ' and 'a b', and it ends with the pad.
     if point_of(lower, upper).is_some_and(ends_in_pad) {
         return Some(Span::nothing());
     }
@@ -402,8 +403,8 @@ fn rpad_span(interval: &Interval, width: u16, pad: char) -> Option<Span> {
     }))
 }
 
-/// Texts that are stored with something after them (`close`), which may sort above a character: a
-/// text can then come after a longer one. `sorted` says that it sorts below all characters.
+/// Texts that are stored with something after them (`close`), which may sort above a character, so that a
+/// text can be stored after a longer one. `sorted`: it sorts below all characters.
 fn closed_span(
     lower: Bound<&[u8]>,
     upper: Bound<&[u8]>,
@@ -413,7 +414,7 @@ fn closed_span(
     if let Some(x) = point_of(lower, upper) {
         return Span::exact(Cut::Before(close(x)), Cut::After(close(x)));
     }
-    // Starts of a bound are smaller than it, and yet may be stored after it.
+    // Prefixes of a bound are less than it, but may be stored after it.
     let late = |bound: &[u8]| -> Vec<Vec<u8>> {
         let starts = (0..bound.len()).filter(|&n| bound[n] & 0xC0 != 0x80).map(|n| close(&bound[..n]));
         starts.filter(|stored| **stored > *bound || bound.starts_with(stored)).collect()
@@ -437,7 +438,7 @@ fn closed_span(
     Span { lower: low, upper: high, tight: low_tight && high_tight }
 }
 
-/// Moves an upper cut behind keys that start with any of `stored`, and says whether it stayed.
+/// Moves an upper cut behind keys that start with any of `stored`; also says whether it stayed.
 fn widen(cut: Cut, stored: Vec<Vec<u8>>) -> (Cut, bool) {
     let position = |cut: &Cut| match cut {
         Cut::Before(bytes) => End::Before(bytes.clone().into()),
@@ -449,7 +450,7 @@ fn widen(cut: Cut, stored: Vec<Vec<u8>>) -> (Cut, bool) {
     (all.max_by_key(position).unwrap_or(Cut::Last), stayed)
 }
 
-/// The only text an interval holds.
+/// The only text in an interval.
 fn point_of<'a>(lower: Bound<&'a [u8]>, upper: Bound<&'a [u8]>) -> Option<&'a [u8]> {
     match (lower, upper) {
         (Bound::Included(x), Bound::Included(y)) if x == y => Some(x),
@@ -457,7 +458,7 @@ fn point_of<'a>(lower: Bound<&'a [u8]>, upper: Bound<&'a [u8]>) -> Option<&'a [u
     }
 }
 
-/// The prefix whose texts an interval holds, if it is that of a `LIKE 'prefix%'`.
+/// The prefix, if the interval is that of a `LIKE 'prefix%'`.
 fn prefix_of<'a>(lower: Bound<&'a [u8]>, upper: Bound<&'a [u8]>) -> Option<&'a [u8]> {
     let (Bound::Included(prefix), Bound::Excluded(end)) = (lower, upper) else { return None };
     let after = text_successor(std::str::from_utf8(prefix).ok()?)?;

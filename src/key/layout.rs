@@ -1,8 +1,7 @@
-//! The ordered parts that turn a row into a key and back.
+//! Key layouts: ordered parts that encode a row as a key and decode it.
 //!
-//! [`KeyLayout::encode`] asks each part for its bytes, in order; [`KeyLayout::decode`] lets each part
-//! find its end and give its value back. A column that several parts hold is given back once, by the
-//! first part that can.
+//! [`KeyLayout::encode`] asks each part for its bytes, in order; [`KeyLayout::decode`] lets each part find
+//! its end and give its value back. A column in several parts is decoded once, by the first part that can.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,9 +14,9 @@ use crate::value::{ColumnType, Value, ValueRef};
 /// What follows a layout's bytes in the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tail {
-    /// Nothing: a variable-width last part may run to the end.
+    /// Nothing: a last part of variable width may run to the end of the key.
     Nothing,
-    /// A pointer to a row: every part must know its end.
+    /// A pointer to a row: every part must mark its end.
     Pointer,
 }
 
@@ -25,7 +24,7 @@ pub enum Tail {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct KeyLayout {
     parts: Vec<KeyPart>,
-    /// Columns that decoding gives back, with the index of the part that does.
+    /// For each column in `undoable`, the index of the part that decodes it.
     givers: Vec<usize>,
     undoable: Vec<ColumnId>,
 }
@@ -33,8 +32,8 @@ pub struct KeyLayout {
 impl KeyLayout {
     /// Binds `specs` to their columns; `tail` follows the layout in the key.
     ///
-    /// Refuses layouts in which different rows could share a key or parts could not be told apart; the
-    /// error names the part and the fix.
+    /// Errors: different rows could share a key, or parts could not be told apart; the error names the part
+    /// and the fix.
     pub fn new<'a>(
         specs: Vec<PartSpec>,
         column: &dyn Fn(ColumnId) -> ColumnInfo<'a>,
@@ -56,7 +55,8 @@ impl KeyLayout {
         KeyLayout { parts, givers, undoable }
     }
 
-    /// Keys of this layout, which must be made for a pointer to follow, with the first `parts` of `next` behind them.
+    /// This layout, which must have been made for a pointer to follow, extended by the first `parts` of
+    /// `next`.
     pub fn followed_by(&self, next: &KeyLayout, parts: usize) -> KeyLayout {
         KeyLayout::of([&self.parts[..], &next.parts[..parts]].concat())
     }
@@ -66,7 +66,7 @@ impl KeyLayout {
         &self.parts
     }
 
-    /// Makes the same keys as `other`, however the two are written.
+    /// Does it make the same keys as `other`, even if written differently?
     pub fn does_as(&self, other: &KeyLayout) -> bool {
         let mut pairs = self.parts.iter().zip(&other.parts);
         self.parts.len() == other.parts.len() && pairs.all(|(a, b)| a.does_as(b))
@@ -85,7 +85,7 @@ impl KeyLayout {
         self.encode_values(&value, names, entropy, out)
     }
 
-    /// Like [`KeyLayout::encode`], the value of each column coming from `value`.
+    /// Like [`KeyLayout::encode`], with column values from `value`.
     pub fn encode_values<'v, 'n>(
         &self,
         value: &dyn Fn(ColumnId) -> ValueRef<'v>,
@@ -104,7 +104,7 @@ impl KeyLayout {
         Ok(())
     }
 
-    /// `key` is the one that [`KeyLayout::encode`] makes of `row`, whatever `random(n)` drew.
+    /// Would [`KeyLayout::encode`] make `key` from `row`, for some draw of `random(n)`?
     pub fn is_key_of(&self, row: &[Value], key: &[u8]) -> bool {
         let value = |c: ColumnId| row.get(usize::from(c.0)).map_or(ValueRef::Null, Value::as_ref);
         let (mut at, mut bytes) = (0, Vec::with_capacity(key.len()));
@@ -130,19 +130,19 @@ impl KeyLayout {
             .collect()
     }
 
-    /// Length of the layout's bytes at the start of `key` (an index key goes on with the pointer).
+    /// Length of the layout's bytes at the start of `key` (in an index, the pointer follows).
     pub fn len_in(&self, key: &[u8]) -> Result<usize, BadKey> {
         (0..self.parts.len()).try_fold(0, |at, part| self.end(part, key, at))
     }
 
-    /// Calls `f` once for each [`KeyLayout::undoable`] column, in that order, and returns the layout's
-    /// length in `key`. Plain numbers and text are given without allocating.
+    /// Calls `f` once for each [`KeyLayout::undoable`] column, in that order, and returns the layout's length
+    /// in `key`. Numbers and unescaped text are decoded without allocating.
     pub fn decode(&self, key: &[u8], f: &mut dyn FnMut(ColumnId, ValueRef<'_>)) -> Result<usize, BadKey> {
         self.decode_some(key, usize::MAX, |_| true, f)
     }
 
-    /// As [`KeyLayout::decode`], of those `n` columns only that are wanted; what follows them is not looked at, and the
-    /// length is that up to there.
+    /// Like [`KeyLayout::decode`], for those of the first `n` columns that are `wanted`; stops after them and
+    /// returns the length up to there.
     #[inline]
     pub fn decode_some(
         &self,
@@ -171,8 +171,8 @@ impl KeyLayout {
         Ok(at)
     }
 
-    /// The value of one of the [`KeyLayout::undoable`] columns in a key that starts with this layout's bytes; NULL
-    /// for any other column.
+    /// The value of an [`KeyLayout::undoable`] column in a key that starts with this layout's bytes; NULL for
+    /// any other column.
     pub fn value_in(&self, key: &[u8], column: ColumnId) -> Result<Value, BadKey> {
         let Some(giver) = self.giver(column) else { return Ok(Value::Null) };
         let start = (0..giver).try_fold(0, |at, part| self.end(part, key, at))?;
@@ -200,7 +200,7 @@ impl KeyLayout {
         &self.undoable
     }
 
-    /// The part that gives a column back exactly, if one does.
+    /// The index of the part that decodes a column exactly, if there is one.
     pub fn giver(&self, column: ColumnId) -> Option<usize> {
         let at = self.undoable.iter().position(|id| *id == column)?;
         Some(self.givers[at])
@@ -217,7 +217,7 @@ impl KeyLayout {
         all
     }
 
-    /// Changes how the parts are written, when a column gets another name.
+    /// Rewrites the parts' SQL, for a renamed column.
     pub fn rewrite<E>(&mut self, mut sql: impl FnMut(&str) -> Result<String, E>) -> Result<(), E> {
         for part in &mut self.parts {
             part.sql = sql(&part.sql)?;
@@ -230,7 +230,7 @@ impl KeyLayout {
         self.sql_with(usize::MAX, "")
     }
 
-    /// The layout with another part, or several, in place of one.
+    /// The layout's SQL with `other` in place of one part.
     pub fn sql_with(&self, changed: usize, other: &str) -> String {
         let sql = |(at, part): (usize, &KeyPart)| match () {
             () if at == changed => other.to_owned(),
@@ -241,18 +241,19 @@ impl KeyLayout {
         parts.collect::<Vec<_>>().join(", ")
     }
 
-    /// Every part is plain text, so that keys are shown as text; otherwise as hex. (NULL of a text part is
-    /// 00 bytes, which are shown as `\0`.)
+    /// Is every part plain text, so that keys are shown as text instead of hex? (NULL in a text part is 00
+    /// bytes, shown as `\0`.)
     pub fn is_text(&self) -> bool {
         self.parts.iter().all(KeyPart::is_text)
     }
 
-    /// What its author should know; never a reason to refuse.
+    /// Warnings about the layout; never reasons to refuse it.
     pub fn warnings<'a>(&self, column: &dyn Fn(ColumnId) -> ColumnInfo<'a>) -> Vec<Warning> {
         warn::warnings(&self.parts, column)
     }
 
-    /// CREATE would have made it, in this place, over columns of these types; of NULLs it says itself what it holds.
+    /// Would CREATE accept this layout with this tail over columns of these types? Whether columns are
+    /// nullable is taken from the layout itself.
     pub fn is_sound(&self, ty: &dyn Fn(ColumnId) -> Option<ColumnType>, tail: Tail) -> bool {
         if !self.columns().iter().all(|column| ty(*column).is_some()) {
             return false;
@@ -277,8 +278,8 @@ impl KeyLayout {
         KeyLayout::new(specs.collect(), &column, tail).is_ok_and(|made| made == *self)
     }
 
-    /// Decoding this layout gives every column that `other` is made of, so that a key of `other` can be
-    /// rebuilt from a key of this one.
+    /// Does decoding this layout give every column of `other`, so that a key of `other` can be rebuilt from a
+    /// key of this one?
     pub fn contains_columns(&self, other: &KeyLayout) -> bool {
         !other.parts.iter().any(KeyPart::is_random)
             && other.columns().iter().all(|column| self.undoable.contains(column))

@@ -1,9 +1,9 @@
-//! One part of a key layout: a transform's content, made ready to stand among others.
+//! One part of a key layout: a transform's content, encoded so that other parts can follow.
 //!
-//! The content of a value becomes the part's bytes in three steps, undone in reverse by decoding:
+//! The content of a value becomes the part's bytes in three steps, which decoding undoes in reverse:
 //!
 //! 1. NULL, if it can occur, gets bytes of its own ([`NullMark`]).
-//! 2. The part gets an end, if what follows would otherwise run into it ([`Ending`]).
+//! 2. The part gets an end, if its end could not be found otherwise ([`Ending`]).
 //! 3. `DESC` inverts every byte, the end included.
 
 use std::borrow::Cow;
@@ -15,25 +15,25 @@ use super::scalar;
 use super::transform::{ColumnId, Form, Shape, Transform, bucket_of, bucket_width, normal, put_bucket};
 use crate::value::{ColumnType, Literal, Value, ValueRef};
 
-/// What CREATE gives for one part, before it is resolved against the columns.
+/// A key part as written, before it is bound to its columns.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartSpec {
-    /// The form.
+    /// The transform.
     pub transform: Transform,
     /// `DESC`.
     pub descending: bool,
-    /// As written, for messages.
+    /// Its SQL, as written.
     pub sql: String,
 }
 
 /// What a layout needs to know about a column.
 #[derive(Clone, Copy, Debug)]
 pub struct ColumnInfo<'a> {
-    /// As declared.
+    /// Its name.
     pub name: &'a str,
     /// Its type.
     pub ty: ColumnType,
-    /// May be NULL.
+    /// It may be NULL.
     pub nullable: bool,
     /// `GENERATED ... AS IDENTITY`: grows with every insert.
     pub identity: bool,
@@ -42,9 +42,9 @@ pub struct ColumnInfo<'a> {
 /// How the order of a part's bytes follows the order of the column's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyOrder {
-    /// NULL first, then small to great.
+    /// NULL first, then ascending values.
     Ascending,
-    /// Great to small, then NULL.
+    /// Descending values, then NULL.
     Descending,
 }
 
@@ -57,27 +57,27 @@ impl KeyOrder {
     }
 }
 
-/// What a part states about itself.
+/// The properties of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Facts {
-    /// Distinct values have distinct bytes: an equality range holds nothing else.
+    /// Distinct values have distinct bytes: the range of an equality contains no other value.
     pub injective: bool,
     /// How the order of bytes follows the order of values; `None` if it does not.
     pub order: Option<KeyOrder>,
-    /// Decoding gives the column's value back exactly.
+    /// Decoding gives the exact value back.
     pub undoable: bool,
-    /// Bytes every value takes, NULL included, if that is fixed.
+    /// Length in bytes of every value, NULL included, if it is fixed.
     pub width: Option<usize>,
 }
 
-/// How a reader finds where a part stops.
+/// How the end of a part is found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Ending {
-    /// After so many bytes, not counting a presence byte.
+    /// After this many bytes, not counting a presence byte.
     Bytes(usize),
-    /// After so many characters of UTF-8.
+    /// After this many UTF-8 characters.
     Chars(u16),
-    /// At 00 01, every other 00 being written 00 FF.
+    /// At 00 01; every 00 inside is escaped as 00 FF.
     Escaped,
     /// Before this text, which is the next part.
     Delimiter(String),
@@ -85,20 +85,19 @@ pub(super) enum Ending {
     Rest,
 }
 
-/// How NULL is told from values.
+/// How NULL is encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum NullMark {
-    /// There is none.
+    /// It cannot occur.
     Never,
-    /// A byte comes first: 00 for NULL, which ends there, or 01 for a value (FF and FE where values run
+    /// A byte comes first: 00 for NULL, with nothing after it, or 01 for a value (FF and FE where values run
     /// backwards).
     Presence,
-    /// So many 00 bytes (FF where values run backwards), which no value has: for values the part is plain
-    /// text.
+    /// This many 00 bytes (FF where values run backwards), which no value has; values stay plain text.
     Filled(usize),
 }
 
-/// One part of a layout: a transform, bound to its column's type and to what follows it.
+/// One part of a layout: a transform bound to its column's type and its ending.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct KeyPart {
     pub(super) form: Form,
@@ -109,7 +108,7 @@ pub struct KeyPart {
 }
 
 impl KeyPart {
-    /// Binds a form to what follows it. `ending` is used for contents of variable length only.
+    /// Makes a part of a form. `ending` is used for contents of variable length only.
     pub(super) fn new(form: Form, nullable: bool, descending: bool, sql: String, ending: Ending) -> KeyPart {
         let shape = form.shape();
         let ending = match shape {
@@ -127,7 +126,7 @@ impl KeyPart {
         KeyPart { form, descending, sql, ending, null }
     }
 
-    /// Makes the same bytes as `other`, however the two are written.
+    /// Does it make the same bytes as `other`, even if written differently?
     pub(super) fn does_as(&self, other: &KeyPart) -> bool {
         let facts = |part: &KeyPart| (part.descending, part.null);
         self.form == other.form && self.ending == other.ending && facts(self) == facts(other)
@@ -138,27 +137,28 @@ impl KeyPart {
         self.form.transform.columns()
     }
 
-    /// A literal delimiter.
+    /// Is it a literal delimiter?
     pub fn is_literal(&self) -> bool {
         matches!(self.form.transform, Transform::Literal(_))
     }
 
-    /// Bytes are drawn at insert (`random(n)`): they follow from no column. Ask [`KeyPart::fan_out`].
+    /// Are its bytes drawn at insert (`random(n)`)? They depend on no column; [`KeyPart::fan_out`] lists
+    /// them.
     pub fn is_random(&self) -> bool {
         matches!(self.form.transform, Transform::Random { .. })
     }
 
-    /// `DESC`: its bytes are inverted.
+    /// Is it `DESC`, so that its bytes are inverted?
     pub fn is_descending(&self) -> bool {
         self.descending
     }
 
-    /// As written in the SQL.
+    /// Its SQL, as written.
     pub fn sql(&self) -> &str {
         &self.sql
     }
 
-    /// Bytes of values are UTF-8 text, as people would write it.
+    /// Are its bytes readable UTF-8 text?
     pub fn is_text(&self) -> bool {
         let text = match &self.ending {
             Ending::Escaped => false,
@@ -166,19 +166,20 @@ impl KeyPart {
             Ending::Rest => self.form.ty() != Some(ColumnType::Varbinary),
             Ending::Chars(_) | Ending::Delimiter(_) => true,
         };
-        // NULL of a part that runs backwards is FF bytes, which are no text.
+        // Where values run backwards, NULL is FF bytes, which are no text.
         let null = self.null == NullMark::Never || (self.null != NullMark::Presence && self.null_byte() == 0);
         text && null && !self.descending
     }
 
-    /// What the planner may rely on.
+    /// Its properties.
     pub fn facts(&self) -> Facts {
         let nature = self.form.nature();
         let order = nature.order.filter(|_| match &self.ending {
-            // A text is followed by its delimiter, a longer one by a character: only the smallest
-            // delimiter sorts below all characters.
+            // A text is followed by its delimiter where a longer one has a character: it sorts first only if
+            // the delimiter is below all characters.
             Ending::Delimiter(d) => d == LOWEST,
-            // Nothing follows the shorter of two texts, inverted or not.
+            // At the end of the key nothing follows the shorter of two texts; inverted, it would sort first
+            // all the same.
             Ending::Rest => !self.descending,
             _ => true,
         });
@@ -193,18 +194,18 @@ impl KeyPart {
         }
     }
 
-    /// Appends this part's bytes for the given input values, exactly as [`super::KeyLayout::encode`] does.
+    /// Appends this part's bytes for the given values, exactly as [`super::KeyLayout::encode`] does.
     ///
     /// Values must have their column's type. An error means that no row can hold such a value, so equality
-    /// with it matches nothing; `out` is then as before. Not for [`KeyPart::is_random`] parts, which always
-    /// give an error. A part that a delimiter ends writes its text only: the delimiter is the next part, and
-    /// a prefix without it also covers longer texts.
+    /// with it matches nothing; `out` is unchanged then. Always an error for a [`KeyPart::is_random`] part. A
+    /// part that a delimiter ends appends its text only: the delimiter is the next part, and a prefix without
+    /// it also covers longer texts.
     pub fn bytes_of<'v>(
         &self,
         value: &dyn Fn(ColumnId) -> &'v Value,
         out: &mut Vec<u8>,
     ) -> Result<(), KeyError> {
-        // A write rounds to REAL, but no REAL equals a double that it would be rounded from.
+        // A write rounds to REAL, but a comparison does not: no REAL equals a double between two REALs.
         for (&column, &ty) in self.columns().iter().zip(&self.form.types) {
             let value = value(column).as_ref();
             if ty == ColumnType::Real && scalar::floor(ty, value).is_some_and(|(_, exact)| !exact) {
@@ -214,7 +215,7 @@ impl KeyPart {
         self.put(&|c| value(c).as_ref(), None, out)
     }
 
-    /// Appends the bytes; `entropy` feeds `random(n)`. On an error `out` is as before.
+    /// Appends the bytes; `entropy` feeds `random(n)`. On an error `out` is unchanged.
     pub(super) fn put<'v>(
         &self,
         value: &dyn Fn(ColumnId) -> ValueRef<'v>,
@@ -225,7 +226,7 @@ impl KeyPart {
         let blamed = match self.columns() {
             [] => None,
             [column] => Some((*column, value(*column))),
-            // The first NULL of several decides.
+            // If any of several columns is NULL, the part is NULL.
             several => several.iter().map(|&c| (c, value(c))).find(|(_, v)| v.is_null()),
         };
         if let Some((_, ValueRef::Null)) = blamed {
@@ -293,12 +294,12 @@ impl KeyPart {
         self.null_byte() ^ 1
     }
 
-    /// Contents order the other way round than values, before `DESC`.
+    /// Do contents sort in the opposite order of values, before `DESC`?
     pub(super) fn runs_backwards(&self) -> bool {
         self.form.nature().order == Some(KeyOrder::Descending)
     }
 
-    /// Checks and ends the content that starts at `from`.
+    /// Checks and terminates the content that starts at `from`.
     fn close(&self, from: usize, out: &mut Vec<u8>) -> Result<(), Rule> {
         match &self.ending {
             Ending::Escaped => {
@@ -309,7 +310,7 @@ impl KeyPart {
                 if out[from..].contains(&0) {
                     return Err(Rule::Nul);
                 }
-                // The delimiter must first occur where the text ends, also when text runs into it.
+                // The delimiter must not occur earlier, also not overlapping the end of the text.
                 let end = out.len();
                 out.extend_from_slice(delimiter.as_bytes());
                 let first = find(&out[from..], delimiter.as_bytes());
@@ -323,7 +324,7 @@ impl KeyPart {
         Ok(())
     }
 
-    /// Inverts bytes of a `DESC` part.
+    /// Inverts the bytes if the part is `DESC`.
     pub(super) fn turn(&self, bytes: &mut [u8]) {
         if self.descending {
             bytes.iter_mut().for_each(|b| *b = !*b);
@@ -344,7 +345,7 @@ impl KeyPart {
         if self.descending { 0xFF } else { 0 }
     }
 
-    /// Offset just after this part, which starts at `at`; `None` if there is no such part.
+    /// Offset just after this part, which starts at `at`; `None` if `key` has no such part there.
     #[inline]
     pub(super) fn end_in(&self, key: &[u8], at: usize) -> Option<usize> {
         let Ending::Bytes(n) = self.ending else { return self.end_in_any(key, at) };
@@ -385,8 +386,8 @@ impl KeyPart {
         }
     }
 
-    /// Gives `f` the value in this part's `bytes`, which end where [`KeyPart::end_in`] says. `None` if they
-    /// stand for no value, or the part cannot be undone.
+    /// Passes the value in this part's `bytes`, which end where [`KeyPart::end_in`] says, to `f`. `None` if
+    /// they are no valid value, or the part cannot be decoded.
     pub(super) fn get(&self, bytes: &[u8], f: &mut dyn FnMut(ValueRef<'_>)) -> Option<()> {
         if !self.descending {
             return self.get_straight(bytes, f);
@@ -412,7 +413,8 @@ impl KeyPart {
         }
     }
 
-    /// The start of a text that is not NULL, as far as `bytes` hold it; `None` if the part is something else.
+    /// The beginning of a text that is not NULL, from incomplete `bytes`; `None` if the part is something
+    /// else.
     pub(super) fn begun(&self, bytes: &[u8]) -> Option<Vec<u8>> {
         let mut straight = bytes.to_vec();
         self.turn(&mut straight);
@@ -443,12 +445,12 @@ impl KeyPart {
         Some(Some(scalar::unescape(escaped).map_or(Cow::Borrowed(escaped), Cow::Owned)))
     }
 
-    /// Bucket numbers are below this; `None` for parts that are no buckets.
+    /// The number of buckets; `None` for other parts.
     pub fn buckets(&self) -> Option<u32> {
         self.form.transform.buckets()
     }
 
-    /// All byte strings a bucket part can have, in order, those of NULL included; `None` for other parts.
+    /// All byte strings of a bucket part, sorted, NULL included; `None` for other parts.
     pub fn fan_out(&self) -> Option<Vec<Vec<u8>>> {
         let buckets = self.buckets()?;
         let mut all: Vec<Vec<u8>> = Vec::with_capacity(buckets as usize + 1);
@@ -465,7 +467,7 @@ impl KeyPart {
         Some(all)
     }
 
-    /// NULL as this part's bytes; `None` if its columns are never NULL.
+    /// The bytes of NULL; `None` if the part is never NULL.
     pub fn null_bytes(&self) -> Option<Vec<u8>> {
         let mut out = Vec::new();
         self.put_null(&mut out).ok()?;
@@ -473,7 +475,7 @@ impl KeyPart {
     }
 }
 
-/// Long values are cut: a message is for reading.
+/// Cuts a long value for a message.
 fn shortened(mut value: String) -> String {
     const SHOWN_BYTES: usize = 80;
     if let Some((end, _)) = value.char_indices().find(|(i, _)| *i >= SHOWN_BYTES) {
@@ -483,7 +485,7 @@ fn shortened(mut value: String) -> String {
     value
 }
 
-/// The delimiter that sorts below every character a delimited text may hold.
+/// The delimiter that sorts below every character of a delimited text.
 pub(super) const LOWEST: &str = "\u{1}";
 
 /// Offset of the first `needle` in `hay`.
@@ -494,7 +496,7 @@ pub(super) fn find(hay: &[u8], needle: &[u8]) -> Option<usize> {
     }
 }
 
-/// Bytes of the UTF-8 character that starts with `lead`; `None` if none does.
+/// Length in bytes of the UTF-8 character that starts with `lead`; `None` if no character does.
 fn char_width(lead: u8) -> Option<usize> {
     match lead {
         0..=0x7F => Some(1),

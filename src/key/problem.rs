@@ -1,4 +1,4 @@
-//! What can be wrong with a layout, with a value for it, and with bytes that claim to be a key.
+//! Errors and warnings about layouts, values for them, and bytes that are no key.
 
 use std::fmt;
 
@@ -36,19 +36,19 @@ pub enum Concern {
     ReversedTime,
     /// Numbers as text of no fixed width.
     Unpadded,
-    /// Text padded in front, which makes different texts one.
+    /// Text padded in front, which maps different texts to one.
     PaddedText,
-    /// A bucket before the rest: ranges are read in each.
+    /// A bucket in front: range scans read every bucket.
     FanOut,
-    /// A bucket that is drawn: the same values make different keys.
+    /// A random bucket: the same values make different keys.
     DrawnKey,
-    /// A hash before the rest: ranges read everything.
+    /// A hash in front: range scans read everything.
     WholeScan,
-    /// More bytes than are good for every row and index entry.
+    /// A key that is long for every row and index entry.
     LongKey,
 }
 
-/// A layout that works, but probably not as its author hopes.
+/// A warning: the layout works, but probably not as intended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
     /// What it is about.
@@ -63,19 +63,19 @@ pub struct Warning {
     pub hint: String,
 }
 
-/// The rule of a key part that a value breaks.
+/// The rule of a key part that a value violates.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Rule {
-    /// NULL where no part of the key may be.
+    /// NULL in a part that cannot be NULL.
     #[error("the column is NOT NULL")]
     Null,
     /// A value of another type than the column's: the caller did not coerce it.
     #[error("the column is {0}")]
     Type(String),
-    /// A number the column's type cannot hold, or that leaves 64 bits when subtracted.
+    /// A number outside the range of its type, or of 64 bits after the subtraction.
     #[error("it lies outside {0}")]
     Range(String),
-    /// More characters or digits than the part has.
+    /// More characters or digits than the part has room for.
     #[error("the part is {width} wide and the value takes {len}")]
     Wide {
         /// Characters of the part.
@@ -83,19 +83,19 @@ pub enum Rule {
         /// Characters of the value.
         len: usize,
     },
-    /// A number below zero where only digits fit.
+    /// A negative number in a part of digits.
     #[error("a padded part holds digits only, and a minus sign would not sort")]
     Negative,
     /// `max - col` below zero.
     #[error("it is greater than {0}, from which the part subtracts it")]
     AboveMax(i64),
-    /// The text holds the delimiter, or runs into it.
+    /// The text contains the delimiter, or overlaps with it.
     #[error("the delimiter '{0}' ends the part, so the text may not contain it")]
     Delimiter(String),
     /// The text holds a NUL character, which stands for NULL.
     #[error("the part is plain text, in which a NUL character stands for NULL")]
     Nul,
-    /// The text ends with the character that fills the part up.
+    /// The text ends with the pad character.
     #[error("the part is filled up with '{0}', so the text may not end with it")]
     EndsInPad(char),
     /// A time that the format would round.
@@ -107,13 +107,13 @@ pub enum Rule {
     /// A name that has no code; the known names, in order.
     #[error("the part knows codes only for {}", .0.join(", "))]
     NoCode(Vec<String>),
-    /// The bytes are drawn at insert: no value gives them.
+    /// The bytes are drawn at insert: no value determines them.
     #[error("the part is drawn at random when the row is inserted")]
     Drawn,
 }
 
 impl Rule {
-    /// What to do about it.
+    /// The hint for the user.
     pub fn hint(&self) -> String {
         match self {
             Rule::Null | Rule::Drawn => "give the column a value".into(),
@@ -137,7 +137,7 @@ impl Rule {
         }
     }
 
-    /// The SQLSTATE of an error about it.
+    /// The SQLSTATE of the error.
     pub fn sqlstate(&self) -> &'static str {
         match self {
             Rule::Null => sqlstate::NOT_NULL,
@@ -154,13 +154,13 @@ impl Rule {
 pub struct KeyError {
     /// The column; `None` for a part without one.
     pub column: Option<ColumnId>,
-    /// The column's name, once known; the part's SQL until then.
+    /// The column's name, if known; until then the part's SQL.
     pub name: String,
     /// The value, as an SQL literal.
     pub value: String,
     /// The part, as SQL.
     pub part: String,
-    /// What it breaks.
+    /// The rule that it violates.
     pub rule: Rule,
 }
 
@@ -178,7 +178,7 @@ impl From<KeyError> for Error {
     }
 }
 
-/// Bytes that no row's key can have.
+/// Bytes that cannot be a key of this layout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadKey {
     /// The part that cannot be read, as an index into the parts.

@@ -1,5 +1,5 @@
-//! What holds for every transform, type, direction and ending: checked by brute force over small domains
-//! of hostile values, on keys sampled by proptest.
+//! Property tests for every transform, type, direction and ending: brute force over small domains of hostile
+//! values, and keys sampled by proptest.
 
 use std::ops::Bound;
 
@@ -13,7 +13,7 @@ use crate::value::{ColumnType as Ty, Value, ValueRef};
 const MONEY: Ty = Ty::Decimal { precision: 4, scale: 2 };
 const HUGE: Ty = Ty::Decimal { precision: 38, scale: 0 };
 
-/// Values of a type that like to break codecs; NULL is not among them.
+/// Values of a type that tend to break codecs, without NULL.
 fn domain(ty: Ty) -> Vec<Value> {
     let ints = |min, max| {
         let mut all: Vec<i64> =
@@ -103,7 +103,7 @@ fn texts() -> Vec<String> {
     [""].into_iter().chain(chars).chain(longer).map(str::to_owned).chain(pairs).collect()
 }
 
-/// Every transform with every type it could take; CREATE refuses the rest.
+/// Every transform with every type that it might accept; CREATE refuses the rest.
 fn forms() -> Vec<(Transform, Ty)> {
     let c = ColumnId(0);
     let types = [
@@ -165,7 +165,7 @@ fn forms() -> Vec<(Transform, Ty)> {
     transforms.into_iter().flat_map(|t| types.map(|ty| (t.clone(), ty))).collect()
 }
 
-/// What stands behind the part under test.
+/// What follows the part under test.
 #[derive(Clone, Copy, Debug)]
 enum Next {
     Nothing,
@@ -188,8 +188,8 @@ impl Case {
         Table(vec![("c", ty, nullable), ("next", Ty::Integer, false)])
     }
 
-    /// The domain, NULL included if it may be, with the keys of those values that have one. Several keys a
-    /// value, with small and great bytes behind it.
+    /// The domain, including NULL if nullable, with the keys of those values that have one. Each value gets
+    /// several keys, with small and great bytes after it.
     fn keys(&self) -> Vec<(Value, Vec<u8>)> {
         let table = Case::table(self.ty, self.nullable);
         let mut values = domain(self.ty);
@@ -215,7 +215,7 @@ impl Case {
     }
 }
 
-/// All layouts that CREATE takes.
+/// All layouts that CREATE accepts.
 fn all_cases() -> Vec<(Transform, Ty, bool, bool, Next)> {
     let mut out = Vec::new();
     for (transform, ty) in forms() {
@@ -244,7 +244,7 @@ fn build((transform, ty, nullable, descending, next): &(Transform, Ty, bool, boo
     let (parts, tail) = match next {
         Next::Nothing => (vec![first], Tail::Nothing),
         Next::Pointer => (vec![first], Tail::Pointer),
-        // An index, so that parts which do not tell rows apart are taken, too.
+        // An index also accepts parts that do not tell rows apart.
         Next::Column => (vec![first, asc(col(1))], Tail::Pointer),
         Next::Delimiter(d) => (vec![first, asc(lit(d)), asc(col(1))], Tail::Pointer),
     };
@@ -256,7 +256,7 @@ fn case() -> impl Strategy<Value = Case> {
     select(all_cases()).prop_map(|case| build(&case).unwrap())
 }
 
-/// Bounds are values of the domain, and values between those a type or part can hold.
+/// Bounds: values of the domain, and others between those that a type or part can hold.
 fn bound_values(ty: Ty) -> Vec<Value> {
     let mut all = domain(ty);
     match ty {
@@ -299,7 +299,7 @@ fn holds(interval: &Interval, value: &Value) -> bool {
         Bound::Excluded(v) => value < v,
         Bound::Unbounded => true,
     };
-    // Integers are compared to decimal bounds by the planner's coercion, here by hand.
+    // The planner coerces bounds before comparing; here integers are compared with decimal bounds directly.
     let exact = |v: &Value| match v {
         Value::Decimal(d, 1) => Some(*d),
         _ => None,
@@ -396,7 +396,7 @@ fn starting_with(prefix: &str) -> Interval {
     Interval { lower: Bound::Included(text(prefix)), upper }
 }
 
-/// Every layout, not a sample: facts are promises.
+/// Every layout, not a sample, because the planner relies on facts.
 #[test]
 fn facts_hold() {
     for spec in all_cases() {
@@ -436,7 +436,7 @@ fn far_pairs(keys: &[(Value, Vec<u8>)]) -> impl Iterator<Item = Pair<'_>> {
     keys.iter().flat_map(move |a| keys.iter().step_by(7).map(move |b| (a, b)))
 }
 
-/// The range of `= value`: its bytes and, where one ends it, the delimiter; at the end of the key, a point.
+/// The range of `= value`: its bytes and, if there is one, the delimiter; at the end of the key, a point.
 fn only_this_value(case: &Case, value: &Value, own: Vec<u8>, keys: &[(Value, Vec<u8>)]) {
     let range = match case.next {
         Next::Nothing => KeyRange::point(own),
@@ -475,7 +475,7 @@ fn undoable_columns_come_back() {
     }
 }
 
-/// A composite key of plain columns (type, may be NULL, descends), and two rows.
+/// A composite key of plain columns (type, nullable, descending), and two rows.
 type Tuples = (Vec<(Ty, bool, bool)>, Vec<Value>, Vec<Value>);
 
 fn tuples() -> impl Strategy<Value = Tuples> {

@@ -5,12 +5,12 @@ use std::fmt;
 
 use super::rowkey::{Rowkey, prefix_end};
 
-/// Where a range stops.
+/// The end of a range.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum End {
     /// Just before this key.
     Before(Rowkey),
-    /// Never.
+    /// No end.
     Open,
 }
 
@@ -31,12 +31,12 @@ impl Ord for End {
     }
 }
 
-/// Keys from `start` (included; the empty key is the smallest of all) up to `end`.
+/// A half-open range of keys from `start` (inclusive; the empty key is the smallest) to `end`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct KeyRange {
     /// First key that may be inside.
     pub start: Rowkey,
-    /// Where it stops.
+    /// The end, exclusive.
     pub end: End,
 }
 
@@ -73,17 +73,17 @@ impl KeyRange {
         KeyRange { start, end }
     }
 
-    /// Holds no key.
+    /// Is the range empty?
     pub fn is_empty(&self) -> bool {
         matches!(&self.end, End::Before(end) if *end <= self.start)
     }
 
-    /// Holds `key`.
+    /// Does it contain `key`?
     pub fn contains(&self, key: &[u8]) -> bool {
         *self.start <= *key && !self.is_past(key)
     }
 
-    /// `key` lies at or after the end.
+    /// Does `key` lie at or after the end?
     pub fn is_past(&self, key: &[u8]) -> bool {
         matches!(&self.end, End::Before(end) if **end <= *key)
     }
@@ -102,7 +102,7 @@ impl KeyRange {
         }
     }
 
-    /// Keys in both.
+    /// The intersection.
     pub fn intersect(&self, other: &KeyRange) -> KeyRange {
         KeyRange {
             start: self.start.clone().max(other.start.clone()),
@@ -120,7 +120,7 @@ impl fmt::Debug for KeyRange {
     }
 }
 
-/// Sorted, disjoint, non-empty ranges, which touch only where [points](KeyRanges::of_points) were given.
+/// Sorted, disjoint, non-empty ranges, which touch only if they were made as [points](KeyRanges::of_points).
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct KeyRanges(Vec<KeyRange>);
 
@@ -158,7 +158,7 @@ impl KeyRanges {
         KeyRanges(merged)
     }
 
-    /// Like [`KeyRanges::new`], but points that touch stay points, so that each can be a GET.
+    /// Like [`KeyRanges::new`], but adjacent points are not merged, so that each can be a GET.
     pub fn of_points(mut keys: Vec<Rowkey>) -> Self {
         keys.sort();
         keys.dedup();
@@ -175,32 +175,32 @@ impl KeyRanges {
         self.0
     }
 
-    /// Holds no key.
+    /// Is the set empty?
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Holds every key.
+    /// Does it contain every key?
     pub fn is_all(&self) -> bool {
         matches!(&self.0[..], [only] if *only == KeyRange::all())
     }
 
-    /// Holds `key`.
+    /// Does it contain `key`?
     pub fn contains(&self, key: &[u8]) -> bool {
         let after = match self.0.last() {
-            // Keys that ascend are behind all that came before them.
+            // Fast path for keys that arrive in ascending order.
             Some(last) if *last.start <= *key => self.0.len(),
             _ => self.0.partition_point(|r| *r.start <= *key),
         };
         after > 0 && self.0[after - 1].contains(key)
     }
 
-    /// Keys in either.
+    /// The union.
     pub fn union(&self, other: &KeyRanges) -> KeyRanges {
         KeyRanges::new(self.0.iter().chain(&other.0).cloned().collect())
     }
 
-    /// Keys in both.
+    /// The intersection.
     pub fn intersect(&self, other: &KeyRanges) -> KeyRanges {
         let (mut i, mut j, mut out) = (0, 0, Vec::new());
         while let (Some(a), Some(b)) = (self.0.get(i), other.0.get(j)) {
@@ -217,15 +217,15 @@ impl KeyRanges {
         KeyRanges(out)
     }
 
-    /// Fewer, wider ranges: neighbours merged, in runs of equal count, so that at most `limit` (at least 1) are left.
-    /// The result holds every key this one holds.
+    /// Fewer, wider ranges that contain all keys of this set: runs of equally many neighbours are merged, so
+    /// that at most `limit` (at least 1) ranges are left.
     #[must_use]
     pub fn coarsen(self, limit: usize) -> KeyRanges {
         let n = self.0.len();
         if n <= limit {
             return self;
         }
-        // Cutting the list into equal runs keeps the ranges spread over the whole set.
+        // Equal runs keep the ranges spread over the whole set.
         let run = n.div_ceil(limit.max(1));
         KeyRanges(
             self.0
@@ -261,7 +261,7 @@ mod tests {
         assert_eq!(KeyRange::prefix("a").as_point(), None);
     }
 
-    /// Keys of up to two bytes out of three values: every set of ranges over them can be listed.
+    /// Keys of up to two bytes out of three values, so that every set of ranges can be listed.
     fn universe() -> Vec<Vec<u8>> {
         let bytes = [0u8, 7, 0xFF];
         let mut keys = vec![vec![]];

@@ -1,4 +1,4 @@
-//! Layouts that CREATE refuses or warns of, and values that a write refuses: each with its message.
+//! Tests of refusals and warnings: layouts, and values on write, each with its message.
 
 use super::testing::*;
 use super::{ColumnId, KeyLayout, PartSpec, Tail, Transform};
@@ -21,7 +21,7 @@ fn table() -> Table {
 const ID: ColumnId = ColumnId(0);
 const NOTE: ColumnId = ColumnId(1);
 
-/// The refusal of a primary key, as the user sees it, and the part it blames.
+/// The refusal of a primary key, as shown to the user, and the part it names.
 fn refused(parts: Vec<PartSpec>) -> (String, usize) {
     let error = table().layout(parts, Tail::Nothing).unwrap_err();
     let part = error.part;
@@ -53,7 +53,7 @@ fn parts_without_an_end() {
         let (message, at) = refused(vec![asc(lit("k")), part, sql("day", col(2))]);
         assert!(message.contains(hint) && at == 1, "{message}");
     }
-    // Last, delimited, or before an index's pointer, they are fine.
+    // At the end, delimited, or before an index's pointer, they are accepted.
     let table = table();
     table.primary(vec![asc(col(2)), asc(reverse(1, None))]);
     table.primary(vec![asc(reverse(1, None)), asc(lit("_")), asc(col(2))]);
@@ -81,7 +81,7 @@ fn keys_that_do_not_tell_rows_apart() {
         let (message, part) = refused(vec![asc(col(1)), asc(lit("_")), asc(lossy)]);
         assert!(message.contains("does not tell rows apart") && part == 2, "{message}");
     }
-    // A whole hash, and padded text, are the author's choice; an index need not tell rows apart.
+    // A whole hash and padded text are accepted as the author's choice; an index need not tell rows apart.
     let table = table();
     table.primary(vec![asc(Transform::Md5(ID))]);
     table.primary(vec![asc(lpad(1, 5))]);
@@ -161,11 +161,11 @@ fn delimiters_that_cannot_work() {
         let (message, _) = refused(vec![asc(code(1, &codes)), asc(lit("_")), asc(col(0))]);
         assert!(message.contains("cannot be told from its delimiter"), "{message}");
     }
-    // A delimiter beside fixed-width parts may be anything, also a digit.
+    // Next to fixed-width parts a delimiter may be anything, even a digit.
     table().primary(vec![asc(lpad(0, 6)), asc(lit("0")), asc(col(2))]);
 }
 
-/// The refusal of a write, as the user sees it.
+/// The refusal of a write, as shown to the user.
 fn broken(layout: &KeyLayout, row: &[Value]) -> (String, &'static str) {
     let error = table().try_key(layout, row).unwrap_err();
     (error.to_string(), error.sqlstate())
@@ -233,7 +233,7 @@ fn a_refused_write_names_column_value_and_rule() {
     assert!(message.len() < 400 && message.contains('…'), "{message}");
 }
 
-/// No row has such a value, so equality with it finds nothing; and nothing is written.
+/// No row can hold such a value, so equality with it matches nothing, and nothing is appended.
 #[test]
 fn equality_with_an_impossible_value() {
     let layout = table().primary(vec![asc(lpad(0, 4))]);

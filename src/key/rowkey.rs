@@ -1,4 +1,4 @@
-//! The bytes a row is stored under.
+//! Rowkeys: the bytes under which a row is stored.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -7,8 +7,8 @@ use std::ops::Deref;
 
 use serde::{Deserialize, Serialize};
 
-/// Longest key that an engine of ours stores, in bytes: two of this length fit a 4 KiB page of LMDB. All engines keep to
-/// it, so that what works in one works in the others.
+/// Longest key in bytes: two keys of this length fit a 4 KiB page of LMDB. All engines have the same limit,
+/// so that a schema works with each of them.
 pub const KEY_BYTES_MAX: usize = 1982;
 
 /// Owned key bytes, ordered by `memcmp`.
@@ -31,7 +31,7 @@ impl Rowkey {
         self.0
     }
 
-    /// The smallest key greater than this one: a 00 byte follows.
+    /// The smallest key greater than this one: it has one more 00 byte.
     #[must_use]
     pub fn successor(&self) -> Rowkey {
         let mut bytes = Vec::with_capacity(self.0.len() + 1);
@@ -41,19 +41,20 @@ impl Rowkey {
     }
 }
 
-/// A key's first 16 bytes as numbers, zeros behind a shorter key: they sort as keys do, but for keys with one head.
+/// The first 16 bytes of a key as numbers, padded with zeros. They sort as keys do; keys with equal heads
+/// need a full comparison.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct KeyHead([u64; 2]);
 
 impl KeyHead {
-    /// That of a key.
+    /// The head of a key.
     pub fn of(key: &[u8]) -> KeyHead {
         KeyHead([number(key), number(key.get(8..).unwrap_or_default())])
     }
 }
 
 impl Ord for KeyHead {
-    /// Without a branch, for heads are sorted.
+    /// Branchless, because heads are sorted.
     #[inline]
     fn cmp(&self, other: &KeyHead) -> Ordering {
         let number = |KeyHead([first, rest]): &KeyHead| u128::from(*first) << 64 | u128::from(*rest);
@@ -68,8 +69,8 @@ impl PartialOrd for KeyHead {
     }
 }
 
-/// Items by the space that each is in, and there by its key; of one key in the order in which they came. Most comparisons
-/// end at heads that lie side by side, without a look at the items.
+/// Sorts items by space and key; items with equal keys keep their order. Most comparisons only look at heads,
+/// which lie next to each other in memory.
 pub fn in_key_order<T, S: Ord>(
     items: impl Iterator<Item = T>,
     place: impl for<'t> Fn(&'t T) -> (S, &'t [u8]),
@@ -104,7 +105,7 @@ pub fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
     Some(end)
 }
 
-/// Two lower-case hex digits a byte.
+/// Lower-case hex, two digits per byte.
 pub fn hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let mut out = String::with_capacity(bytes.len() * 2);

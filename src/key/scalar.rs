@@ -1,9 +1,9 @@
-//! Fixed-width scalars as integers, and integers as sorted bytes.
+//! Fixed-width scalars as integers, and integers as bytes that sort.
 //!
-//! Every value of a fixed-width type has an *ordinal*: a signed integer that orders as the value does
-//! (`true` is one more than `false`, the next double one more than the last). Its bytes are the
-//! ordinal, big-endian, sign bit flipped. So bounds, gaps and clamping are integer arithmetic for all
-//! types alike. Variable-width bytes that need an end are escaped instead.
+//! Every value of a fixed-width type has an *ordinal*: a signed integer that orders as the value does (`true`
+//! is one more than `false`, the next double one more than the last). Its bytes are the ordinal, big-endian,
+//! sign bit flipped. So bounds, gaps and clamping are integer arithmetic for all types. Bytes of variable
+//! width that need an end are escaped instead.
 //!
 //! | type | bytes | ordinal |
 //! |---|---|---|
@@ -54,7 +54,7 @@ pub(super) fn domain(ty: ColumnType) -> (i128, i128) {
     }
 }
 
-/// One byte with its sign bit flipped is 00 for this ordinal.
+/// The ordinal whose byte, with its sign bit flipped, is 00.
 const FALSE: i128 = -128;
 
 /// `10^n`, or the greatest integer if that is too large.
@@ -63,7 +63,7 @@ pub(super) fn power_of_ten(n: u32) -> i128 {
 }
 
 /// The greatest ordinal of `ty` that is not above `value`, and whether it is exactly `value`. It may lie
-/// outside the type's domain. `None` if the two do not compare.
+/// outside of the type's domain. `None` if the types cannot be compared.
 pub(super) fn floor(ty: ColumnType, value: ValueRef<'_>) -> Option<(i128, bool)> {
     let exact = |n: i128| Some((n, true));
     match (ty, value) {
@@ -86,7 +86,7 @@ pub(super) fn floor(ty: ColumnType, value: ValueRef<'_>) -> Option<(i128, bool)>
     }
 }
 
-/// The ordinal that stores `value`: a REAL is rounded, everything else must fit exactly.
+/// The ordinal that stores `value`: rounded for a REAL; otherwise the value must fit exactly.
 pub(super) fn ordinal(ty: ColumnType, value: ValueRef<'_>) -> Result<i128, Rule> {
     let (n, exact) = match (ty, value) {
         (ColumnType::Real, ValueRef::Double(d)) => (real_ordinal(d as f32), true),
@@ -96,10 +96,10 @@ pub(super) fn ordinal(ty: ColumnType, value: ValueRef<'_>) -> Result<i128, Rule>
     if exact && (min..=max).contains(&n) { Ok(n) } else { Err(Rule::Range(ty.sql_name())) }
 }
 
-/// The value of an ordinal; `None` if it is none of the type's.
+/// The value of an ordinal; `None` if the type has no such ordinal.
 pub(super) fn value(ty: ColumnType, n: i128) -> Option<ValueRef<'static>> {
     let value = match ty {
-        // Any 64 bits are one.
+        // Every 64-bit pattern is valid.
         ColumnType::BigInt => return Some(ValueRef::Int(n.try_into().ok()?)),
         ColumnType::Timestamp => return Some(ValueRef::Timestamp(n.try_into().ok()?)),
         ColumnType::TimestampTz => return Some(ValueRef::TimestampTz(n.try_into().ok()?)),
@@ -112,7 +112,7 @@ pub(super) fn value(ty: ColumnType, n: i128) -> Option<ValueRef<'static>> {
         ColumnType::Uuid => ValueRef::Uuid((n ^ i128::MIN).to_be_bytes()),
         ColumnType::Varchar | ColumnType::Varbinary | ColumnType::Json => return None,
     };
-    // Some bit patterns are no value: a second NaN, -0, a boolean of 2, too many digits.
+    // Some bit patterns are invalid: a second NaN, -0, a boolean of 2, too many digits.
     (ordinal(ty, value) == Ok(n)).then_some(value)
 }
 
@@ -124,7 +124,7 @@ pub(super) fn put(width: usize, n: i128, out: &mut Vec<u8>) {
 
 /// The ordinal of 1 to 16 bytes.
 pub(super) fn take(bytes: &[u8]) -> i128 {
-    // What most are.
+    // Fast path: most ordinals have 8 bytes.
     if let Ok(eight) = <[u8; 8]>::try_from(bytes) {
         return (i64::from_be_bytes(eight) ^ i64::MIN).into();
     }
@@ -135,7 +135,7 @@ pub(super) fn take(bytes: &[u8]) -> i128 {
 
 fn double_ordinal(d: f64) -> i128 {
     let bits = if d.is_nan() { f64::NAN } else { d + 0.0 }.to_bits() as i64;
-    // NaN's own sign is not specified.
+    // The sign of a NaN is unspecified.
     let bits = if d.is_nan() { bits & i64::MAX } else { bits };
     i128::from(bits ^ ((bits >> 63) & i64::MAX))
 }
@@ -178,10 +178,10 @@ fn rescale(n: i128, from: u8, to: u8) -> (i128, bool) {
     }
 }
 
-/// Ends escaped bytes.
+/// The terminator of escaped bytes.
 pub(super) const END: [u8; 2] = [0, 1];
 
-/// Escapes `out[start..]` in place: 00 becomes 00 FF. The end is not written.
+/// Escapes `out[start..]` in place: 00 becomes 00 FF. Does not append the terminator.
 pub(super) fn escape(out: &mut Vec<u8>, start: usize) {
     let zeros = out[start..].iter().filter(|&&b| b == 0).count();
     if zeros == 0 {
@@ -201,15 +201,15 @@ pub(super) fn escape(out: &mut Vec<u8>, start: usize) {
     }
 }
 
-/// `bytes`, escaped; the end is not written.
+/// `bytes`, escaped, without the terminator.
 pub(super) fn escaped(bytes: &[u8]) -> Vec<u8> {
     let mut out = bytes.to_vec();
     escape(&mut out, 0);
     out
 }
 
-/// Offset just after the end of escaped bytes that start at `at`, all inverted by `mask`; `None` if they
-/// have no end or a bad escape.
+/// Offset just after the terminator of escaped bytes that start at `at`, all XORed with `mask`; `None` if
+/// there is no terminator, or a bad escape.
 pub(super) fn escaped_end(key: &[u8], mut at: usize, mask: u8) -> Option<usize> {
     loop {
         at += key.get(at..)?.iter().position(|&b| b == mask)?;
@@ -221,7 +221,7 @@ pub(super) fn escaped_end(key: &[u8], mut at: usize, mask: u8) -> Option<usize> 
     }
 }
 
-/// Undoes [`escape`]; `None` if nothing was escaped. `bytes` has no end.
+/// Undoes [`escape`]; `None` if nothing was escaped. `bytes` excludes the terminator.
 pub(super) fn unescape(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut rest = bytes;
     let mut out: Option<Vec<u8>> = None;

@@ -1,4 +1,4 @@
-//! Keys for people.
+//! Readable keys.
 
 use std::fmt::Write as _;
 
@@ -12,8 +12,9 @@ use crate::value::ValueRef;
 const PART_BYTES_MAX: usize = 16;
 
 impl KeyLayout {
-    /// A key, or the start of one, for people: as text if [`KeyLayout::is_text`], otherwise part by part, such as
-    /// `7/'abc'/2017-01-01 09:00:00`. Never fails: what cannot be decoded, or follows the layout, is text or hex.
+    /// A readable key or key prefix: as text if [`KeyLayout::is_text`], otherwise part by part, such as
+    /// `7/'abc'/2017-01-01 09:00:00`. Cannot fail: bytes that cannot be decoded, or follow the layout, are
+    /// shown as text or hex.
     pub fn show(&self, key: &[u8]) -> String {
         match std::str::from_utf8(key) {
             Ok(text) if self.is_text() => visible(text),
@@ -21,8 +22,8 @@ impl KeyLayout {
         }
     }
 
-    /// The last key before `end`, for people, where `end` cuts a part in two and says nothing itself:
-    /// the end of a prefix, such as every time up to one.
+    /// The last key before `end`, readable, where `end` splits a part and would not be readable itself: the
+    /// end of a prefix, such as that of all times up to one.
     pub fn show_before(&self, end: &[u8]) -> Option<String> {
         if self.is_text() || self.whole_parts(end).len == end.len() {
             return None;
@@ -44,7 +45,7 @@ impl KeyLayout {
         let Whole { shown: mut out, count, len } = self.whole_parts(bytes);
         if len < bytes.len() {
             let (rest, part) = (&bytes[len..], self.parts().get(count));
-            // What says that a text is not NULL is no part of it.
+            // Skip the byte that says that a text is not NULL.
             let text = part.and_then(|part| part.begun(rest));
             push(
                 &mut out,
@@ -57,11 +58,11 @@ impl KeyLayout {
         out
     }
 
-    /// As many whole parts as there are.
+    /// The complete parts at the start of `bytes`.
     fn whole_parts(&self, bytes: &[u8]) -> Whole {
         let mut whole = Whole { shown: String::new(), count: 0, len: 0 };
         for part in self.parts() {
-            // An empty last text is a part; an empty rest is none.
+            // An empty last text is a part, but at the end of the bytes there is none.
             let at = whole.len;
             let Some(end) = part.end_in(bytes, at).filter(|_| at < bytes.len()) else { break };
             let Some(shown) = show_part(part, &bytes[at..end]) else { break };
@@ -76,9 +77,9 @@ impl KeyLayout {
 /// The whole parts at the start of a key.
 struct Whole {
     shown: String,
-    /// Parts.
+    /// Complete parts (count).
     count: usize,
-    /// Bytes.
+    /// Length in bytes.
     len: usize,
 }
 
@@ -89,7 +90,7 @@ fn push(out: &mut String, shown: &str) {
     out.push_str(shown);
 }
 
-/// Text parts as they are in the key, in quotes; binary ones decoded, where they can be.
+/// A readable part: text in quotes, binary decoded if possible.
 pub(super) fn show_part(part: &KeyPart, bytes: &[u8]) -> Option<String> {
     let mut straight = bytes.to_vec();
     part.turn(&mut straight);
@@ -122,7 +123,7 @@ fn quoted(text: &str) -> String {
     format!("'{}'", visible(&text.replace('\'', "''")))
 }
 
-/// Control characters are written out, everything else as it is.
+/// Escapes control characters.
 fn visible(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,9 +1,9 @@
-//! Layouts for tests, in few words.
+//! Helpers to write layouts in tests.
 
 use super::{ColumnId, ColumnInfo, KeyLayout, LayoutError, PartSpec, Tail, Transform, Warning};
 use crate::value::{ColumnType, Value, ValueRef};
 
-/// Columns of a table that exists only in tests; column `n` is the `n`th.
+/// A table's columns (name, type, nullable), for tests; column `n` is the `n`th.
 pub(super) struct Table(pub Vec<(&'static str, ColumnType, bool)>);
 
 impl Table {
@@ -21,7 +21,7 @@ impl Table {
         KeyLayout::new(parts, &|c| self.info(c), tail)
     }
 
-    /// The layout of a primary key that is fine.
+    /// A primary-key layout, which must be valid.
     pub fn primary(&self, parts: Vec<PartSpec>) -> KeyLayout {
         self.layout(parts, Tail::Nothing).unwrap()
     }

@@ -1,4 +1,4 @@
-//! Values as text in a key: digits, padding, and reading them back.
+//! Values as text in keys: digits, padding, and parsing them back.
 
 use std::io::Write;
 
@@ -8,12 +8,12 @@ use super::problem::Rule;
 use super::scalar;
 use crate::value::{ColumnType, ValueRef, date_of, datetime_of};
 
-/// Has a text form that reads back exactly. Doubles do not (`-0.0`, many digits); JSON has no one text.
+/// Does the type have a text form that parses back exactly? Doubles (`-0.0`, many digits) and JSON do not.
 pub(super) fn reads_back(ty: ColumnType) -> bool {
     !matches!(ty, ColumnType::Real | ColumnType::Double | ColumnType::Varbinary | ColumnType::Json)
 }
 
-/// Digits after the point of a number that can be padded; `None` for other types.
+/// Digits after the point, for number types that can be padded; `None` for other types.
 pub(super) fn scale_of(ty: ColumnType) -> Option<u8> {
     match ty {
         ColumnType::Decimal { scale, .. } => Some(scale),
@@ -22,13 +22,13 @@ pub(super) fn scale_of(ty: ColumnType) -> Option<u8> {
     }
 }
 
-/// Greatest unscaled number that fits `width` characters, the point included.
+/// Greatest unscaled number that fits into `width` characters, the point included.
 pub(super) fn greatest(width: u16, scale: u8) -> i128 {
     let digits = if scale == 0 { width } else { width.saturating_sub(1) };
     scalar::power_of_ten(digits.into()).saturating_sub(1)
 }
 
-/// Appends `n * 10^-scale`, not negative, filled up with zeros to `width` characters.
+/// Appends `n * 10^-scale`, which must not be negative, padded with zeros to `width` characters.
 pub(super) fn put_digits(n: i128, scale: u8, width: u16, out: &mut Vec<u8>) -> Result<(), Rule> {
     let mut buffer = [0u8; 48];
     let digits = digits(u128::try_from(n).map_err(|_| Rule::Negative)?, scale, &mut buffer);
@@ -40,7 +40,7 @@ pub(super) fn put_digits(n: i128, scale: u8, width: u16, out: &mut Vec<u8>) -> R
     Ok(())
 }
 
-/// Writes at the end of `buffer`: 39 digits and a point fit.
+/// Writes digits at the end of `buffer`, which has room for 39 digits and a point.
 fn digits(mut n: u128, scale: u8, buffer: &mut [u8; 48]) -> &[u8] {
     let mut at = buffer.len();
     let mut push = |b: u8| {
@@ -54,7 +54,7 @@ fn digits(mut n: u128, scale: u8, buffer: &mut [u8; 48]) -> &[u8] {
     if scale > 0 {
         push(b'.');
     }
-    // Most numbers fit 64 bits, whose division is several times faster.
+    // Most numbers fit 64 bits, where division is several times faster.
     while n > u64::MAX.into() {
         push(b'0' + (n % 10) as u8);
         n /= 10;
@@ -70,10 +70,10 @@ fn digits(mut n: u128, scale: u8, buffer: &mut [u8; 48]) -> &[u8] {
     &buffer[at..]
 }
 
-/// Any number of so many digits fits 64 bits.
+/// Any number with this many digits fits 64 bits.
 const DIGITS_OF_64_BITS: usize = 19;
 
-/// Reads what [`put_digits`] wrote.
+/// Parses the output of [`put_digits`].
 pub(super) fn read_digits(text: &[u8], scale: u8) -> Option<i128> {
     let (whole, fraction) = match scale {
         0 => (text, &[][..]),
@@ -95,7 +95,7 @@ pub(super) fn read_digits(text: &[u8], scale: u8) -> Option<i128> {
     })
 }
 
-/// Calls `f` with the bytes last first.
+/// Calls `f` with the bytes reversed.
 pub(super) fn turned<T>(bytes: &[u8], f: impl FnOnce(&[u8]) -> Option<T>) -> Option<T> {
     let mut buffer = [0u8; 64];
     match buffer.get_mut(..bytes.len()) {
@@ -108,7 +108,7 @@ pub(super) fn turned<T>(bytes: &[u8], f: impl FnOnce(&[u8]) -> Option<T>) -> Opt
     }
 }
 
-/// Characters that fill `t` up to `width`.
+/// Number of pad characters that fill `t` up to `width`.
 pub(super) fn fill(t: &str, width: u16) -> Result<usize, Rule> {
     if t.contains('\0') {
         return Err(Rule::Nul);
@@ -117,21 +117,21 @@ pub(super) fn fill(t: &str, width: u16) -> Result<usize, Rule> {
     usize::from(width).checked_sub(len).ok_or(Rule::Wide { width, len })
 }
 
-/// Appends `count` pads.
+/// Appends `count` pad characters.
 pub(super) fn put_pads(pad: char, count: usize, out: &mut Vec<u8>) {
     let mut utf8 = [0; 4];
     let pad = pad.encode_utf8(&mut utf8).as_bytes();
     (0..count).for_each(|_| out.extend_from_slice(pad));
 }
 
-/// Appends the characters of `t`, last first.
+/// Appends the characters of `t`, reversed.
 pub(super) fn put_reversed(t: &str, out: &mut Vec<u8>) {
     for c in t.chars().rev() {
         out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
     }
 }
 
-/// Appends the text form of a value. Times beyond the calendar have none.
+/// Appends the text form of a value. Errors: a time outside of the calendar.
 pub(super) fn put_text(value: ValueRef<'_>, out: &mut Vec<u8>) -> Result<(), Rule> {
     match value {
         ValueRef::Text(t) => out.extend_from_slice(t.as_bytes()),
@@ -145,7 +145,7 @@ pub(super) fn put_text(value: ValueRef<'_>, out: &mut Vec<u8>) -> Result<(), Rul
     Ok(())
 }
 
-/// Reads what [`put_text`] wrote for a type that [`reads_back`]; `None` for any other text.
+/// Parses the output of [`put_text`] for a type that [`reads_back`]; `None` for any other text.
 pub(super) fn read_text<'a>(ty: ColumnType, text: &'a str) -> Option<ValueRef<'a>> {
     let value = match ty {
         ColumnType::Varchar => return Some(ValueRef::Text(text)),

@@ -24,7 +24,7 @@ use crate::value::{Value, ValueRef, date_of, datetime_of};
 pub struct TimeFormat {
     pattern: String,
     pieces: Vec<Piece>,
-    /// What a time shown in this format is rounded down to; `None` if the text does not say it all.
+    /// The unit to which the format rounds down; `None` if a shown time is ambiguous.
     precision: Option<Precision>,
     sorts: bool,
 }
@@ -68,7 +68,7 @@ enum Precision {
 const FIRST_US: i64 = -62_135_596_800_000_000;
 const END_US: i64 = 253_402_300_800_000_000;
 
-/// Patterns, longest first where one starts another.
+/// Patterns; where one is a prefix of another, the longer one comes first.
 const PATTERNS: [(&str, Field); 14] = [
     ("YYYY", Field::Year),
     ("YY", Field::ShortYear),
@@ -115,7 +115,7 @@ impl Field {
 }
 
 impl TimeFormat {
-    /// Parses a pattern; the error says what is not understood and lists what is.
+    /// Parses a pattern. Errors: what is not understood, with a list of patterns.
     pub fn parse(pattern: &str) -> Result<TimeFormat, String> {
         let pieces = pieces(pattern)?;
         let fields: Vec<Field> = pieces
@@ -138,7 +138,7 @@ impl TimeFormat {
         &self.pattern
     }
 
-    /// Bytes of every text in this format, for years 0 to 9999.
+    /// Length in bytes of every text in this format, for years 0 to 9999.
     pub fn width(&self) -> usize {
         self.pieces
             .iter()
@@ -149,25 +149,26 @@ impl TimeFormat {
             .sum()
     }
 
-    /// Texts order as their times do: year first, then finer and finer without a gap.
+    /// Do texts sort as their times do? They do if they show the year first, then each next finer unit.
     pub fn sorts(&self) -> bool {
         self.sorts
     }
 
-    /// [`TimeFormat::parse_time`] gives back every time that [`TimeFormat::floor`] leaves alone: the
-    /// whole date is shown, and the time of day without a gap.
+    /// Does [`TimeFormat::parse_time`] give back every time that [`TimeFormat::floor`] does not change? It
+    /// does if the format shows the whole date, and the time of day without a gap.
     pub fn undoable(&self) -> bool {
         self.precision.is_some_and(|p| p >= Precision::Day)
     }
 
-    /// Shows a DATE, TIMESTAMP or TIMESTAMPTZ (in UTC); `None` for other values and beyond the calendar.
+    /// Formats a DATE, TIMESTAMP or TIMESTAMPTZ (in UTC); `None` for other values and outside of the
+    /// calendar.
     pub fn format(&self, value: &Value) -> Option<String> {
         let mut out = String::with_capacity(self.width());
         self.show(value.as_ref(), &mut out)?;
         Some(out)
     }
 
-    /// As [`TimeFormat::format`], at the end of `out`.
+    /// Like [`TimeFormat::format`], appending to `out`.
     pub fn show(&self, value: ValueRef<'_>, out: &mut String) -> Option<()> {
         let time = match value {
             ValueRef::Date(days) => date_of(days)?.into(),
@@ -180,7 +181,7 @@ impl TimeFormat {
         Some(())
     }
 
-    /// Appends a time as text. Years outside 0 to 9999 take more room than [`TimeFormat::width`].
+    /// Appends a time as text. Years outside of 0 to 9999 are wider than [`TimeFormat::width`].
     pub fn put(&self, time: NaiveDateTime, out: &mut Vec<u8>) {
         for piece in &self.pieces {
             match piece {
@@ -194,8 +195,8 @@ impl TimeFormat {
         }
     }
 
-    /// Reads a text in this format; `None` if it is none, or does not give a whole date. What the format
-    /// does not show is zero.
+    /// Parses a text in this format; `None` if it does not match, or gives no whole date. Units that the
+    /// format does not show are zero.
     pub fn parse_time(&self, text: &str) -> Option<NaiveDateTime> {
         let mut seen = Seen::default();
         let mut rest = text;
@@ -212,7 +213,8 @@ impl TimeFormat {
         if rest.is_empty() { seen.time() } else { None }
     }
 
-    /// The first time (microseconds since 1970) that is shown so; `None` if none is, or the text says too little.
+    /// The first time (microseconds since 1970) with this text; `None` if there is none, or the text is
+    /// ambiguous.
     pub fn micros_of(&self, text: &str) -> Option<i64> {
         let time = self.parse_time(text)?;
         let mut shown = Vec::with_capacity(text.len());
@@ -220,8 +222,8 @@ impl TimeFormat {
         (shown == text.as_bytes()).then(|| time.and_utc().timestamp_micros())
     }
 
-    /// The first time (microseconds since 1970) whose text is `text` or comes behind it; with `beyond`, whose text
-    /// comes behind it. `None` if none does. Years run from 1 to 9999. Only for formats that sort.
+    /// The first time (microseconds since 1970) whose text is greater than or equal to `text`; with `beyond`,
+    /// greater. `None` if there is none. Years run from 1 to 9999. Only for formats that sort.
     pub fn first_at(&self, text: &str, beyond: bool) -> Option<i64> {
         let (mut first, mut end) = (FIRST_US, END_US);
         let mut shown = Vec::with_capacity(self.width());
@@ -235,7 +237,7 @@ impl TimeFormat {
         (first < END_US).then_some(first)
     }
 
-    /// The unit that times are rounded down to, as [`unit_around`](crate::value::unit_around) names it.
+    /// The unit to which times are rounded down, named as for [`unit_around`](crate::value::unit_around).
     pub fn unit(&self) -> Option<&'static str> {
         Some(match self.precision? {
             Precision::Year => "year",
@@ -249,8 +251,7 @@ impl TimeFormat {
         })
     }
 
-    /// The latest time not after `time` that the format shows in full. Without a known precision, `time`
-    /// itself.
+    /// Rounds `time` down to the precision of the format. If the precision is not known, `time` itself.
     pub fn floor(&self, time: NaiveDateTime) -> NaiveDateTime {
         let Some(precision) = self.precision else { return time };
         let (date, nanos) = (time.date(), time.nanosecond());
@@ -305,12 +306,12 @@ fn pieces(pattern: &str) -> Result<Vec<Piece>, String> {
 
 fn field_at(rest: &str) -> Option<(&'static str, Field)> {
     let matching = |name: &str| rest.get(..name.len()).is_some_and(|head| head.eq_ignore_ascii_case(name));
-    // Seconds past midnight vary in width; without this `SSSS` would read as seconds, twice.
+    // `SSSS`, seconds past midnight, varies in width; do not read it as seconds, twice.
     if matching("SSSS") {
         return None;
     }
     let (name, field) = *PATTERNS.iter().find(|(name, _)| matching(name))?;
-    // Only `AM` or `am`, as in PostgreSQL: the case of the pattern is that of the text.
+    // The pattern's case is that of the text, `AM` or `am`, as in PostgreSQL.
     let field = match field {
         Field::Half { .. } => Field::Half { upper: rest.starts_with(['A', 'P']) },
         field => field,
@@ -334,13 +335,13 @@ fn precision(fields: &[Field]) -> Option<Precision> {
         (Precision::Micro, has(Field::Micro)),
     ];
     let whole = shown.iter().take_while(|(_, shown)| *shown).last().map(|(p, _)| *p);
-    // Shown below a gap, such as minutes without hours: equal texts need not be equal times.
+    // With a gap, such as minutes without hours, equal texts need not be equal times.
     let gap = shown.iter().any(|(p, shown)| *shown && Some(*p) > whole);
     let lone = (has(Field::Day) && !day) || (has(Field::Hour12) && !half && !has(Field::Hour24));
     if gap || lone { None } else { whole }
 }
 
-/// Fields from the year on, each the next finer unit.
+/// Do the fields go from the year to finer units without a gap?
 fn sorts(fields: &[Field]) -> bool {
     let by_month =
         [Field::Year, Field::Month, Field::Day, Field::Hour24, Field::Minute, Field::Second, Field::Micro];
@@ -366,7 +367,7 @@ fn put_number(n: i64, width: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// Numbers read from a text so far.
+/// The numbers parsed so far.
 #[derive(Default)]
 struct Seen {
     year: Option<i32>,
@@ -382,7 +383,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// Notes a field; `None` if its text is none, or contradicts what was seen.
+    /// Records a field; `None` if its text is invalid, or contradicts earlier fields.
     fn note(&mut self, field: Field, text: &str) -> Option<()> {
         if let Field::Half { .. } = field {
             let afternoon = match text.to_ascii_uppercase().as_str() {

@@ -1,7 +1,7 @@
-//! What one key part does to its column, and the facts each transform states about itself.
+//! Transforms: what a key part does to its column, and the properties of each transform.
 //!
-//! A [`Transform`] as written becomes a [`Form`] once its column's type is known. A form writes the
-//! part's *content*: no NULL, no end, never inverted; the part adds those.
+//! A [`Transform`] as written becomes a [`Form`] once its column's type is known. A form writes the part's
+//! *content*, without NULL, terminator or inversion; the part adds those.
 
 use std::fmt::Write as _;
 
@@ -75,7 +75,7 @@ impl Transform {
         }
     }
 
-    /// Bucket numbers are below this; `None` for parts that are no buckets.
+    /// The number of buckets; `None` if the transform is no bucket.
     pub fn buckets(&self) -> Option<u32> {
         match self {
             Transform::Modulo { buckets, .. }
@@ -86,7 +86,7 @@ impl Transform {
     }
 }
 
-/// Bytes of a part's content.
+/// The size of a part's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
     /// Binary, always this many bytes.
@@ -99,14 +99,14 @@ pub(super) enum Shape {
     Variable,
 }
 
-/// What a transform says about the values it maps.
+/// How a transform maps values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Nature {
     /// Distinct values have distinct contents.
     pub injective: bool,
-    /// Contents order as values do, if nothing comes after them.
+    /// Contents sort as values do, if nothing follows them.
     pub order: Option<KeyOrder>,
-    /// The content gives the value back.
+    /// The value can be decoded from the content.
     pub undoable: bool,
 }
 
@@ -121,13 +121,13 @@ impl Nature {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Form {
     pub transform: Transform,
-    /// Of its columns, in order.
+    /// Types of its columns, in order.
     pub types: Vec<ColumnType>,
     /// The format of `to_char`.
     pub time: Option<TimeFormat>,
 }
 
-/// The value of a column as transforms see it.
+/// A column's value as input of a transform.
 enum Input<'a> {
     Number(ColumnType, i128),
     Text(&'a str),
@@ -143,7 +143,7 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// The value as the column stores it: rescaled, rounded, never -0.
+    /// The value as the column stores it: rescaled, rounded, without -0.
     fn value(&self) -> ValueRef<'a> {
         match *self {
             Input::Number(ty, n) => scalar::value(ty, n).unwrap_or(ValueRef::Null),
@@ -159,7 +159,7 @@ impl Form {
         self.types.first().copied()
     }
 
-    /// Text or bytes as they are.
+    /// Is the content the text or bytes unchanged?
     pub fn is_plain(&self) -> bool {
         match self.transform {
             Transform::Column(_) | Transform::Text(_) => {
@@ -169,7 +169,7 @@ impl Form {
         }
     }
 
-    /// Bytes of the content.
+    /// The size of the content.
     pub fn shape(&self) -> Shape {
         let scalar = self.ty().and_then(scalar::width);
         let number = self.ty().and_then(text::scale_of).is_some();
@@ -203,7 +203,7 @@ impl Form {
     }
 
     /// How values map to contents.
-    // Asked for with each entry, of which most parts are a column.
+    // Hot: called for every entry, and most parts are plain columns.
     #[inline]
     pub fn nature(&self) -> Nature {
         let is_number = || self.ty().and_then(text::scale_of).is_some();
@@ -233,7 +233,7 @@ impl Form {
         }
     }
 
-    /// Appends the content for one column's value, which is not NULL.
+    /// Appends the content of one column's value, which is not NULL.
     pub fn put(&self, value: ValueRef<'_>, out: &mut Vec<u8>) -> Result<(), Rule> {
         let Some(ty) = self.ty() else { return Err(Rule::Drawn) };
         let input = Input::new(ty, value)?;
@@ -263,7 +263,7 @@ impl Form {
         }
     }
 
-    /// Appends the content for a number's ordinal. Also gives the image of a bound.
+    /// Appends the content of a number's ordinal; also used for bounds.
     pub fn put_number(&self, n: i128, out: &mut Vec<u8>) -> Result<(), Rule> {
         let ty = self.ty().unwrap_or(ColumnType::BigInt);
         let (binary, scale) = (scalar::width(ty).unwrap_or(8), text::scale_of(ty).unwrap_or(0));
@@ -346,7 +346,7 @@ impl Form {
         Ok(())
     }
 
-    /// Ordinals the form can hold, among those its column's type has.
+    /// The ordinals that the form can hold, among those of its column's type.
     pub fn domain(&self) -> (i128, i128) {
         let Some(ty) = self.ty() else { return (0, -1) };
         let (min, max) = scalar::domain(ty);
@@ -369,8 +369,8 @@ impl Form {
         (min.max(low), max.min(high))
     }
 
-    /// Gives the value that a content stands for to `f`; `None` if it stands for none, or the form
-    /// cannot be undone.
+    /// Passes the value that a content encodes to `f`; `None` if it is invalid, or the form cannot be
+    /// decoded.
     pub fn get(&self, content: &[u8], f: &mut dyn FnMut(ValueRef<'_>)) -> Option<()> {
         let ty = self.ty()?;
         match &self.transform {
@@ -435,7 +435,7 @@ fn put_code(codes: &[(String, String)], name: &str, out: &mut Vec<u8>) -> Result
     }
 }
 
-/// Characters of a bucket number: those of the last bucket.
+/// Digits of a bucket number (count): those of the last bucket.
 pub(super) fn bucket_width(buckets: u32) -> u16 {
     (buckets.max(2) - 1).ilog10() as u16 + 1
 }
@@ -452,8 +452,8 @@ pub(super) fn put_bucket(bucket: u32, buckets: u32, out: &mut Vec<u8>) {
     }
 }
 
-/// The bucket of `md5_bucket(values, buckets)` as its part writes it: decimal text, as wide as
-/// `buckets - 1`. `buckets` is at least 1.
+/// The bucket of `md5_bucket(values, buckets)` as its part writes it: decimal text, as wide as `buckets - 1`.
+/// `buckets` is at least 1.
 pub fn md5_bucket<'a>(values: impl Iterator<Item = ValueRef<'a>>, buckets: u32) -> String {
     let width = usize::from(bucket_width(buckets));
     format!("{:0width$}", bucket_of(values, buckets))
@@ -480,7 +480,7 @@ pub(super) fn bucket_of<'a>(values: impl Iterator<Item = ValueRef<'a>>, buckets:
     (number % u64::from(buckets.max(1))) as u32
 }
 
-/// `value` as its column stores it, for hashing: values that are equal have one text form.
+/// `value` as its column stores it, for hashing, so that equal values have one text form.
 pub(super) fn normal<'a>(ty: ColumnType, value: ValueRef<'a>) -> Result<ValueRef<'a>, Rule> {
     Ok(Input::new(ty, value)?.value())
 }

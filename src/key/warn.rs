@@ -1,4 +1,4 @@
-//! What CREATE warns of: layouts that work, but probably not as their author hopes.
+//! Warnings of CREATE: layouts that work, but probably not as intended.
 
 use super::check::is_time;
 use super::part::{ColumnInfo, KeyPart};
@@ -8,11 +8,11 @@ use super::transform::{ColumnId, Shape, Transform};
 
 type Columns<'f, 'a> = &'f dyn Fn(ColumnId) -> ColumnInfo<'a>;
 
-/// Bytes of a key, or characters of one part, beyond which keys are called long.
+/// Bytes of a key, and characters of a part, beyond which they are called long.
 const LONG_KEY: usize = 256;
 const LONG_PART: u16 = 100;
 
-/// What the author of a layout should know.
+/// All warnings about a layout.
 pub(super) fn warnings(parts: &[KeyPart], column: Columns<'_, '_>) -> Vec<Warning> {
     let mut out: Vec<Warning> = hotspot(parts, column).into_iter().collect();
     for (part, key) in parts.iter().enumerate() {
@@ -25,12 +25,12 @@ pub(super) fn warnings(parts: &[KeyPart], column: Columns<'_, '_>) -> Vec<Warnin
     out
 }
 
-/// A leading part that grows with time sends every write to one place.
+/// Warns of a leading part that grows with time, which sends every write to one place.
 fn hotspot(parts: &[KeyPart], column: Columns<'_, '_>) -> Option<Warning> {
     let (part, key) = parts.iter().enumerate().find(|(_, p)| !p.is_literal())?;
     let info = column(*key.columns().first()?);
     let grows = info.identity || is_time(info.ty);
-    // A text form of a time, or of numbers of one length, grows as well.
+    // The text form of a time, or of numbers with equally many digits, grows as well.
     let follows = key.facts().order.is_some()
         || matches!(&key.form.time, Some(format) if format.sorts())
         || matches!(key.form.transform, Transform::Text(_));
@@ -50,10 +50,10 @@ fn hotspot(parts: &[KeyPart], column: Columns<'_, '_>) -> Option<Warning> {
     })
 }
 
-/// What, why and what to write instead.
+/// The concern, what, why, and the hint.
 type Remark = (Concern, String, String, String);
 
-/// Remarks about one part by itself.
+/// Warnings about one part by itself.
 fn about(key: &KeyPart, followed: bool, column: Columns<'_, '_>) -> Vec<Remark> {
     let sql = &key.sql;
     let info = key.columns().first().map(|&c| column(c));
@@ -108,7 +108,7 @@ fn about(key: &KeyPart, followed: bool, column: Columns<'_, '_>) -> Vec<Remark> 
     }
 }
 
-/// A rowkey with a part that is drawn is unique with that only.
+/// Warns of a rowkey that is unique only together with its random part.
 fn drawn_key(parts: &[KeyPart], column: Columns<'_, '_>) -> Option<Warning> {
     let part = parts.iter().position(KeyPart::is_random)?;
     let buckets = parts[part].form.transform.buckets()?;

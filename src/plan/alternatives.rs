@@ -1,8 +1,8 @@
-//! A predicate as alternatives: OR pulled outward, so that each alternative says, of each field, which
-//! values are possible.
+//! Turns a predicate into alternatives (disjunctive normal form): OR is pulled outward, so that each
+//! alternative says which values of each field are possible.
 //!
-//! Multiplying ORs out can explode. Past the limit an OR stays whole: it then says only which values each
-//! field can have in any of its terms, and the scan checks it.
+//! Multiplying ORs out can explode. Past the limit an OR stays whole: it then only says which values each
+//! field can have in any of its terms, and the scan checks the OR.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -11,26 +11,26 @@ use super::predicate::{CmpOp, Field, Predicate};
 use super::sets::{ValueSet, truths};
 use crate::key::ColumnId;
 
-/// Something that is true of every row of an alternative.
+/// A condition that holds for every row of an alternative.
 #[derive(Debug)]
 pub(super) enum Fact {
-    /// The field has one of these values; `exact`: and that is all the condition asks.
+    /// The field has one of these values; `exact`: the condition says no more than that.
     Values { field: Field, set: ValueSet, exact: bool },
-    /// The column's text ends with `suffix`; `exact`: and that is all the condition asks.
+    /// The column's text ends with `suffix`; `exact`: the condition says no more than that.
     Suffix { column: ColumnId, suffix: String, exact: bool },
-    /// Some other condition holds, too.
+    /// Another condition, which cannot be expressed here.
     Unsaid,
 }
 
-/// A fact, and which of the given conjuncts it comes from.
+/// A fact, and the number of the conjunct that it comes from.
 #[derive(Clone, Debug)]
 pub(super) struct Term {
     pub(super) conjunct: usize,
     pub(super) fact: Rc<Fact>,
 }
 
-/// Lists of facts such that a row matches all `conjuncts` if and only if it matches all of one list.
-/// At most `limit` (at least 1) lists, but for an OR's last resort; none if nothing can match.
+/// Lists of facts such that a row matches all `conjuncts` if and only if it matches all facts of one list. At
+/// most `limit` (at least 1) lists, unless an OR that must stay whole exceeds it; none if nothing can match.
 pub(super) fn alternatives(conjuncts: &[Predicate], limit: usize) -> Vec<Vec<Term>> {
     let factors = conjuncts.iter().enumerate().map(|(conjunct, predicate)| {
         let tag = move |facts: Facts| facts.into_iter().map(|fact| Term { conjunct, fact }).collect();
@@ -42,7 +42,7 @@ pub(super) fn alternatives(conjuncts: &[Predicate], limit: usize) -> Vec<Vec<Ter
 
 type Facts = Vec<Rc<Fact>>;
 
-/// One side of an AND: its alternatives, and what to say if they are too many.
+/// A conjunct: its alternatives, and the facts to use if there are too many of them.
 struct Factor<T, W: Fn() -> Vec<T>> {
     choices: Vec<Vec<T>>,
     whole: W,
@@ -72,7 +72,7 @@ fn expand(predicate: &Predicate, limit: usize) -> Vec<Facts> {
             choices
         }
         Predicate::Tuple { .. } => {
-            // Equal up to some field, which then decides.
+            // All fields before one are equal, and that one decides.
             let cases = tuple_cases(predicate);
             if cases.len() > limit {
                 return vec![unsaid(predicate)];
@@ -83,7 +83,8 @@ fn expand(predicate: &Predicate, limit: usize) -> Vec<Facts> {
     }
 }
 
-/// `(a, b) > (1, 2)` as `a > 1`, and `a = 1 AND b > 2`: one of them is true when the tuple's order is.
+/// `(a, b) > (1, 2)` as the cases `a > 1`, and `a = 1 AND b > 2`: the tuple's comparison holds if one of them
+/// does.
 fn tuple_cases(predicate: &Predicate) -> Vec<Predicate> {
     let Predicate::Tuple { fields, op, values } = predicate else { return Vec::new() };
     let compare = |i: usize, op| Predicate::compare(fields[i], op, values[i].clone());
@@ -96,7 +97,7 @@ fn tuple_cases(predicate: &Predicate) -> Vec<Predicate> {
         .collect()
 }
 
-/// What can be said about a condition as a whole, without claiming to say all of it.
+/// Facts about a condition as a whole, which may not express all of it.
 fn unsaid(predicate: &Predicate) -> Facts {
     let mut facts = vec![];
     if let Predicate::Like { field: Field::Column(column), pattern, negated: false, case_insensitive: false } =
@@ -116,8 +117,8 @@ fn unsaid(predicate: &Predicate) -> Facts {
     facts
 }
 
-/// The values that fields can have in rows for which a condition is true; fields that can have any
-/// are left out.
+/// The values that fields can have in rows for which a condition is true; fields that can have any value are
+/// left out.
 pub fn possible_values(predicate: &Predicate) -> BTreeMap<Field, ValueSet> {
     if let Some(known) = truths(predicate) {
         return BTreeMap::from([(known.field, known.set)]);
@@ -135,7 +136,7 @@ pub fn possible_values(predicate: &Predicate) -> BTreeMap<Field, ValueSet> {
             let both = |sets: Vec<ValueSet>| sets.iter().fold(ValueSet::all(), |all, set| all.intersect(set));
             sets.into_iter().map(|(field, sets)| (field, both(sets))).collect()
         }
-        // A term that says nothing about a field allows all of its values.
+        // A term that does not restrict a field allows all of its values.
         _ => {
             let in_each = sets.into_iter().filter(|(_, sets)| sets.len() == terms.len());
             in_each.map(|(field, sets)| (field, ValueSet::union(sets))).collect()
@@ -143,12 +144,12 @@ pub fn possible_values(predicate: &Predicate) -> BTreeMap<Field, ValueSet> {
     }
 }
 
-/// Terms (count) that there may be for each alternative of the limit: a hundred ORs say a hundred things each time.
+/// Terms (count) for each alternative of the limit: with a hundred ORs, each alternative has a hundred terms.
 const TERMS_PER_ALTERNATIVE: usize = 8;
 
-/// Every way to choose one alternative of each factor, while there are at most `limit`, and fewer if they are long.
+/// Every way to choose one alternative of each factor: at most `limit`, and fewer if there are many factors.
 fn product<T: Clone>(mut factors: Vec<Factor<T, impl Fn() -> Vec<T>>>, limit: usize) -> Vec<Vec<T>> {
-    // Small factors first: the limit then costs the largest OR, not all that follow it.
+    // Small factors first: then the limit affects the largest OR, not all that follow it.
     factors.sort_by_key(|f| f.choices.len());
     let limit = limit.min(limit * TERMS_PER_ALTERNATIVE / factors.len().max(1));
     let mut all = vec![vec![]];

@@ -1,8 +1,8 @@
-//! A predicate as a scan checks it, row after row.
+//! The form in which a scan evaluates a predicate on each row.
 //!
-//! `(a, b) IN (...)`, and what a join learns of its other side, are an OR of very many ANDs. To try them one after the
-//! other takes as long for each row as there are terms; so the terms are looked up by a column that each of them
-//! compares with a value.
+//! `(a, b) IN (...)`, and what a join learns of its other side, are an OR of very many ANDs. Trying one after
+//! the other takes time proportional to the number of terms; so terms are looked up by the value of a column
+//! that each of them compares with a literal.
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -12,14 +12,15 @@ use super::predicate::{CmpOp, Field, Predicate, RowView};
 use crate::error::Result;
 use crate::value::Value;
 
-/// Fewer terms than that are tried one after the other.
+/// With fewer terms than this, they are tried one after the other.
 const TERMS_MIN: usize = 8;
 
 /// A condition that keeps the rows for which it is true.
 #[derive(Clone, Debug)]
 pub struct Filter {
     predicate: Predicate,
-    /// The same, to be looked up in; made when the first row is checked, nothing where there is nothing to look up.
+    /// The predicate as a lookup tree, built when the first row is checked; `None` if there is nothing to
+    /// look up.
     lookup: OnceLock<Option<Arc<Node>>>,
 }
 
@@ -50,12 +51,12 @@ impl Deref for Filter {
 }
 
 impl Filter {
-    /// Keeps every row.
+    /// A filter that keeps every row.
     pub fn all() -> Filter {
         Predicate::True.into()
     }
 
-    /// Keeps the row. Errors: those of [`Predicate::eval`].
+    /// Whether the row is kept. Errors: those of [`Predicate::eval`].
     #[inline]
     pub fn passes<R: RowView + ?Sized>(&self, row: &R) -> Result<bool> {
         if self.predicate.is_true() {
@@ -68,13 +69,13 @@ impl Filter {
     }
 }
 
-/// A condition taken apart. NOT stands in atoms only, so a part that is unknown may count as false.
+/// A condition as a lookup tree. NOT occurs in atoms only, so an unknown part may count as false.
 #[derive(Debug)]
 enum Node {
     Is(Predicate),
     All(Vec<Node>),
     Any(Vec<Node>),
-    /// The field has one of these values, and what belongs to it holds; in the order of the values.
+    /// The field has one of these values, and the condition that belongs to it holds; sorted by value.
     Case(Field, Vec<(Value, Node)>),
 }
 
@@ -89,7 +90,7 @@ impl Node {
                 found.then(|| Node::All(nodes.into_iter().zip(terms).map(whole).collect()))
             }
             Predicate::Or(terms) if terms.len() >= TERMS_MIN => {
-                // The one with the most values leaves the least to each.
+                // The field with the most values leaves the fewest terms for each.
                 let cases = equalities(&terms[0]).map(|(field, _)| (field, cases(field, terms)));
                 let (field, cases) = cases.max_by_key(|(_, cases)| cases.len())?;
                 if cases.len() < TERMS_MIN {
@@ -137,7 +138,7 @@ impl Node {
     }
 }
 
-/// The fields that must equal a value for the predicate to hold, and the values.
+/// The fields that must equal a literal for the predicate to hold, and the literals.
 fn equalities(predicate: &Predicate) -> impl Iterator<Item = (Field, &Value)> {
     let terms = match predicate {
         Predicate::And(terms) => terms,
@@ -149,7 +150,7 @@ fn equalities(predicate: &Predicate) -> impl Iterator<Item = (Field, &Value)> {
     })
 }
 
-/// By the values of a field, what is left of the terms that compare it with them.
+/// The terms grouped by the value that they compare a field with, each without that comparison.
 fn cases(field: Field, terms: &[Predicate]) -> BTreeMap<&Value, Vec<Predicate>> {
     let mut cases: BTreeMap<&Value, Vec<Predicate>> = BTreeMap::new();
     for term in terms {

@@ -1,9 +1,9 @@
-//! What an index computes from a row: `upper(name)`, `amount * 2`.
+//! Formulas: expressions that an index computes from a row, such as `upper(name)` or `amount * 2`.
 //!
-//! A table with such an index has a hidden column for each formula: nobody stores it, and whoever asks for its
-//! value, the entry of an index or a filter, gets it from [`Formula::eval`]. So an index and a query cannot
-//! disagree. What DataFusion computes for the same expression elsewhere in a query is the same, too:
-//! `df::formula` translates its expressions, and `tests/it/formulas.rs` compares both.
+//! A table with such an index has a hidden column for each formula. It is not stored: an index entry or a
+//! filter gets its value from [`Formula::eval`], so an index and a query cannot disagree. DataFusion computes
+//! the same value for the same expression elsewhere in a query: `df::formula` translates its expressions, and
+//! `tests/it/formulas.rs` compares both.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -15,25 +15,25 @@ use crate::error::{Error, Result, sqlstate};
 use crate::key::ColumnId;
 use crate::value::{ColumnType, Literal, Value, ValueRef, canonical_double, rescale, unit_around};
 
-/// An expression over the columns of one row: the same row gives the same value, always.
+/// A deterministic expression over the columns of one row.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Formula {
-    /// A column as it is.
+    /// The value of a column.
     Column(ColumnId),
     /// A literal, not NULL.
     Literal(Value),
-    /// A function of other formulas. But for [`Function::Coalesce`], NULL of NULL.
+    /// A function of other formulas. NULL if an argument is NULL, except for [`Function::Coalesce`].
     Call {
-        /// Which.
+        /// The function.
         function: Function,
-        /// As many as it takes.
+        /// Its arguments.
         args: Vec<Formula>,
-        /// Its type: a value that does not fit is an error.
+        /// Type of the result: a value that does not fit is an error.
         ty: ColumnType,
     },
 }
 
-/// What a formula can do. Characters are Unicode's, as in queries.
+/// The functions of formulas. Texts consist of Unicode characters, as in queries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Function {
     /// `upper(text)`
@@ -68,12 +68,12 @@ pub enum Function {
     Multiply,
     /// `date_trunc('unit', time)`
     DateTrunc,
-    /// `CAST(a AS type)`. Integers and decimals need none to become wider.
+    /// `CAST(a AS type)`. Widening an integer or decimal needs none.
     Cast,
 }
 
 impl Function {
-    /// What it is called.
+    /// The function's name or operator.
     pub fn name(self) -> &'static str {
         match self {
             Function::Upper => "upper",
@@ -96,19 +96,19 @@ impl Function {
         }
     }
 
-    /// Is written between its arguments.
+    /// Is it an infix operator?
     fn is_operator(self) -> bool {
         matches!(self, Function::Concat | Function::Add | Function::Subtract | Function::Multiply)
     }
 }
 
 impl Formula {
-    /// The type that a call settles; `None` of a column or a literal.
+    /// The type of a call's result; `None` for a column or a literal.
     pub fn ty(&self) -> Option<ColumnType> {
         if let Formula::Call { ty, .. } = self { Some(*ty) } else { None }
     }
 
-    /// Its value for a row. Errors: OUT_OF_RANGE, if that does not fit its type; those of the row.
+    /// The value for a row. Errors: OUT_OF_RANGE if it does not fit the type; those of the row.
     pub fn eval<R: RowView + ?Sized>(&self, row: &R) -> Result<Value> {
         self.value(row).map(Cow::into_owned)
     }
@@ -142,7 +142,7 @@ impl Formula {
         value.map(Cow::Owned).ok_or_else(|| out_of_range(function, &values, ty))
     }
 
-    /// NULL wherever one of its columns is.
+    /// Is it NULL whenever one of its columns is?
     pub fn is_strict(&self) -> bool {
         match self {
             Formula::Column(_) | Formula::Literal(_) => true,
@@ -152,7 +152,7 @@ impl Formula {
         }
     }
 
-    /// The columns it is made of.
+    /// The columns it reads.
     pub fn columns(&self) -> BTreeSet<ColumnId> {
         match self {
             Formula::Column(id) => BTreeSet::from([*id]),
@@ -161,7 +161,7 @@ impl Formula {
         }
     }
 
-    /// As SQL that means the same formula, with the names of its columns from `name`.
+    /// SQL of the same meaning, with column names from `name`.
     pub fn sql(&self, name: &dyn Fn(ColumnId) -> String) -> String {
         match self {
             Formula::Column(id) => name(*id),
@@ -193,7 +193,7 @@ fn call(function: Function, args: &[String]) -> String {
     }
 }
 
-/// A call whose arguments are not NULL; `None` if there is no such value.
+/// Applies a function to arguments that are not NULL; `None` if the result does not exist in the type.
 fn apply(function: Function, args: &[&Value], ty: ColumnType) -> Option<Value> {
     let text = |text: &str| Some(Value::Text(text.to_owned()));
     match (function, args) {

@@ -1,11 +1,11 @@
-//! Whether one condition follows from another: a query may use a partial index only if its rows are in it.
+//! Implication between conditions: a query may use a partial index only if its WHERE implies the index's.
 
 use super::predicate::{Field, Predicate};
 use super::sets::{ValueSet, truths};
 
 impl Predicate {
-    /// Every row for which this is true makes `other` true. Sound, but not complete: `false` may mean
-    /// that it was not seen. Nothing implies an opaque condition, not even itself.
+    /// Is `other` true for every row for which this is true? Sound but not complete: `false` may mean that no
+    /// proof was found. An opaque condition implies nothing, not even itself.
     pub fn implies(&self, other: &Predicate) -> bool {
         match (self, other) {
             (_, Predicate::True) | (Predicate::False | Predicate::Unknown, _) => true,

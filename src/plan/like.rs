@@ -1,8 +1,8 @@
-//! `LIKE` patterns, parsed once and matched without allocating.
+//! `LIKE` patterns, parsed once and matched without allocation or backtracking.
 //!
-//! A pattern is cut at its `%` into *runs* of literal text and `_`. The first run is anchored at the
-//! start of the text, the last one at its end, and those between are found left to right: the leftmost
-//! place is always as good as any other, so nothing is ever tried twice.
+//! A pattern is cut at its `%` into *runs* of literal text and `_`. The first run is anchored at the start of
+//! the text, the last one at its end, and each one between is matched at its leftmost place, which is always
+//! as good as any other.
 
 use memchr::memmem::Finder;
 use serde::{Deserialize, Serialize};
@@ -14,25 +14,25 @@ use crate::error::{Error, Result};
 #[serde(try_from = "Written", into = "Written")]
 pub struct LikePattern {
     written: Written,
-    /// Never empty: one more than there are `%` (a row of `%` counts once).
+    /// Never empty: one more than the number of `%` (consecutive `%` count once).
     runs: Vec<Run>,
 }
 
-/// What SQL takes for the escape character, if it is told none.
+/// SQL's default escape character.
 pub const PLAIN_ESCAPE: char = '\\';
 
-/// The pattern as SQL has it; what is stored.
+/// The pattern as written in SQL, which is what is stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Written {
     text: String,
     escape: Option<char>,
 }
 
-/// What stands between two `%`.
+/// The part of a pattern between two `%`.
 #[derive(Clone, Debug, Default)]
 struct Run {
     pieces: Vec<Piece>,
-    /// Finds it, if it is one literal that may stand anywhere.
+    /// Searches for the run, if it is one literal between two `%`.
     finder: Option<Finder<'static>>,
 }
 
@@ -80,7 +80,7 @@ impl LikePattern {
         Ok(LikePattern { written, runs })
     }
 
-    /// The pattern of what starts with this text, or contains or ends with it: `open` where anything may be.
+    /// The pattern that matches `text` literally; an open side matches anything before or after it.
     pub fn plain(text: &str, open_start: bool, open_end: bool) -> String {
         let mut pattern = String::with_capacity(text.len() + 2);
         pattern.extend(open_start.then_some('%'));
@@ -102,7 +102,7 @@ impl LikePattern {
         self.written.escape
     }
 
-    /// `text` matches as a whole. Characters compare by their lower case if `case_insensitive`.
+    /// Whether `text` as a whole matches. `case_insensitive`: characters compare by their lower case.
     pub fn matches(&self, text: &str, case_insensitive: bool) -> bool {
         let how = if case_insensitive { Case::Ignored } else { Case::Exact };
         let Some(mut text) = self.runs[0].strip_start(text, how) else { return false };
@@ -132,7 +132,7 @@ impl LikePattern {
         }
     }
 
-    /// The pattern is `prefix%`: starting with [`LikePattern::prefix`] is all it asks.
+    /// Is the pattern `prefix%`, so that [`LikePattern::prefix`] decides?
     pub fn is_prefix(&self) -> bool {
         matches!(&self.runs[..], [first, last] if first.as_literal().is_some() && last.pieces.is_empty())
     }
@@ -146,7 +146,7 @@ impl LikePattern {
         }
     }
 
-    /// The pattern is `%suffix`: ending with [`LikePattern::suffix`] is all it asks.
+    /// Is the pattern `%suffix`, so that [`LikePattern::suffix`] decides?
     pub fn is_suffix(&self) -> bool {
         matches!(&self.runs[..], [first, last] if first.pieces.is_empty() && last.as_literal().is_some())
     }
@@ -189,14 +189,14 @@ impl Run {
         }
     }
 
-    /// Readies it for being looked for.
+    /// Builds the finder.
     fn prepare(&mut self) {
         if let [Piece::Literal(literal)] = &self.pieces[..] {
             self.finder = Some(Finder::new(literal).into_owned());
         }
     }
 
-    /// Plain text, the empty one included.
+    /// The run as plain text, if it is that; it may be empty.
     fn as_literal(&self) -> Option<&str> {
         match &self.pieces[..] {
             [] => Some(""),
@@ -205,7 +205,7 @@ impl Run {
         }
     }
 
-    /// What follows the run at the start of `text`.
+    /// The rest of `text` after the run at its start, if it is there.
     fn strip_start<'t>(&self, mut text: &'t str, case: Case) -> Option<&'t str> {
         for piece in &self.pieces {
             text = match piece {
@@ -220,7 +220,7 @@ impl Run {
         Some(text)
     }
 
-    /// `text` ends with the run.
+    /// Does `text` end with the run?
     fn ends(&self, mut text: &str, case: Case) -> bool {
         for piece in self.pieces.iter().rev() {
             let before = match piece {
@@ -238,13 +238,13 @@ impl Run {
         true
     }
 
-    /// What follows the leftmost place of the run in `text`.
+    /// The rest of `text` after the leftmost match of the run.
     fn skip_past<'t>(&self, mut text: &'t str, case: Case) -> Option<&'t str> {
         if let Some(finder) = &self.finder {
             let (bytes, literal) = (text.as_bytes(), finder.needle());
             let at = match case {
                 Case::Exact => Some(finder.find(bytes)),
-                // Whole characters are found, for where one begins no other goes on.
+                // A match of bytes starts at a character boundary, as UTF-8 is self-synchronising.
                 Case::Ignored if is_by_bytes(literal, text) => Some(find_ascii(bytes, literal)),
                 Case::Ignored => None,
             };
@@ -283,7 +283,7 @@ fn strip_end<'t>(text: &'t str, literal: &str, case: Case) -> Option<&'t str> {
         .then_some(chars.as_str())
 }
 
-/// Where `literal`, which is not empty, is in `text`, but for the case of ASCII letters.
+/// The position of `literal`, which is not empty, in `text`, ignoring the case of ASCII letters.
 fn find_ascii(text: &[u8], literal: &[u8]) -> Option<usize> {
     let last = text.len().checked_sub(literal.len())?;
     let first = literal.first()?;
@@ -291,8 +291,8 @@ fn find_ascii(text: &[u8], literal: &[u8]) -> Option<usize> {
     starts.into_iter().find(|at| text[*at..*at + literal.len()].eq_ignore_ascii_case(literal))
 }
 
-/// The case of ASCII letters is all that `literal` has to do with in `text`: of the other characters only the Kelvin sign
-/// has an ASCII letter, `k`, as its lower case.
+/// Can `literal` be found in `text` bytewise, ignoring the case of ASCII letters? The Kelvin sign is the only
+/// other character whose lower case is ASCII (`k`).
 fn is_by_bytes(literal: &[u8], text: &str) -> bool {
     literal.is_ascii() && (!literal.iter().any(|b| matches!(b, b'k' | b'K')) || text.is_ascii())
 }
@@ -359,7 +359,7 @@ mod tests {
 
     #[test]
     fn letters_are_the_same_by_their_lower_case() {
-        // What `is_by_bytes` relies on.
+        // `is_by_bytes` relies on this.
         let to_ascii = |c: &char| c.to_lowercase().all(|lower| lower.is_ascii());
         assert_eq!(('\u{80}'..=char::MAX).filter(to_ascii).collect::<String>(), "\u{212a}");
         let cases = [
@@ -379,7 +379,7 @@ mod tests {
         }
     }
 
-    /// The definition, straight from the standard.
+    /// A reference implementation, straight from the standard.
     fn slow(pattern: &[char], text: &[char]) -> bool {
         match pattern {
             [] => text.is_empty(),

@@ -1,13 +1,13 @@
-//! From a `WHERE` to the key ranges to read: pure, and sure of its answers.
+//! Plans key ranges: from a `WHERE` to the ranges to read, in pure code.
 //!
-//! What flows through, in order: SQL becomes a [`Predicate`], normalised as it is built. Its
-//! alternatives (`alternatives.rs`: OR pulled outward, up to a limit) say per column which values can
-//! match, as [`ValueSet`]s. [`ranges()`] walks the parts of a [`KeyLayout`](crate::key::KeyLayout) along
-//! each alternative and asks every part for the bytes of those values. What comes out are [`Ranges`]:
-//! the key ranges, and the conditions they do not already guarantee, which the scan checks with
-//! [`Predicate::eval`].
+//! SQL becomes a [`Predicate`], normalised as it is built. Its alternatives (`alternatives.rs`: OR pulled
+//! outward, up to a limit) say per column which values can match, as [`ValueSet`]s. [`ranges()`] walks the
+//! parts of a [`KeyLayout`](crate::key::KeyLayout) for each alternative and asks every part for the bytes of
+//! those values. The result are [`Ranges`]: the key ranges, and the residual filter, which holds the
+//! conditions that the ranges do not guarantee and which the scan checks with [`Predicate::eval`].
 //!
-//! A [`Formula`] is what an index computes from a row, such as `upper(name)`; here it is a column like any other.
+//! A [`Formula`] is an expression that an index computes from a row, such as `upper(name)`; here it is a
+//! column like any other.
 //!
 //! Two promises hold, and `proof.rs` tests them over every row of small domains: *a row that matches lies
 //! inside the ranges*, and *a row inside the ranges matches if and only if the residual is true for it*.

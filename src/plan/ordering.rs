@@ -1,4 +1,4 @@
-//! The order in which a scan yields rows, and the scans that have to be merged for it.
+//! The order in which a scan yields rows, and which scans must be merged to get another order.
 
 use std::collections::BTreeSet;
 
@@ -6,32 +6,33 @@ use super::ranges::Ranges;
 use crate::key::{ColumnId, KeyLayout, KeyOrder, KeyPart, KeyRange, KeyRanges, Rowkey, prefix_end};
 use crate::value::Value;
 
-/// Most scans that are merged: each holds a cursor open.
+/// Scans merged (count), at most: each holds a cursor open.
 const MERGED_MAX: usize = 1024;
 
-/// Leading parts of which few bytes are possible, such as a bucket or a listed column: keys lie in order behind each
-/// of them, and so does the merge of all by the bytes that follow.
+/// The possible bytes of some leading parts that have few, such as a bucket or a column with listed values.
+/// Keys are sorted within each prefix, so merging the scans of all prefixes by the bytes that follow gives
+/// them in order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FanOut {
-    /// What the leading parts can be, in order; none of them is the start of another.
+    /// The possible leading bytes, sorted; none is a prefix of another.
     prefixes: Vec<Rowkey>,
 }
 
-/// One of the scans that are merged.
+/// One of the scans to be merged.
 pub struct Stream {
-    /// Where its keys lie.
+    /// The key ranges of its prefix.
     pub ranges: KeyRanges,
-    /// Length of the bytes in front, of all its keys: merge by what follows.
+    /// Length of the prefix of all its keys: merge by the bytes after it.
     pub prefix_len: usize,
 }
 
 impl FanOut {
-    /// `ranges`, prefix by prefix; those without a range are left out, and so are keys with no such prefix.
+    /// `ranges`, split by prefix; prefixes without a range and keys without a prefix are left out.
     pub fn streams(&self, ranges: &KeyRanges) -> Vec<Stream> {
         self.nonempty(ranges).collect()
     }
 
-    /// Only one prefix, if any, has a part in `ranges`: there is nothing to merge.
+    /// Does at most one prefix occur in `ranges`, so that nothing must be merged?
     pub fn is_single(&self, ranges: &KeyRanges) -> bool {
         self.nonempty(ranges).take(2).count() < 2
     }
@@ -52,8 +53,8 @@ fn within(prefix: &Rowkey, ranges: &KeyRanges) -> KeyRanges {
 }
 
 impl Ranges {
-    /// What the first `parts` of the layout can be, and the literals behind them; `None` if that is too much, or not
-    /// known.
+    /// The possible bytes of the first `parts` of the layout, and of literals after them; `None` if there are
+    /// too many, or they are not known.
     pub fn fan_out(&self, layout: &KeyLayout, parts: usize) -> Option<FanOut> {
         let literals = layout.parts().get(parts..)?.iter().take_while(|part| part.is_literal()).count();
         let mut branches = vec![Branch::default()];
@@ -100,7 +101,7 @@ impl Ranges {
     }
 }
 
-/// The bytes of some leading parts, and the listed values that they were made from.
+/// The bytes of some leading parts, and the listed values they were made from.
 #[derive(Clone, Default)]
 struct Branch<'v> {
     bytes: Vec<u8>,
@@ -117,9 +118,9 @@ impl<'v> Branch<'v> {
     }
 }
 
-/// The order in which a forward scan yields rows that agree in the first `parts`, and whose `fixed` columns have one
-/// value each: by these columns, first to last; a reverse scan yields the opposite order. It is the order of the merge
-/// that [`Ranges::fan_out`] over these parts describes, too.
+/// The order in which a forward scan yields rows that agree in the first `parts`, and whose `fixed` columns
+/// have one value each: by these columns, first to last; a reverse scan yields the opposite. It is also the
+/// order of the merge that [`Ranges::fan_out`] describes for these parts.
 pub fn ordering(
     layout: &KeyLayout,
     parts: usize,
@@ -128,7 +129,7 @@ pub fn ordering(
     let mut order: Vec<(ColumnId, KeyOrder)> = Vec::new();
     let mut ordered = BTreeSet::new();
     for part in layout.parts().iter().skip(parts) {
-        // Among rows that are equal in a column so far, that column is as good as fixed.
+        // Among rows that are equal in a column so far, that column counts as fixed.
         if is_fixed(part, &|c| fixed(c) || ordered.contains(&c)) {
             continue;
         }
@@ -144,7 +145,7 @@ pub fn ordering(
     order
 }
 
-/// Bytes follow from the fixed columns alone.
+/// Are the part's bytes determined by the fixed columns?
 fn is_fixed(part: &KeyPart, fixed: &dyn Fn(ColumnId) -> bool) -> bool {
     !part.is_random() && part.columns().iter().all(|&c| fixed(c))
 }

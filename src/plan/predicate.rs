@@ -1,8 +1,9 @@
-//! The conditions the planner understands: columns against literals, AND, OR, and what it cannot say.
+//! Predicates: the conditions the planner understands, such as columns compared with literals, AND and OR.
 //!
-//! Built by constructors that normalise, so that equal conditions mostly look equal: nested ANDs and ORs
-//! are flat, constants are gone, NOT sits only in atoms, and `a = 1 OR a = 2` is `a IN (1, 2)`.
-//! Logic is SQL's: true, false, or unknown (`None`), and a filter keeps the rows for which it is true.
+//! Constructors normalise, so that equal conditions mostly look equal: nested ANDs and ORs are flattened,
+//! constants are folded, NOT is pushed down to the atoms, and `a = 1 OR a = 2` becomes `a IN (1, 2)`.
+//! Anything else is opaque. The logic is SQL's: true, false, or unknown (`None`), and a filter keeps the rows
+//! for which it is true.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -14,18 +15,18 @@ use crate::error::{Error, Result, sqlstate};
 use crate::key::ColumnId;
 use crate::value::{Literal, Value, ValueRef};
 
-/// Values of a list that are shown before the rest is counted.
+/// Values of a list that are shown before the rest is only counted.
 const LISTED: usize = 10;
 
-/// What a condition can be about.
+/// What a condition compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Field {
     /// A column of the row.
     Column(ColumnId),
-    /// The rowkey's bytes: text if every part of the layout is text, otherwise binary. Of an index entry:
-    /// the layout's bytes only.
+    /// The rowkey's bytes: text if every part of the layout is text, otherwise binary. For an index entry,
+    /// only the index's own layout.
     Rowkey,
-    /// An index entry's pointer.
+    /// An index entry's pointer, the rowkey of its row.
     PrimaryRowkey,
 }
 
@@ -47,7 +48,7 @@ pub enum CmpOp {
 }
 
 impl CmpOp {
-    /// True when this one is false, and the other way round.
+    /// The operator that is true exactly when this one is false.
     pub fn negated(self) -> CmpOp {
         match self {
             CmpOp::Eq => CmpOp::Ne,
@@ -59,7 +60,7 @@ impl CmpOp {
         }
     }
 
-    /// Without the case of equality: `<=` becomes `<`.
+    /// The operator without equality: `<=` becomes `<`.
     pub fn strict(self) -> CmpOp {
         match self {
             CmpOp::Le => CmpOp::Lt,
@@ -68,7 +69,7 @@ impl CmpOp {
         }
     }
 
-    /// With the case of equality: `<` becomes `<=`.
+    /// The operator with equality: `<` becomes `<=`.
     pub fn loose(self) -> CmpOp {
         match self {
             CmpOp::Lt => CmpOp::Le,
@@ -77,7 +78,7 @@ impl CmpOp {
         }
     }
 
-    /// `a op b`, when `a` stands to `b` as `order` says.
+    /// Whether `a op b` holds if `a.cmp(b)` is `order`.
     pub fn holds(self, order: Ordering) -> bool {
         match self {
             CmpOp::Eq => order.is_eq(),
@@ -102,7 +103,7 @@ impl CmpOp {
     }
 }
 
-/// A condition on one row. Literals have their field's own type: the caller coerces them, rounding
+/// A condition on one row. Literals have the type of their field: the caller has coerced them, rounding
 /// included (a `REAL` column is compared with 32-bit values only).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Predicate {
@@ -110,33 +111,33 @@ pub enum Predicate {
     True,
     /// No row, and its negation every row.
     False,
-    /// NULL: no row, and its negation no row either (`a = NULL`).
+    /// NULL, as of `a = NULL`: true for no row, and neither is its negation.
     Unknown,
     /// `field op value`; the value is not NULL.
     Compare {
         /// Left side.
         field: Field,
-        /// How.
+        /// Operator.
         op: CmpOp,
         /// Right side.
         value: Value,
     },
     /// `field [NOT] IN (values)`.
     In {
-        /// What is looked up.
+        /// The field looked up.
         field: Field,
         /// Sorted, distinct, not NULL.
         values: Vec<Value>,
         /// `NOT IN`.
         negated: bool,
-        /// The list also held a NULL: a value that is not found is unknown to be absent.
+        /// The list also contained NULL: a value that is not found gives unknown.
         null_in_list: bool,
     },
     /// `field [NOT] [I]LIKE pattern`; the field is text.
     Like {
-        /// What is matched.
+        /// The field matched.
         field: Field,
-        /// Against what.
+        /// The pattern.
         pattern: LikePattern,
         /// `NOT LIKE`.
         negated: bool,
@@ -145,34 +146,34 @@ pub enum Predicate {
     },
     /// `field IS [NOT] NULL`.
     IsNull {
-        /// What is asked about.
+        /// The field tested.
         field: Field,
         /// `IS NOT NULL`.
         negated: bool,
     },
-    /// `(fields) op (values)`, an order (`<`, `<=`, `>`, `>=`) compared left to right; as many values as fields.
+    /// `(fields) op (values)` with `<`, `<=`, `>` or `>=`, compared left to right; as many values as fields.
     Tuple {
         /// Left side.
         fields: Vec<Field>,
-        /// How.
+        /// Operator.
         op: CmpOp,
         /// Right side.
         values: Vec<Value>,
     },
-    /// All of them.
+    /// All of them hold.
     And(Vec<Predicate>),
-    /// Any of them.
+    /// One of them holds.
     Or(Vec<Predicate>),
-    /// A condition this algebra cannot say, as SQL: may be true for any row.
+    /// A condition that cannot be expressed here, as SQL: it may be true for any row.
     Opaque(String),
 }
 
-/// A row whose fields can be looked at.
+/// A row that predicates can be evaluated on.
 pub trait RowView {
-    /// The value of `field`. Errors: whatever reading the row's bytes runs into.
+    /// The value of `field`. Errors: those of reading the row's bytes.
     fn field(&self, field: Field) -> Result<ValueRef<'_>>;
 
-    /// How the value of `field` compares with one that is not NULL; `None` if it is NULL. Errors: as
+    /// How the value of `field` compares with one that is not NULL; `None` if the field is NULL. Errors: as
     /// [`RowView::field`].
     fn compared(&self, field: Field, with: &Value) -> Result<Option<Ordering>> {
         let value = self.field(field)?;
@@ -180,14 +181,14 @@ pub trait RowView {
     }
 }
 
-/// Building; every constructor normalises.
+/// Constructors, all of which normalise.
 impl Predicate {
     /// `field op value`; unknown if the value is NULL.
     pub fn compare(field: Field, op: CmpOp, value: Value) -> Predicate {
         if value.is_null() { Predicate::Unknown } else { Predicate::Compare { field, op, value } }
     }
 
-    /// `field IN (values)`, in any order, NULLs included.
+    /// `field IN (values)`; values may be unsorted and contain NULL.
     pub fn is_in(field: Field, mut values: Vec<Value>) -> Predicate {
         let len = values.len();
         values.retain(|v| !v.is_null());
@@ -234,7 +235,7 @@ impl Predicate {
         })
     }
 
-    /// All of `terms`.
+    /// The AND of `terms`.
     pub fn and(terms: impl IntoIterator<Item = Predicate>) -> Predicate {
         let mut flat = Vec::new();
         for term in terms {
@@ -248,7 +249,7 @@ impl Predicate {
         one_or(flat, Predicate::True, Predicate::And)
     }
 
-    /// Any of `terms`.
+    /// The OR of `terms`.
     pub fn or(terms: impl IntoIterator<Item = Predicate>) -> Predicate {
         let mut flat = Vec::new();
         for term in terms {
@@ -262,7 +263,7 @@ impl Predicate {
         one_or(merge_equalities(flat), Predicate::False, Predicate::Or)
     }
 
-    /// NOT, pushed down to the atoms.
+    /// The negation, pushed down to the atoms.
     #[expect(clippy::should_implement_trait, reason = "reads as and() and or() do")]
     pub fn not(self) -> Predicate {
         match self {
@@ -284,7 +285,7 @@ impl Predicate {
         }
     }
 
-    /// The terms whose AND this is; none for TRUE.
+    /// The terms of an AND, or the predicate itself; none for TRUE.
     pub fn conjuncts(self) -> Vec<Predicate> {
         match self {
             Predicate::True => Vec::new(),
@@ -294,10 +295,11 @@ impl Predicate {
     }
 }
 
-/// Asking.
+/// Evaluation and inspection.
 impl Predicate {
-    /// True, false or unknown for `row`; what is opaque counts as true, for it cannot be ruled out.
-    /// Allocates nothing. Errors: those of [`RowView::field`]; internal, if LIKE meets a value that is no text.
+    /// True, false or unknown for `row`; an opaque condition counts as true, because it cannot be ruled out.
+    /// Does not allocate. Errors: those of [`RowView::field`]; internal, if LIKE meets a value that is not
+    /// text.
     pub fn eval<R: RowView + ?Sized>(&self, row: &R) -> Result<Option<bool>> {
         match self {
             Predicate::True | Predicate::Opaque(_) => Ok(Some(true)),
@@ -321,12 +323,12 @@ impl Predicate {
         }
     }
 
-    /// Is TRUE, and need not be checked.
+    /// Is it TRUE, so that it need not be checked?
     pub fn is_true(&self) -> bool {
         matches!(self, Predicate::True)
     }
 
-    /// Holds a condition that this algebra cannot say.
+    /// Does it contain an opaque condition?
     pub fn has_opaque(&self) -> bool {
         match self {
             Predicate::Opaque(_) => true,
@@ -335,7 +337,7 @@ impl Predicate {
         }
     }
 
-    /// The same condition on other fields.
+    /// The same condition with other fields.
     #[must_use]
     pub fn map_fields(&self, map: &dyn Fn(Field) -> Field) -> Predicate {
         let mut mapped = self.clone();
@@ -355,7 +357,7 @@ impl Predicate {
         }
     }
 
-    /// Every field it looks at, sorted, once each; those of opaque conditions are not known.
+    /// Every field it reads, sorted, once each; fields of opaque conditions are not known.
     pub fn fields(&self) -> Vec<Field> {
         let mut all = BTreeSet::new();
         self.add_fields(&mut all);
@@ -376,7 +378,7 @@ impl Predicate {
         }
     }
 
-    /// As SQL, with the names of its fields from `name`; of long lists the first values and how many follow.
+    /// SQL text, with field names from `name`; of long lists, the first values and how many follow.
     pub fn show(&self, name: &dyn Fn(Field) -> String) -> String {
         let not = |negated: &bool| if *negated { "NOT " } else { "" };
         match self {
@@ -423,7 +425,7 @@ fn one_or(
     }
 }
 
-/// `a = 1 OR a IN (2, 3)` becomes `a IN (1, 2, 3)`, at the place of the first.
+/// Merges `a = 1 OR a IN (2, 3)` into `a IN (1, 2, 3)`, at the place of the first term.
 fn merge_equalities(terms: Vec<Predicate>) -> Vec<Predicate> {
     let mut out: Vec<Predicate> = Vec::with_capacity(terms.len());
     let mut lists: Vec<(usize, Field, Vec<Value>)> = Vec::new();
@@ -467,7 +469,7 @@ fn matches(value: ValueRef<'_>, pattern: &LikePattern, case_insensitive: bool) -
     match value {
         ValueRef::Null => Ok(None),
         ValueRef::Text(text) => Ok(Some(pattern.matches(text, case_insensitive))),
-        // A binary rowkey may still start with text; bytes that are no text match nothing else.
+        // A binary rowkey may still start with text; bytes that are no text can only match a prefix.
         ValueRef::Bytes(bytes) => Ok(Some(match std::str::from_utf8(bytes) {
             Ok(text) => pattern.matches(text, case_insensitive),
             Err(_) => {
@@ -478,7 +480,7 @@ fn matches(value: ValueRef<'_>, pattern: &LikePattern, case_insensitive: bool) -
     }
 }
 
-/// The first pair that differs decides; one that cannot be compared makes it unknown.
+/// The first pair that differs decides; a pair with NULL gives unknown.
 fn compare_rows<R: RowView + ?Sized>(
     row: &R,
     fields: &[Field],
@@ -515,7 +517,7 @@ fn first_or_unknown<R: RowView + ?Sized>(
     Ok(result)
 }
 
-/// The first few, and how many more there are.
+/// The first few values, and how many more there are.
 fn show_row<'v>(values: impl IntoIterator<Item = &'v Value>) -> String {
     let mut values = values.into_iter();
     let mut shown: Vec<String> =

@@ -1,8 +1,8 @@
-//! The planner's two promises, tested on every row of small domains: *a row that matches lies inside the
+//! Proofs of the planner's two promises, on every row of small domains: *a row that matches lies inside the
 //! ranges*; *a row inside the ranges matches if and only if the residual is true for it*.
 //!
-//! Layouts, predicates and limits are random. Values sit close together and are hostile to encodings:
-//! texts that are starts of each other, that end in pads and delimiters, that hold 00 and FF; both zeros;
+//! Layouts, predicates and limits are random. Values are close to each other and hostile to encodings: texts
+//! that are prefixes of each other, that end in pads and delimiters, that contain 00 and FF; both zeros;
 //! times finer than formats; numbers too wide for pads.
 
 use proptest::prelude::*;
@@ -17,7 +17,7 @@ use crate::value::{ColumnType, Value};
 const SECOND: i64 = 1_000_000;
 const DAY: i64 = 86_400 * SECOND;
 
-/// Values that rows have.
+/// Column values of rows.
 fn domain(column: ColumnId) -> Vec<Value> {
     match COLUMNS[usize::from(column.0)].1 {
         ColumnType::Integer => [-3, 0, 1, 2, 10, 11, 99].map(Value::Int).to_vec(),
@@ -33,7 +33,7 @@ fn domain(column: ColumnId) -> Vec<Value> {
     }
 }
 
-/// Values that predicates compare with: those of rows, and others around them.
+/// Literals of predicates: values of rows, and others near them.
 fn literal(column: ColumnId) -> impl Strategy<Value = Value> {
     let mut values = domain(column);
     values.extend(match COLUMNS[usize::from(column.0)].1 {
@@ -102,21 +102,22 @@ fn part(columns: Vec<ColumnId>) -> impl Strategy<Value = PartSpec> {
         .prop_map(|(transform, descending)| if descending { desc(transform) } else { asc(transform) })
 }
 
-/// A random layout over three columns, two of which are in the key more often than not.
+/// A random layout over three columns, most often with two of them in the key.
 #[derive(Clone, Debug)]
 struct Case {
     columns: Vec<ColumnId>,
     nullable: [bool; COLUMNS.len()],
     parts: Vec<PartSpec>,
     target: Target,
-    /// What the planner knows of the pointer behind an index's layout; if it is nothing, a few odd bytes follow.
+    /// The index's pointer, as far as the planner knows it; if empty, a few arbitrary bytes follow the
+    /// layout.
     pointer: Vec<PartSpec>,
     limits: Limits,
     predicate: Predicate,
     on_rowkey: Option<(Vec<RowkeyTerm>, /* AND, or else OR */ bool)>,
 }
 
-/// A comparison with a rowkey made from that of some row: cut, and then lengthened.
+/// A comparison with a rowkey made from that of a row, by cutting and lengthening it.
 #[derive(Clone, Debug)]
 struct RowkeyTerm {
     op: CmpOp,
@@ -152,7 +153,7 @@ fn case() -> impl Strategy<Value = Case> {
                     .flat_map(|(part, end)| [Some(part), end].into_iter().flatten())
                     .collect();
                 if whole && target == Target::Primary {
-                    // Otherwise most salted keys would be refused.
+                    // Without this, most salted keys would be refused.
                     let mut used: Vec<ColumnId> =
                         parts.iter().flat_map(|p| p.transform.columns()).copied().collect();
                     used.sort();
@@ -238,7 +239,7 @@ fn predicate(columns: Vec<ColumnId>) -> impl Strategy<Value = Predicate> {
     })
 }
 
-/// Every row of the domain that can be written, with its key.
+/// Every row of the domain that the layout can hold, with its key.
 fn rows(case: &Case, layout: &KeyLayout) -> Vec<(Vec<u8>, Row)> {
     let mut all = vec![vec![Value::Null; COLUMNS.len()]];
     for &column in &case.columns {
@@ -267,7 +268,7 @@ fn rows(case: &Case, layout: &KeyLayout) -> Vec<(Vec<u8>, Row)> {
 }
 
 impl RowkeyTerm {
-    /// `None` if the bytes are no value of the rowkey's type.
+    /// `None` if the bytes are no valid rowkey of the layout's type.
     fn predicate(&self, layout: &KeyLayout, rows: &[(Vec<u8>, Row)]) -> Option<Predicate> {
         let mut bytes = match &self.row.get(rows).1.rowkey {
             Value::Text(text) => text.clone().into_bytes(),
@@ -287,7 +288,7 @@ impl RowkeyTerm {
     }
 }
 
-/// Tests the promises on one case; `None` if it is no case at all.
+/// Tests the promises on one case; `None` if the layout is invalid.
 fn check(case: &Case) -> Result<Option<()>, TestCaseError> {
     let tail = match case.target {
         Target::Primary => Tail::Nothing,
@@ -340,8 +341,8 @@ fn check(case: &Case) -> Result<Option<()>, TestCaseError> {
     Ok(Some(()))
 }
 
-/// The short way leads where the long one does, for values of rows and for others, for all key columns and for
-/// the first few, with an interval of one of them or without.
+/// The short way must give the same ranges as the general search: for values of rows and for others, for
+/// equalities on all key columns or the first few, with and without an interval on one column.
 fn check_short(case: &Case, layout: &KeyLayout, rows: &[(Vec<u8>, Row)]) -> Result<(), TestCaseError> {
     let others = rows.iter().rev().map(|(_, row)| row);
     let known = layout.undoable();
@@ -365,7 +366,7 @@ fn check_short(case: &Case, layout: &KeyLayout, rows: &[(Vec<u8>, Row)]) -> Resu
             1 => vec![(take, lower)],
             2 => vec![(take, upper)],
             3 => vec![(take, lower), (take, upper)],
-            // Also of one that equals something, or lies behind one that is not known.
+            // The interval may also be on a column that equals something, or that follows one not known.
             _ => vec![(n % known.len().max(1), lower), (take, upper)],
         };
         let between = between.into_iter().filter_map(bound);
@@ -375,7 +376,7 @@ fn check_short(case: &Case, layout: &KeyLayout, rows: &[(Vec<u8>, Row)]) -> Resu
             let mut searched = super::ranges::search(&predicate, layout, case.target, Limits::default());
             let columns = layout.parts().iter().flat_map(|part| part.columns());
             if columns.count() > layout.columns().len() {
-                // A part behind an unknown one that says once more what a part in front says: no jump passes anything.
+                // A part that repeats a part before it, behind an unknown one: jumps would pass nothing.
                 searched.skipping = None;
             }
             prop_assert_eq!(found, searched, "{} {:?}", predicate.show(&name), layout);
@@ -384,7 +385,7 @@ fn check_short(case: &Case, layout: &KeyLayout, rows: &[(Vec<u8>, Row)]) -> Resu
     Ok(())
 }
 
-/// Jumping passes no row that matches, comes on with every jump, and leaves to check what it says.
+/// Skipping must pass over no row that matches, advance with every jump, and leave the right residual.
 fn check_skipping(
     Skipping { skip, residual, .. }: &Skipping,
     found: &Ranges,
@@ -418,8 +419,8 @@ fn check_skipping(
     check_jumps(skip, rows)
 }
 
-/// To get over all keys takes no more jumps than [`Skip::jumps_max`], either way. Of what lies between two jumps a
-/// walk looks at a few entries at the most (`exec::jump`).
+/// Getting over all keys must take at most [`Skip::jumps_max`] jumps, in either direction. Between two jumps
+/// a walk looks at a few entries at most (`exec::jump`).
 fn check_jumps(skip: &Skip, rows: &[(Vec<u8>, Row)]) -> Result<(), TestCaseError> {
     let mut keys: Vec<&[u8]> = rows.iter().map(|(key, _)| &key[..]).collect();
     keys.sort_unstable();
@@ -463,7 +464,7 @@ fn whole_predicate(case: &Case, layout: &KeyLayout, rows: &[(Vec<u8>, Row)]) -> 
     if *all { Predicate::and(terms) } else { Predicate::or(terms) }
 }
 
-/// Reading in key order, or merging the buckets, yields matching rows in the order that was promised.
+/// Reading in key order, or merging the fan-out, must yield matching rows in the promised order.
 fn check_order(
     found: &Ranges,
     layout: &KeyLayout,
@@ -512,7 +513,7 @@ fn check_sorted(rows: &[(Vec<u8>, Row)], order: &[(ColumnId, KeyOrder)]) -> Resu
     Ok(())
 }
 
-/// A bound longer than the pad is wide is cut, and may then end in the pad, as no value does.
+/// A bound longer than its pad is cut, and may then end in the pad character, as no value does.
 #[test]
 fn a_bound_cut_to_its_pad_holds_no_value() {
     let t = |op, text: &str| Predicate::compare(Field::Column(T), op, Value::Text(text.into()));

@@ -1,9 +1,9 @@
-//! `WHERE` as key ranges.
+//! Key ranges of a `WHERE`.
 //!
-//! Each alternative of the predicate is walked along the key ([`walk`](super::walk)) and intersected with
-//! what it says of the rowkey itself. Their union is read; the conjuncts that every alternative
-//! guarantees need no check, the others are the residual.
-//! After CockroachDB's idxconstraint (`tight`, remaining filters) and Selinger 1979 (sargable predicates).
+//! Each alternative of the predicate is walked along the key ([`walk`](super::walk)) and intersected with its
+//! conditions on the rowkey itself. The union of the alternatives is read; conjuncts that every alternative
+//! guarantees need no check, the others are the residual filter. After CockroachDB's idxconstraint (`tight`,
+//! remaining filters) and Selinger 1979 (sargable predicates).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,16 +16,16 @@ use super::walk::{Known, Reach, Sure};
 use crate::key::{ColumnId, End, Interval, KeyLayout, KeyRange, KeyRanges, Rowkey, prefix_end};
 use crate::value::Value;
 
-/// What a layout's bytes are in their key.
+/// Whether a layout is all of the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// The whole key: fixing every part leaves one key.
+    /// The whole key: with every part fixed, the range is one key.
     Primary,
-    /// The start of the key, which a pointer may follow: fixing every part leaves a prefix.
+    /// The start of the key, followed by a pointer: with every part fixed, the range is a prefix.
     Index,
 }
 
-/// Where to stop splitting ranges ever finer.
+/// Limits on the number of ranges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Most ranges (count), at least 1.
@@ -40,35 +40,35 @@ impl Default for Limits {
     }
 }
 
-/// What to read, and what is left to check.
+/// The ranges to read, and the residual filter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ranges {
-    /// Holds the key of every row that matches; empty if none can. At most [`Limits::max_ranges`].
+    /// They contain the key of every row that matches; empty if none can. At most [`Limits::max_ranges`].
     pub ranges: KeyRanges,
-    /// True for just those rows inside the ranges that match.
+    /// The residual filter: of the rows inside the ranges, it is true for exactly those that match.
     pub residual: Predicate,
-    /// Each range is one key, to be fetched by a GET. Never so for an index, nor for no ranges.
+    /// Each range is one key, to be read by a GET. Always false for an index and for an empty set of ranges.
     pub points: bool,
-    /// Leading parts (count) up to the last one that narrows the ranges, in every alternative.
+    /// Leading parts (count), up to the last one that narrows the ranges in every alternative.
     pub bound_parts: usize,
-    /// Nothing narrows the ranges: every key of the layout is read.
+    /// Nothing narrows the ranges: all keys are read.
     pub unbound_leading: bool,
     /// Columns that have one known value in every row that matches.
     pub fixed: BTreeMap<ColumnId, Value>,
     /// Columns that have one of several known values in every row that matches.
     pub listed: BTreeMap<ColumnId, Vec<Value>>,
-    /// Parts of the key that are known behind one that is not, so that most keys inside the ranges can
-    /// be jumped over.
+    /// Parts of the key that are restricted although a part before them is not, so that most keys inside the
+    /// ranges can be skipped.
     pub skipping: Option<Skipping>,
 }
 
-/// Ranges that hold every row of `layout` for which `predicate` is true. Never errors: what cannot be
-/// mapped to ranges stays in [`Ranges::residual`].
+/// Ranges that contain every row of `layout` for which `predicate` is true. Cannot fail: a condition that
+/// does not map to ranges stays in [`Ranges::residual`].
 pub fn ranges(predicate: &Predicate, layout: &KeyLayout, target: Target, limits: Limits) -> Ranges {
     short_ranges(predicate, layout, target).unwrap_or_else(|| search(predicate, layout, target, limits))
 }
 
-/// [`ranges()`] of any predicate.
+/// [`ranges()`] of any predicate, without the short way.
 pub(super) fn search(predicate: &Predicate, layout: &KeyLayout, target: Target, limits: Limits) -> Ranges {
     let conjuncts = predicate.clone().conjuncts();
     let mut union = Union::new(limits.max_ranges.max(1));
@@ -88,19 +88,19 @@ pub(super) fn search(predicate: &Predicate, layout: &KeyLayout, target: Target, 
     found
 }
 
-/// What one alternative comes to.
+/// The ranges of one alternative.
 struct Found {
     ranges: KeyRanges,
     points: bool,
     bound_parts: usize,
     narrowed: usize,
     bound: bool,
-    /// Conjuncts that the ranges do not guarantee.
+    /// Conjuncts (by number) that the ranges do not guarantee.
     unsure: BTreeSet<usize>,
 }
 
 impl Found {
-    /// `None`: no row can match.
+    /// `None` if no row can match.
     fn new(terms: &[Term], known: &Known, reach: Reach, layout: &KeyLayout, target: Target) -> Option<Found> {
         let Reach { mut ranges, mut points, bound_parts, narrowed, mut sure } = reach;
         let rowkey = known.values(Field::Rowkey);
@@ -116,12 +116,13 @@ impl Found {
     }
 }
 
-/// The ranges guarantee the fact, and it says all of its condition.
+/// Do the ranges guarantee the fact, and does the fact express all of its condition?
 fn is_sure(fact: &Fact, known: &Known, sure: &BTreeSet<Sure>) -> bool {
     match fact {
         Fact::Values { field, exact, .. } => *exact && sure.contains(&Sure::Values(*field)),
         Fact::Suffix { column, suffix, exact } => {
-            // The longest suffix of a column is the one that is mapped, and implies those it ends with.
+            // The longest suffix of a column is mapped to ranges; it implies the shorter ones that it ends
+            // with.
             let mapped = known.suffix(*column).is_some_and(|longest| longest.ends_with(suffix));
             *exact && mapped && sure.contains(&Sure::Suffix(*column))
         }
@@ -129,7 +130,7 @@ fn is_sure(fact: &Fact, known: &Known, sure: &BTreeSet<Sure>) -> bool {
     }
 }
 
-/// Alternatives, put together.
+/// The union of the alternatives.
 struct Union {
     limit: usize,
     count: usize,
@@ -155,7 +156,7 @@ impl Union {
         }
     }
 
-    /// Ranges (count) that the next alternative may have.
+    /// Ranges (count) left for the next alternative.
     fn room(&self) -> usize {
         self.limit.saturating_sub(self.ranges.len()).max(1)
     }
@@ -170,7 +171,7 @@ impl Union {
         self.unsure.extend(found.unsure);
     }
 
-    /// Leading parts (count) about which every range says all that is known.
+    /// Leading parts (count) whose conditions every range expresses fully.
     fn narrowed(&self) -> usize {
         if self.ranges.len() > self.limit { 0 } else { self.narrowed }
     }
@@ -205,7 +206,7 @@ impl Union {
     }
 }
 
-/// Ranges of keys whose layout's bytes are in `set`, and nothing else; and whether each is one key.
+/// Ranges of exactly the keys whose layout's bytes are in `set`; and whether each is a single key.
 fn rowkey_ranges(set: &ValueSet, layout: &KeyLayout, target: Target) -> (KeyRanges, bool) {
     let listed = set.intervals().iter().map(|i| as_point(i).and_then(bytes)).collect::<Option<Vec<_>>>();
     match (target, listed) {
@@ -235,12 +236,12 @@ fn rowkey_range(interval: &Interval, layout: &KeyLayout, target: Target) -> KeyR
     }
 }
 
-/// The place in the key space before which lie all keys whose layout's bytes are less than `y` (`after`:
-/// or equal to it), and no others.
+/// The position in the key space such that exactly the keys whose layout's bytes are less than `y` (`after`:
+/// or equal to it) lie before it.
 ///
-/// In an index, an entry's bytes L are followed by a pointer, which must not decide. Layouts are
-/// prefix-free there, so at most one L can be the start of `y`: if it is shorter than `y`, all entries
-/// with that L are less than `y`, whatever they point at. Any other L differs from `y` before either ends.
+/// In an index, an entry's bytes L are followed by a pointer, which must not decide. Layouts are prefix-free
+/// there, so at most one L can be a prefix of `y`: if it is shorter than `y`, all entries with that L are
+/// less than `y`, whatever their pointers are. Any other L differs from `y` before either ends.
 fn cut(y: &[u8], after: bool, layout: &KeyLayout, target: Target) -> End {
     let before = |key: Option<Vec<u8>>| key.map_or(End::Open, |key| End::Before(key.into()));
     if target == Target::Primary {

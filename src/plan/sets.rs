@@ -1,4 +1,4 @@
-//! Sets of values of one column: what a condition leaves possible.
+//! Sets of values of one column, which describe the values that a condition allows.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -10,38 +10,38 @@ use crate::value::{Value, ValueRef};
 
 /// A set of values of one column: NULL or not, and intervals of the others.
 ///
-/// Intervals are sorted, disjoint, not empty, and do not touch; only single values stay side by side, so
-/// that `IN (1, 2)` can still be listed. Types whose values can be counted (integers, dates, times,
-/// booleans) have closed bounds, so that `x > 5 AND x < 7` is the point 6.
+/// Intervals are sorted, disjoint, not empty, and do not touch; only single values may be neighbours, so that
+/// `IN (1, 2)` can still be listed. Discrete types (integers, dates, times, booleans) have closed bounds, so
+/// that `x > 5 AND x < 7` is the point 6.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ValueSet {
     null: bool,
-    /// There may be thousands, and several that know them.
+    /// Shared, as there may be thousands of intervals.
     intervals: Arc<Vec<Interval>>,
 }
 
 impl ValueSet {
-    /// No value, not even NULL.
+    /// The empty set, without NULL.
     pub fn none() -> Self {
         ValueSet { null: false, intervals: Arc::default() }
     }
 
-    /// Every value and NULL.
+    /// All values and NULL.
     pub fn all() -> Self {
         ValueSet { null: true, ..Self::not_null() }
     }
 
-    /// Every value but NULL.
+    /// All values except NULL.
     pub fn not_null() -> Self {
         Self::interval(Bound::Unbounded, Bound::Unbounded)
     }
 
-    /// NULL only.
+    /// Only NULL.
     pub fn null() -> Self {
         ValueSet { null: true, intervals: Arc::default() }
     }
 
-    /// The values between two bounds; bounds that cross hold none.
+    /// The values between two bounds; empty if the bounds cross.
     pub fn interval(lower: Bound<Value>, upper: Bound<Value>) -> Self {
         Self::of_intervals(false, vec![Interval { lower, upper }])
     }
@@ -52,7 +52,7 @@ impl ValueSet {
         if values.iter().any(|value| matches!(value, Value::Boolean(_))) {
             return Self::of_intervals(false, values.into_iter().map(point).collect());
         }
-        // Whatever can be counted stays a list, which most often is in order.
+        // Values of other types stay a list, which usually arrives sorted.
         if !values.is_sorted_by(|a, b| a < b) {
             values.sort();
             values.dedup();
@@ -77,22 +77,22 @@ impl ValueSet {
         ValueSet { null, intervals: Arc::new(merged) }
     }
 
-    /// NULL is inside.
+    /// Does it contain NULL?
     pub fn has_null(&self) -> bool {
         self.null
     }
 
-    /// The values other than NULL, in order.
+    /// The intervals of values other than NULL, sorted.
     pub fn intervals(&self) -> &[Interval] {
         &self.intervals
     }
 
-    /// Nothing is inside.
+    /// Is the set empty?
     pub fn is_empty(&self) -> bool {
         !self.null && self.intervals.is_empty()
     }
 
-    /// Every value other than NULL is inside.
+    /// Does it contain every value other than NULL?
     pub fn covers_not_null(&self) -> bool {
         use Bound::{Included, Unbounded};
         use Value::Boolean;
@@ -103,7 +103,7 @@ impl ValueSet {
         )
     }
 
-    /// `value` is inside.
+    /// Does it contain `value`?
     pub fn contains(&self, value: ValueRef<'_>) -> bool {
         if value.is_null() {
             return self.null;
@@ -113,14 +113,14 @@ impl ValueSet {
         after > 0 && Cut::At(&value, false) < upper_cut(&self.intervals[after - 1])
     }
 
-    /// Every value, NULL first, if they can be listed.
+    /// Its values, NULL first, if they can be listed.
     pub fn points(&self) -> Option<Vec<&Value>> {
         static NULL: Value = Value::Null;
         let null = self.null.then_some(Some(&NULL));
         null.into_iter().chain(self.intervals.iter().map(as_point)).collect()
     }
 
-    /// The only value, NULL included, if there is just one.
+    /// Its only value, which may be NULL, if there is exactly one.
     pub fn only(&self) -> Option<&Value> {
         match self.intervals.len() + usize::from(self.null) {
             1 => self.points()?.pop(),
@@ -128,13 +128,13 @@ impl ValueSet {
         }
     }
 
-    /// The smallest interval around all values but NULL; `None` if there are none.
+    /// The smallest interval around all values except NULL; `None` if there are none.
     pub fn hull(&self) -> Option<Interval> {
         let (first, last) = (self.intervals.first()?, self.intervals.last()?);
         Some(Interval { lower: first.lower.clone(), upper: last.upper.clone() })
     }
 
-    /// Values in any of `sets`.
+    /// The union of `sets`.
     pub fn union(sets: impl IntoIterator<Item = ValueSet>) -> ValueSet {
         let mut sets = sets.into_iter();
         let (first, second) = (sets.next(), sets.next());
@@ -147,7 +147,7 @@ impl ValueSet {
         Self::of_intervals(null, intervals)
     }
 
-    /// Values in both.
+    /// The intersection.
     #[must_use]
     pub fn intersect(&self, other: &ValueSet) -> ValueSet {
         let is_shorter = self.intervals.len() <= other.intervals.len();
@@ -160,7 +160,7 @@ impl ValueSet {
         }
         let (mut rest, mut intervals) = (&many.intervals[..], Vec::new());
         for a in few.intervals.iter() {
-            // One value is often looked for in a list of a thousand.
+            // Binary search, because a single value is often looked for in a list of a thousand.
             rest = &rest[rest.partition_point(|b| upper_cut(b) <= lower_cut(a))..];
             for b in rest.iter().take_while(|b| lower_cut(b) < upper_cut(a)) {
                 let lower = if lower_cut(a) >= lower_cut(b) { &a.lower } else { &b.lower };
@@ -168,11 +168,11 @@ impl ValueSet {
                 intervals.push(Interval { lower: lower.clone(), upper: upper.clone() });
             }
         }
-        // Pieces of disjoint intervals, in order, are such.
+        // Pieces of sorted disjoint intervals are sorted and disjoint.
         ValueSet { null, intervals: Arc::new(intervals) }
     }
 
-    /// Every value but NULL is in an interval.
+    /// Do all values except NULL lie in an interval?
     fn lies_in(&self, around: &Interval) -> bool {
         let ends = self.intervals.first().zip(self.intervals.last());
         ends.is_none_or(|(first, last)| {
@@ -180,7 +180,7 @@ impl ValueSet {
         })
     }
 
-    /// Values other than NULL that are not inside.
+    /// The values other than NULL that are not in the set.
     #[must_use]
     pub fn complement(&self) -> ValueSet {
         let mut gaps = Vec::with_capacity(self.intervals.len() + 1);
@@ -195,14 +195,14 @@ impl ValueSet {
         Self::of_intervals(false, gaps)
     }
 
-    /// All of its values are in `other`.
+    /// Is it a subset of `other`?
     pub fn is_subset(&self, other: &ValueSet) -> bool {
         let outside = self.intersect(&other.complement());
         outside.is_empty() && (other.null || !self.null)
     }
 }
 
-/// What a condition on one field says: it is true only for values in `set`.
+/// What a condition says of one field: it is true only for values in `set`.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Truths {
     pub(super) field: Field,
@@ -211,8 +211,9 @@ pub(super) struct Truths {
     pub(super) exact: bool,
 }
 
-/// For which values of its field `predicate` can be true; `None` if it is about no field, or several.
-/// A tuple is about its first field, inexactly. Rowkeys are sets of [`Value::Bytes`], text or not.
+/// The values of its field for which `predicate` can be true; `None` if it is about no field, or about
+/// several. A tuple counts as a condition on its first field, inexactly. Rowkeys are sets of
+/// [`Value::Bytes`], also if they are text.
 pub(super) fn truths(predicate: &Predicate) -> Option<Truths> {
     let (field, set, exact) = match predicate {
         Predicate::Compare { field, op, value } => (*field, compared(*op, plain(*field, value)), true),
@@ -233,7 +234,7 @@ pub(super) fn truths(predicate: &Predicate) -> Option<Truths> {
         Predicate::IsNull { field, negated: true } => (*field, ValueSet::not_null(), true),
         Predicate::Tuple { fields, op, values } => {
             let (field, value) = (*fields.first()?, values.first()?);
-            // (a, b) > (1, 2) holds for a = 1, too, but never unless a >= 1.
+            // (a, b) > (1, 2) can hold for a = 1, too, but for no a < 1.
             (field, compared(op.loose(), plain(field, value)), false)
         }
         Predicate::And(terms) => {
@@ -258,7 +259,7 @@ fn same_field(terms: &[Predicate]) -> Option<Vec<Truths>> {
     all.iter().all(|t| t.field == first).then_some(all)
 }
 
-/// `value`, but as bytes if it is a rowkey's.
+/// The value, as bytes if it is a rowkey's.
 fn plain(field: Field, value: &Value) -> Value {
     match (field, value) {
         (Field::Rowkey | Field::PrimaryRowkey, Value::Text(t)) => Value::Bytes(t.clone().into_bytes()),
@@ -279,7 +280,7 @@ fn compared(op: CmpOp, value: Value) -> ValueSet {
     }
 }
 
-/// Values that may match a pattern, and whether all of them do.
+/// The values that may match a pattern, and whether all of them do.
 fn liked(field: Field, pattern: &LikePattern, case_insensitive: bool) -> (ValueSet, bool) {
     if case_insensitive {
         return (ValueSet::not_null(), false);
@@ -303,7 +304,7 @@ fn liked(field: Field, pattern: &LikePattern, case_insensitive: bool) -> (ValueS
     (set, pattern.is_prefix())
 }
 
-/// A place between values: before or after one, or beyond them all.
+/// A position between values: before or after one, or beyond all of them.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Cut<'v> {
     Lowest,
@@ -339,7 +340,7 @@ pub(super) fn as_point(interval: &Interval) -> Option<&Value> {
     }
 }
 
-/// The bound on the other side of the same place; `None` for none.
+/// The bound that continues where this one ends; `None` if it is unbounded.
 fn beyond(bound: &Bound<Value>) -> Option<Bound<Value>> {
     match bound {
         Bound::Unbounded => None,
@@ -348,18 +349,18 @@ fn beyond(bound: &Bound<Value>) -> Option<Bound<Value>> {
     }
 }
 
-/// `a` starts first; nothing lies between it and `b`.
+/// Is there nothing between `a` and `b`? `a` must start first.
 fn touch(a: &Interval, b: &Interval) -> bool {
     let neighbours = || match (&a.upper, &b.lower) {
         (Bound::Included(last), Bound::Included(first)) => neighbour(last, 1) == Neighbour::Is(first.clone()),
         _ => false,
     };
-    // Two booleans are all there are; other values that were given one by one stay a list.
+    // Two booleans are all values, so they merge; other listed values stay a list.
     let is_list = || as_point(a).is_some() && as_point(b).is_some() && !is_boolean(&a.upper);
     upper_cut(a) >= lower_cut(b) || (neighbours() && !is_list())
 }
 
-/// The same values with closed bounds, if they can be counted; `None` if there are none.
+/// The interval with closed bounds, if its type is discrete; `None` if it is empty.
 pub(super) fn closed(interval: Interval) -> Option<Interval> {
     let lower = match interval.lower {
         Bound::Excluded(v) => match neighbour(&v, 1) {
@@ -390,9 +391,9 @@ fn is_boolean(bound: &Bound<Value>) -> bool {
 #[derive(PartialEq)]
 enum Neighbour {
     Is(Value),
-    /// It is the type's last (or first) value.
+    /// The value is the last (or first) of its type.
     None,
-    /// Between two values of the type there is always a third, or we do not care to say.
+    /// The type is dense, or its neighbours are not worth computing.
     Uncounted,
 }
 
@@ -486,7 +487,7 @@ mod tests {
         (0i64..8).prop_map(Value::Int)
     }
 
-    /// Doubles with the same numbers: bounds that stay open.
+    /// The same numbers as doubles, whose bounds stay open.
     fn open(v: Value) -> Value {
         match v {
             Value::Int(i) => Value::Double(i as f64),
@@ -534,7 +535,7 @@ mod tests {
                 subset &= !a.contains(v) || b.contains(v);
             }
             prop_assert!(!a.is_subset(&b) || subset);
-            // The same values, though a list may have become an interval.
+            // The same set, although a list may have become an interval.
             let (twice, not_null) = (a.complement().complement(), a.intersect(&ValueSet::not_null()));
             prop_assert!(twice.is_subset(&not_null) && not_null.is_subset(&twice));
         }

@@ -1,5 +1,5 @@
-//! The short way to the ranges of what most statements ask for: the first columns of the key equal literals,
-//! and the next one lies between two.
+//! A fast path to the key ranges of common statements: equalities on the first columns of the key, and
+//! perhaps an interval of the next one.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -11,8 +11,8 @@ use super::walk::after;
 use crate::key::{ColumnId, Interval, KeyLayout, KeyRange, KeyRanges, Rowkey};
 use crate::value::Value;
 
-/// What [`search`](super::ranges::search) finds for equalities of the columns of the leading parts, an interval
-/// of the column of the next, and conditions on columns that are not in the layout. `None` for any other
+/// The result of [`search`](super::ranges::search) for equalities on the columns of the leading parts, an
+/// interval of the next column, and conditions on columns outside of the layout. `None` for any other
 /// condition, and for values that no row can hold.
 pub fn short_ranges(predicate: &Predicate, layout: &KeyLayout, target: Target) -> Option<Ranges> {
     let Short { shape, values, residual } = short(predicate, layout, target)?;
@@ -28,14 +28,14 @@ pub fn short_ranges(predicate: &Predicate, layout: &KeyLayout, target: Target) -
     })
 }
 
-/// The one range of [`short_ranges`], if it holds just the rows that pass and is no GET.
+/// The range of [`short_ranges`], if it needs no residual filter and is no GET.
 pub fn short_stretch(predicate: &Predicate, layout: &KeyLayout, target: Target) -> Option<KeyRanges> {
     let Short { shape, values, residual } = short(predicate, layout, target)?;
     let is_stretch = residual.is_empty() && !shape.points;
     is_stretch.then(|| shape.ranges(layout, |term| values.get(term).copied())).flatten()
 }
 
-/// A condition taken apart: what it says of the layout's columns, with which values, and what else.
+/// A condition taken apart: its comparisons of the layout's columns, their values, and the rest.
 struct Short<'p> {
     shape: Shape,
     values: Vec<&'p Value>,
@@ -60,24 +60,24 @@ fn short<'p>(predicate: &'p Predicate, layout: &KeyLayout, target: Target) -> Op
     Some(Short { shape: Shape::of(&terms, layout, target)?, values, residual })
 }
 
-/// Where in a key the rows lie whose columns are compared so, whatever they are compared with: some parts in front are
-/// made of what columns equal, and the next one lies between two values.
+/// The form of a key range for comparisons of given columns, independent of the values: leading parts made of
+/// columns with an equality, and an interval of the next part.
 #[derive(Clone, Debug)]
 pub struct Shape {
-    /// Columns, and which of the terms tells what each equals.
+    /// Columns with an equality, and the numbers of the terms that give their values.
     known: Vec<(ColumnId, usize)>,
-    /// So many parts in front are made of these.
+    /// Leading parts (count) made of these columns.
     used: usize,
-    /// What the next one is compared with.
+    /// The interval of the next part.
     between: Option<Between>,
-    /// The parts in front that are bound, that one included.
+    /// Bound leading parts (count), including that of the interval.
     bound_parts: usize,
-    /// It is a whole rowkey.
+    /// It is one whole rowkey.
     points: bool,
 }
 
 impl Shape {
-    /// `None` for comparisons of any other kind.
+    /// `None` for any other kind of comparisons.
     pub fn of(terms: &[(ColumnId, CmpOp)], layout: &KeyLayout, target: Target) -> Option<Shape> {
         let mut known: Vec<(ColumnId, usize)> = Vec::with_capacity(terms.len());
         let mut between: Option<Between> = None;
@@ -96,7 +96,7 @@ impl Shape {
         }
         let is_known = |id: &ColumnId| known.iter().any(|(c, _)| c == id);
         let is_asked = |id: &ColumnId| is_known(id) || between.as_ref().is_some_and(|b| b.column == *id);
-        // What the parts in front have told exactly, those behind them only say once more.
+        // A later part cannot add to a column that an earlier part gives exactly.
         let is_open =
             |id: &ColumnId, at| is_asked(id) && !(is_known(id) && layout.giver(*id).is_some_and(|g| g < at));
         let (mut used, mut bound_parts, mut is_between) = (0, 0, false);
@@ -115,7 +115,7 @@ impl Shape {
                     (bound_parts, is_between) = (at + 1, true);
                     break;
                 }
-                // Nothing further on is known, and no bucket waits there to be merged.
+                // No later part is restricted, and no bucket must be fanned out.
                 _ if parts[at..].iter().any(|part| {
                     let is_asked = part.columns().iter().any(|id| is_open(id, at));
                     part.is_random() || part.fan_out().is_some() || is_asked
@@ -136,13 +136,13 @@ impl Shape {
         Some(Shape { known, used, between, bound_parts, points })
     }
 
-    /// It is a whole rowkey, whatever the values are.
+    /// Is it one whole rowkey, for any values?
     pub fn is_point(&self) -> bool {
         self.points
     }
 
-    /// The one range for some values, by their terms. `None` for values that no row can hold, and for those that only a
-    /// longer look does justice to.
+    /// The range for some values, given by term. `None` for values that no row can hold, and for those that
+    /// need the general search.
     pub fn ranges<'v>(
         &self,
         layout: &KeyLayout,
@@ -160,7 +160,7 @@ impl Shape {
         })
     }
 
-    /// What the keys begin with for some values, or the one key; `None`: as for [`Shape::ranges`].
+    /// The prefix of the keys for some values, or the whole key; `None`: as for [`Shape::ranges`].
     pub fn key<'v>(&self, layout: &KeyLayout, value: &impl Fn(usize) -> Option<&'v Value>) -> Option<Rowkey> {
         // NULL equals nothing.
         if self.known.iter().any(|(_, term)| value(*term).is_none_or(Value::is_null)) {
@@ -178,7 +178,7 @@ impl Shape {
     }
 }
 
-/// A lower and an upper bound of one column, either of them or both: which of the terms say so.
+/// A lower bound, an upper bound, or both, of one column; bounds are numbers of terms.
 #[derive(Clone, Debug)]
 struct Between {
     column: ColumnId,
@@ -191,7 +191,7 @@ impl Between {
         Between { column, lower: Bound::Unbounded, upper: Bound::Unbounded }
     }
 
-    /// Adds a bound; `None` if it is of another column, none at all, or the second one of its side.
+    /// Adds a bound; `None` if it is on another column, is no bound, or its side has one already.
     fn narrow(&mut self, column: ColumnId, op: CmpOp, term: usize) -> Option<()> {
         let (side, bound) = match op {
             CmpOp::Gt => (&mut self.lower, Bound::Excluded(term)),
@@ -204,7 +204,7 @@ impl Between {
         fits.then(|| *side = bound)
     }
 
-    /// `None` if nothing lies inside, or one value.
+    /// `None` if the interval is empty or a single value.
     fn interval<'v>(&self, value: impl Fn(usize) -> Option<&'v Value>) -> Option<Interval> {
         let bound = |bound: &Bound<usize>| {
             let known = match bound {

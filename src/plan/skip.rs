@@ -1,13 +1,13 @@
-//! Jumping over keys that cannot match: what is known of parts behind one that is not.
+//! Skip scans: jumps over keys that cannot match, by conditions on parts behind one that is not restricted.
 //!
-//! With a key `(country, city, day)` and `city = 'X'`, the ranges hold every key. But each part says by
-//! itself which of its bytes are possible, so that a key outside tells where the next possible one lies:
-//! after `(at, A, ..)` comes `(at, X)`, after `(at, Y, ..)` the next country. A [`Skip`] answers for one key at a
-//! time; the walk steps or seeks there, whichever is cheaper. After HBase's FuzzyRowFilter and Phoenix's
+//! With a key `(country, city, day)` and `city = 'X'`, the ranges hold every key. But each part on its own
+//! has a set of possible bytes, so a key that cannot match tells where the next possible one is: after `(at,
+//! A, ..)` comes `(at, X)`, after `(at, Y, ..)` the next country. A [`Skip`] answers for one key at a time;
+//! the walk steps or seeks there, whichever is cheaper. After HBase's FuzzyRowFilter and Phoenix's
 //! SkipScanFilter, which need listed values; here every part may have intervals.
 //!
-//! Whatever lies between a key and its answer cannot match (`proof.rs`). So a part may leave out what it
-//! does not know, but never a value that is possible.
+//! No key between a key and its answer can match (`proof.rs`). So a sieve may allow too much, but must never
+//! exclude a possible value.
 
 use std::collections::BTreeMap;
 
@@ -18,53 +18,54 @@ use super::walk::Known;
 use crate::key::{ColumnId, End, KeyLayout, KeyPart, KeyRange, Rowkey, prefix_end};
 use crate::value::Value;
 
-/// Most combinations (count) of values listed for a part of several columns.
+/// Combinations (count) of values listed for a part of several columns, at most.
 const COMBINATIONS_MAX: usize = 1024;
 
-/// The use of a [`Skip`], and what is left to check then.
+/// A skip scan and its residual filter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Skipping {
-    /// Which keys are possible.
+    /// The possible keys.
     pub skip: Skip,
-    /// How many parts (count) come before the first of those that it goes by.
+    /// Parts (count) before the first one that is skipped by.
     pub gap: usize,
-    /// The conditions it goes by: those on parts that the ranges say nothing about.
+    /// The conditions it skips by: those on parts that the ranges do not restrict.
     pub by: Predicate,
-    /// True for just those rows with possible keys inside the ranges that match.
+    /// The residual filter: of the rows with possible keys inside the ranges, it is true for exactly those
+    /// that match.
     pub residual: Predicate,
 }
 
-/// Which keys are possible, part by part.
+/// The possible keys, described part by part.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Skip {
     layout: KeyLayout,
-    /// By part, up to the last that is known; `None` where every value will do.
+    /// By part, up to the last restricted one; `None`: every value is possible.
     sieves: Vec<Option<Sieve>>,
-    /// Some keys of each group are enough.
+    /// A few keys of each group are enough.
     each: Option<EachOf>,
 }
 
-/// What is enough of the keys that agree in the leading parts.
+/// How many keys are enough of those that agree in the leading parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EachOf {
-    /// How many parts (count).
+    /// Leading parts that form a group (count).
     pub parts: usize,
     /// Keys (count) that are taken, at least 1.
     pub rows: u64,
 }
 
-/// The bytes, from one part onward, that are possible.
+/// The possible bytes from the start of one part on.
 #[derive(Clone, Debug, PartialEq)]
 struct Sieve {
     /// Sorted and disjoint; never empty.
     spans: Vec<Span>,
 }
 
-/// Bytes relative to the start of a part, and over whatever follows it.
+/// A range of bytes from the start of a part on, which may extend into later parts.
 #[derive(Clone, Debug, PartialEq)]
 struct Span {
     range: KeyRange,
-    /// The range starts with the whole bytes of one value; the part with this index comes next.
+    /// `Some`: the range starts with all bytes of one value, and this part follows.
     next: Option<usize>,
 }
 
@@ -72,7 +73,7 @@ struct Span {
 #[derive(Default)]
 pub(super) struct Possible {
     alternatives: Vec<Known>,
-    /// By column of the layout; none where every value is possible.
+    /// By column of the layout; none if every value is possible.
     sets: BTreeMap<ColumnId, ValueSet>,
 }
 
@@ -81,7 +82,7 @@ impl Possible {
         self.alternatives.push(known);
     }
 
-    /// Columns whose values can be listed, with those that are possible.
+    /// Columns whose possible values can be listed, and these values.
     pub(super) fn listed(&self) -> BTreeMap<ColumnId, ValueSet> {
         let Some((first, others)) = self.alternatives.split_first() else { return BTreeMap::new() };
         let of_any = |(column, set): (ColumnId, ValueSet)| {
@@ -93,8 +94,8 @@ impl Possible {
         first.listed().into_iter().filter_map(of_any).collect()
     }
 
-    /// `None` if nothing is known about parts behind the first `narrowed`, about which the ranges say
-    /// everything. `residual`: what the ranges leave to check.
+    /// `None` if no part after the first `narrowed` is restricted, which the ranges express fully.
+    /// `residual`: the ranges' residual.
     pub(super) fn skipping(
         mut self,
         layout: &KeyLayout,
@@ -154,8 +155,8 @@ impl Possible {
         })
     }
 
-    /// The bytes that are possible for a part, and whether they tell that its column has one of its
-    /// possible values; `None` if the part can say nothing.
+    /// The possible bytes of a part, and whether they guarantee that its column has a possible value; `None`
+    /// if the part is not restricted.
     fn sieve(&self, i: usize, layout: &KeyLayout, target: Target) -> Option<(Sieve, bool)> {
         let part = &layout.parts()[i];
         let mut spans = Vec::new();
@@ -190,7 +191,7 @@ impl Possible {
         Some((Sieve::new(spans)?, sure))
     }
 
-    /// Every combination of values of several columns, if they are few.
+    /// Every combination of the columns' values, if there are few.
     fn combinations(&self, columns: &[ColumnId]) -> Option<Vec<Vec<&Value>>> {
         let mut all: Vec<Vec<&Value>> = vec![Vec::new()];
         for &column in columns {
@@ -205,7 +206,7 @@ impl Possible {
     }
 }
 
-/// The keys in which part `i` has these values; `None` if it cannot.
+/// The keys in which part `i` has these values; `None` if it cannot hold them.
 fn span_of<'v>(
     i: usize,
     layout: &KeyLayout,
@@ -215,7 +216,7 @@ fn span_of<'v>(
     let parts = layout.parts();
     let mut bytes = Vec::new();
     parts[i].bytes_of(value, &mut bytes).ok()?;
-    // A delimiter belongs to the text before it, which without it is the start of longer texts, too.
+    // Include the delimiter after a text: without it the text is a prefix of longer ones.
     let literals = parts[i + 1..].iter().take_while(|part| part.is_literal());
     let next = i + 1 + literals.clone().count();
     for literal in literals {
@@ -226,18 +227,18 @@ fn span_of<'v>(
     Some(Span { range, next: Some(next) })
 }
 
-/// Where some bytes lie among the spans.
+/// A position relative to the spans.
 enum Place {
-    /// Inside one, past its start.
+    /// Inside a span, past its start.
     Inside,
-    /// Before this one, or at its start.
+    /// Before this span, or at its start.
     At(usize),
-    /// After all of them.
+    /// After all spans.
     Past,
 }
 
 impl Sieve {
-    /// `None`: nothing is possible, which is not told by jumping.
+    /// `None` if nothing is possible, which is not handled by skipping.
     fn new(mut spans: Vec<Span>) -> Option<Sieve> {
         spans.retain(|span| !span.range.is_empty());
         spans.sort_by(|a, b| a.range.start.cmp(&b.range.start));
@@ -277,8 +278,8 @@ impl Sieve {
 }
 
 impl Skipping {
-    /// Takes a few keys of each group, literals behind its parts included. `known`: jumps that are made anyway;
-    /// `residual`: what is to be checked.
+    /// A skip that takes a few keys of each group; literals after its parts belong to the group. `known`: a
+    /// skip that is made anyway; `residual`: the filter.
     pub fn each(
         layout: &KeyLayout,
         each: EachOf,
@@ -297,18 +298,18 @@ impl Skipping {
 }
 
 impl Skip {
-    /// It takes a few keys of each group.
+    /// The number of keys taken of each group, if limited.
     pub fn each_of(&self) -> Option<EachOf> {
         self.each
     }
 
-    /// The group of a key, as its first bytes; `None` if all keys are taken.
+    /// The prefix of a key that is its group; `None` if all keys are taken.
     pub fn group<'k>(&self, key: &'k [u8]) -> Option<&'k [u8]> {
         let end = (0..self.each?.parts).try_fold(0, |at, part| self.layout.end_of(part, key, at))?;
         key.get(..end)
     }
 
-    /// Where to go on behind a group, as [`Skip::next`] and [`Skip::previous`] say it.
+    /// The position after a group, in the sense of [`Skip::next`] and [`Skip::previous`].
     pub fn behind_group(group: &[u8], forward: bool) -> Option<Rowkey> {
         match forward {
             true => prefix_end(group).map(Rowkey::from),
@@ -316,8 +317,8 @@ impl Skip {
         }
     }
 
-    /// The key may match. Leaves in `starts` where each part starts in it, up to the one that decided;
-    /// a key that is none of this layout's is possible.
+    /// May the key match? Stores in `starts` where its parts begin, up to the one that decided. A key that
+    /// does not fit the layout counts as possible.
     pub fn is_possible(&self, key: &[u8], starts: &mut Vec<usize>) -> bool {
         starts.clear();
         let mut at = 0;
@@ -336,14 +337,14 @@ impl Skip {
         true
     }
 
-    /// A key such that no key from `key` up to it is possible, it itself excluded; `None` if none is
-    /// possible after `key`. `starts` are those of [`Skip::is_possible`], which `key` is not.
+    /// The next position to seek to: no key from `key` up to it, exclusive, is possible; `None` if none is
+    /// possible after `key`. `starts`: from [`Skip::is_possible`], which returned false for `key`.
     pub fn next(&self, key: &[u8], starts: &[usize]) -> Option<Rowkey> {
         let mut next = key.to_vec();
-        // Bytes that `next` has in common with `key`, at least.
+        // Length of a common prefix of `next` and `key`, at least.
         let mut kept = key.len();
         for (i, &at) in starts.iter().enumerate().rev() {
-            // Keys from `next` on do not start as this part's head does.
+            // From `next` on, keys do not share the bytes before this part.
             if at > kept {
                 continue;
             }
@@ -364,8 +365,8 @@ impl Skip {
         Some(next.into())
     }
 
-    /// A key such that no key from it up to `key` is possible, `key` excluded; `None` if none is possible
-    /// before `key`. `starts` are those of [`Skip::is_possible`], which `key` is not.
+    /// The next position for a reverse walk: no key from it up to `key`, exclusive, is possible; `None` if
+    /// none is possible before `key`. `starts`: from [`Skip::is_possible`], which returned false for `key`.
     pub fn previous(&self, key: &[u8], starts: &[usize]) -> Option<Rowkey> {
         let mut end = key.to_vec();
         for (i, &at) in starts.iter().enumerate().rev() {
@@ -390,7 +391,8 @@ impl Skip {
         }
     }
 
-    /// Appends bytes that come after all that are possible in a span, but not after its end; the span has an end.
+    /// Appends bytes that are greater than all possible ones of a span, but not greater than its end; the
+    /// span has an end.
     fn put_last(&self, span: &Span, out: &mut Vec<u8>) {
         match (self.sieve_after(span).and_then(|sieve| sieve.spans.last()), &span.range.end) {
             (Some(last), _) if last.range.end != End::Open => {
@@ -402,8 +404,8 @@ impl Skip {
         }
     }
 
-    /// The most jumps (count) that it takes over these keys, either way: wherever keys agree in all that comes before a
-    /// part that knows something, one to each of its spans and one behind them.
+    /// The most jumps (count) to get over these keys in either direction: wherever keys agree in all that
+    /// comes before a restricted part, one to each of its spans and one past them.
     #[cfg(test)]
     pub(super) fn jumps_max(&self, keys: &[&[u8]]) -> usize {
         let mut heads = std::collections::BTreeSet::new();

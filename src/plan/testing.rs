@@ -1,4 +1,4 @@
-//! A table for tests, and rows of it that predicates can look at.
+//! A table for tests, and rows that predicates can be evaluated on.
 
 use super::predicate::{Field, RowView};
 use crate::error::Result;

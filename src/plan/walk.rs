@@ -1,9 +1,9 @@
-//! Walking one alternative along the parts of a key, from left to right.
+//! Maps one alternative to key ranges by walking the parts of a key from left to right.
 //!
-//! The walk keeps *branches*: byte strings that matching keys may start with. A part whose columns
-//! can be listed multiplies them; a part that only has intervals ends them as ranges; a bucket part in
-//! the way is fanned out over; at the first part about which nothing is known, the walk stops, and every branch becomes
-//! the range of its prefix.
+//! The walk keeps *branches*: byte strings that matching keys may start with. A part whose columns have
+//! listed values multiplies them; a part that only has intervals ends them as ranges; a bucket without a
+//! condition is fanned out over; at the first part without any condition, the walk stops, and every branch
+//! becomes the range of its prefix.
 //!
 //! A column that occurs twice (`left(md5(id), 4), id`) takes the same value in both places of a branch.
 
@@ -18,16 +18,17 @@ use crate::key::{
 };
 use crate::value::Value;
 
-/// Everything one alternative says, by field.
+/// All conditions of one alternative, by field.
 pub(super) struct Known {
     values: BTreeMap<Field, ValueSet>,
     /// The longest suffix of each column.
     suffixes: BTreeMap<ColumnId, String>,
-    /// Fields of `values` that say nothing: every value will do, and NULL too, unless there are none.
+    /// Fields in `values` that are not restricted: every value is allowed, and so is NULL unless the field is
+    /// NOT NULL.
     idle: BTreeSet<Field>,
 }
 
-/// Something that holds for every row inside the ranges.
+/// A condition that is guaranteed for every row inside the ranges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Sure {
     /// The field has one of its known values.
@@ -36,20 +37,20 @@ pub(super) enum Sure {
     Suffix(ColumnId),
 }
 
-/// How far the walk came.
+/// The result of a walk.
 pub(super) struct Reach {
     pub(super) ranges: KeyRanges,
     /// Every range is one key.
     pub(super) points: bool,
-    /// Parts (count) up to the last that was of use.
+    /// Parts (count), up to the last that narrowed the ranges.
     pub(super) bound_parts: usize,
-    /// Leading parts (count) about which every range says all that is known.
+    /// Leading parts (count) whose conditions every range expresses fully.
     pub(super) narrowed: usize,
     pub(super) sure: BTreeSet<Sure>,
 }
 
 impl Known {
-    /// `None`: the facts contradict each other.
+    /// `None` if the facts contradict each other.
     pub(super) fn of(terms: &[Term], layout: &KeyLayout) -> Option<Known> {
         let mut known = Known { values: BTreeMap::new(), suffixes: BTreeMap::new(), idle: BTreeSet::new() };
         let mut sets: BTreeMap<Field, Vec<&ValueSet>> = BTreeMap::new();
@@ -83,17 +84,17 @@ impl Known {
         Some(known)
     }
 
-    /// What is known of a field's values, if that is anything.
+    /// The possible values of a field, if restricted.
     pub(super) fn values(&self, field: Field) -> Option<&ValueSet> {
         self.values.get(&field).filter(|_| !self.idle.contains(&field))
     }
 
-    /// What every value of a column ends with.
+    /// The suffix of every possible value of a column.
     pub(super) fn suffix(&self, column: ColumnId) -> Option<&str> {
         self.suffixes.get(&column).map(String::as_str)
     }
 
-    /// Columns whose possible values can be listed, with these.
+    /// Columns whose possible values can be listed, and these values.
     pub(super) fn listed(&self) -> BTreeMap<ColumnId, ValueSet> {
         let listed = |(field, set): (&Field, &ValueSet)| match field {
             Field::Column(column) => set.points().map(|_| (*column, set.clone())),
@@ -102,7 +103,7 @@ impl Known {
         self.values.iter().filter_map(listed).collect()
     }
 
-    /// Key ranges that hold every row with these values: about `limit` at most.
+    /// Key ranges of all rows with these values: about `limit`, at most.
     pub(super) fn walk(&self, layout: &KeyLayout, target: Target, limit: usize) -> Reach {
         let start = Branch { bytes: Vec::new(), values: Vec::new() };
         let mut walk = Walk {
@@ -122,7 +123,7 @@ impl Known {
     }
 }
 
-/// The column of a part that is never NULL.
+/// The column of a part that cannot be NULL.
 fn never_null(part: &KeyPart) -> Option<Field> {
     match part.columns() {
         &[column] if part.null_bytes().is_none() => Some(Field::Column(column)),
@@ -137,19 +138,19 @@ struct Branch<'k> {
     values: Vec<(ColumnId, &'k Value)>,
 }
 
-/// What can be done at a part.
+/// What the walk can do at a part.
 enum Step<'k> {
-    /// Append it.
+    /// Append the literal.
     Literal,
-    /// Its columns' values can be listed.
+    /// List the values of its columns.
     List,
-    /// Its column has one of these values, which the part can bound.
+    /// Bound the part by the possible values of its column.
     Bound(ColumnId, &'k ValueSet),
-    /// Its column ends with a suffix, which the part turns into a prefix.
+    /// Bound the part by the suffix of its column, which the part turns into a prefix.
     Suffix(ColumnId, Image),
-    /// Try every bucket, for the sake of what follows.
+    /// Try every bucket, because a later part narrows the ranges.
     FanOut(Vec<Vec<u8>>),
-    /// Nothing is known.
+    /// Stop: nothing restricts the part.
     Stop,
 }
 
@@ -160,18 +161,18 @@ struct Walk<'k> {
     branches: Vec<Branch<'k>>,
     /// Columns for which every branch has chosen a value.
     taken: BTreeSet<ColumnId>,
-    /// Holds for every branch.
+    /// Guaranteed for every branch.
     sure: BTreeSet<Sure>,
     ended: Vec<KeyRange>,
-    /// Holds for every range that ended; `None` if none did.
+    /// Guaranteed for every range that ended; `None` if there is none.
     ended_sure: Option<BTreeSet<Sure>>,
     bound_parts: usize,
-    /// Of the ranges that ended, as in [`Reach`].
+    /// For the ranges that ended, as in [`Reach`].
     narrowed: usize,
 }
 
 impl<'k> Walk<'k> {
-    /// Walks until nothing more is known, or every branch has ended; whether every part was passed.
+    /// Walks until a part is not restricted, or every branch has ended; gives whether all parts were passed.
     fn run(&mut self) -> bool {
         for (i, part) in self.parts.iter().enumerate() {
             let passed = match self.step(i) {
@@ -223,7 +224,7 @@ impl<'k> Walk<'k> {
         }
     }
 
-    /// The first part after `i` that is neither literal nor bucket narrows the ranges.
+    /// Does the first part after `i` that is neither a literal nor a bucket narrow the ranges?
     fn is_useful_after(&self, i: usize) -> bool {
         let next = (i + 1..self.parts.len()).map(|j| self.step(j));
         next.into_iter()
@@ -231,7 +232,7 @@ impl<'k> Walk<'k> {
             .is_some_and(|step| !matches!(step, Step::Stop))
     }
 
-    /// Values that the branches have chosen, or can choose from, for a column.
+    /// The values to choose from for a column; none to choose if the branches have chosen already.
     fn choices(&self, column: ColumnId) -> Option<Vec<&'k Value>> {
         if self.taken.contains(&column) {
             return Some(Vec::new());
@@ -239,7 +240,7 @@ impl<'k> Walk<'k> {
         self.known.values(Field::Column(column))?.points()
     }
 
-    /// Appends a part to every branch, dropping those with a value it cannot hold: no row has it.
+    /// Appends a part to every branch; drops branches with a value that it cannot hold, since no row has it.
     fn append(&mut self, part: &KeyPart) {
         self.branches.retain_mut(|branch| {
             let Branch { bytes, values } = branch;
@@ -271,7 +272,7 @@ impl<'k> Walk<'k> {
         true
     }
 
-    /// Gives every branch each of `values` for `column`.
+    /// Multiplies the branches by `values` for `column`.
     fn choose(&mut self, column: ColumnId, values: &[&'k Value]) {
         let with = |branch: &Branch<'k>, value: &'k Value| {
             let mut branch = branch.clone();
@@ -282,7 +283,7 @@ impl<'k> Walk<'k> {
         self.taken.insert(column);
     }
 
-    /// Intervals end as ranges; single values, NULL among them, go on as branches.
+    /// Ends intervals as ranges; single values, NULL included, continue as branches.
     fn bound(&mut self, i: usize, column: ColumnId, set: &'k ValueSet) -> bool {
         let part = &self.parts[i];
         let (points, intervals): (Vec<&Interval>, Vec<&Interval>) =
@@ -307,7 +308,8 @@ impl<'k> Walk<'k> {
         true
     }
 
-    /// Too many values: ends every branch with the range around all of them, if the part can say it.
+    /// If there are too many values, ends every branch with the range around all of them, if the part can
+    /// express it.
     fn bound_around(&mut self, i: usize, column: ColumnId) {
         let around = self.known.values(Field::Column(column)).filter(|set| !set.has_null());
         let image = around.and_then(ValueSet::hull).and_then(|hull| self.parts[i].image(&hull));
@@ -332,7 +334,7 @@ impl<'k> Walk<'k> {
         true
     }
 
-    /// The branches' bytes now tell the value of the part's column, if distinct values have distinct bytes.
+    /// Records that the branches' bytes determine the value of the part's column, if the part is injective.
     fn surely(&mut self, part: &KeyPart) {
         if let &[column] = part.columns()
             && part.facts().injective
@@ -341,8 +343,8 @@ impl<'k> Walk<'k> {
         }
     }
 
-    /// Every branch ends with each of `ranges`, in which `also` holds, too, and which say all about the
-    /// first `narrowed` parts.
+    /// Ends every branch with each of `ranges`, which also guarantee `also` and express the conditions on the
+    /// first `narrowed` parts fully.
     fn end(&mut self, ranges: &[KeyRange], also: Option<Sure>, narrowed: usize) {
         if ranges.is_empty() || self.branches.is_empty() {
             return;
@@ -354,7 +356,7 @@ impl<'k> Walk<'k> {
         self.agree(sure);
     }
 
-    /// Only what holds for all ranges that ended is sure.
+    /// Keeps only what is guaranteed for all ranges that ended.
     fn agree(&mut self, sure: BTreeSet<Sure>) {
         match &mut self.ended_sure {
             None => self.ended_sure = Some(sure),
@@ -383,7 +385,7 @@ impl<'k> Walk<'k> {
     }
 }
 
-/// `range`, in the keys that start with `head`.
+/// `range`, within the keys that start with `head`.
 pub(super) fn after(head: &[u8], range: &KeyRange) -> KeyRange {
     let start = [head, &*range.start].concat();
     match &range.end {

@@ -1,7 +1,7 @@
-//! Lines for the shell itself: `.tables`, `\d customer_order`, `.mode csv`, ... → [`Command`].
+//! Shell commands, such as `.tables`, `\d customer_order`, `.mode csv`: parses a line to a [`Command`].
 //!
-//! One table, [`COMMANDS`], says how each is written, what it does and how its arguments are read;
-//! parsing, `.help` and completion all come from it. A dot and a backslash mean the same.
+//! One table, [`COMMANDS`], defines how each command is written, what it does and how its arguments are
+//! parsed; parsing, `.help` and completion all use it. A dot and a backslash mean the same.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use super::variables::quote;
 use crate::error::{Error, Result, sqlstate};
 use crate::suggest::did_you_mean;
 
-/// What a command line asks for.
+/// A parsed command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
     /// List the commands.
@@ -20,21 +20,21 @@ pub enum Command {
     Quit,
     /// Run a statement: `.tables`, `.indexes`, `.describe`.
     Sql(String),
-    /// Draw what this statement tells: in the terminal, or as a page in a file.
+    /// Draw a statement's heat map: in the terminal, or as a page in a file.
     Heatmap(String, Option<PathBuf>),
     /// Print the CREATE statements of one table or of all.
     Schema(Option<String>),
-    /// Write results this way; without: say which.
+    /// Set the output format; without: print it.
     Mode(Option<Format>),
-    /// Print how long statements take; without: the other way.
+    /// Print how long statements take; without: toggle.
     Timing(Option<bool>),
     /// Show the plan before each query.
     Explain(Option<bool>),
-    /// Write a line for each column of a row; without: the other way.
+    /// Write a line for each column of a row; without: toggle.
     Expanded(Option<bool>),
     /// Send long results through the pager.
     Pager(Option<bool>),
-    /// Cut cells at this width; 0: never; without: at the screen's.
+    /// Cut cells at this width; 0: never; without: at the screen's width.
     Width(Option<usize>),
     /// Write results to a file; without: to the screen again.
     Output(Option<PathBuf>),
@@ -50,7 +50,7 @@ pub enum Command {
     Unset(String),
 }
 
-/// How one command is written.
+/// The definition of a command.
 pub struct Spec {
     /// Names without dot or backslash, the one that `.help` shows first.
     pub names: &'static [&'static str],
@@ -58,7 +58,7 @@ pub struct Spec {
     pub arguments: &'static str,
     /// What it does, for `.help`.
     pub help: &'static str,
-    /// Its arguments are file names.
+    /// Its arguments are file names, for completion.
     pub takes_file: bool,
     parse: fn(&str) -> Result<Command>,
 }
@@ -140,7 +140,7 @@ pub const COMMANDS: &[Spec] = &[
 ];
 
 impl Spec {
-    /// The words that its argument is one of, if there are such.
+    /// The words that its argument can be, if it is one of a list.
     pub fn choices(&self) -> impl Iterator<Item = String> {
         let is_list = self.arguments.chars().all(|c| c.is_ascii_lowercase() || c == '|');
         self.arguments.split('|').filter(move |word| is_list && !word.is_empty()).map(str::to_owned)
@@ -167,19 +167,19 @@ const fn file_spec(
     Spec { names, arguments, help, takes_file: true, parse }
 }
 
-/// A line that is for the shell: it begins with `.` or `\`.
+/// Is the line for the shell? It then begins with `.` or `\`.
 pub fn is_command(line: &str) -> bool {
     line.trim_start().starts_with(['.', '\\'])
 }
 
-/// A line that is one of our commands.
+/// Is the line one of our commands?
 pub fn is_known(line: &str) -> bool {
     line.split_whitespace().next().and_then(find).is_some()
 }
 
-/// Reads a line for which [`is_command`] holds.
+/// Parses a line for which [`is_command`] holds.
 ///
-/// Errors: `Invalid` on an unknown command (with the nearest one) or bad arguments.
+/// Errors: `Invalid` for an unknown command (the hint names the nearest one) or bad arguments.
 pub fn parse(line: &str) -> Result<Command> {
     let line = line.trim().trim_end_matches(';').trim_end();
     let word_end = line.find(char::is_whitespace).unwrap_or(line.len());
@@ -188,13 +188,13 @@ pub fn parse(line: &str) -> Result<Command> {
     (spec.parse)(rest.trim())
 }
 
-/// The command written `word`, with its dot or backslash.
+/// The command named `word`, with its dot or backslash.
 pub fn find(word: &str) -> Option<&'static Spec> {
     let name = word.strip_prefix(['.', '\\'])?;
     COMMANDS.iter().find(|spec| spec.names.contains(&name))
 }
 
-/// Commands of other shells, and what does the same here.
+/// Commands of other shells, and what to do here.
 const ELSEWHERE: &[(&[&str], &str)] = &[
     (&["gx"], ".expanded on, then the query; a statement ends with a semicolon"),
     (&["g"], "a statement ends with a semicolon"),
@@ -224,7 +224,7 @@ fn unknown(word: &str) -> Error {
     Error::invalid(format!("there is no command {word}")).hint(hint).state(sqlstate::SYNTAX)
 }
 
-/// Where descriptions begin in `.help`, and where they end, in characters.
+/// Columns where descriptions begin and end in `.help`, in characters.
 const HELP_COLUMN: usize = 28;
 const HELP_WIDTH: usize = 80;
 
@@ -255,7 +255,7 @@ pub fn help() -> String {
     out
 }
 
-/// The words in lines of this width.
+/// Wraps the text to lines of this width.
 fn lines(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
@@ -267,7 +267,7 @@ fn lines(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// The last word is a file if it ends so, and the rest a table or a statement.
+/// If the last word ends in `.html` it is a file; the rest is a table or a statement.
 fn heatmap(rest: &str) -> Command {
     let file = rest.rsplit_once(char::is_whitespace).filter(|(_, last)| unquoted(last).ends_with(".html"));
     let (of, file) = file.map_or((rest, None), |(of, file)| (of.trim_end(), Some(path(file))));
@@ -316,14 +316,14 @@ fn path(rest: &str) -> PathBuf {
     home.unwrap_or_else(|| PathBuf::from(unquoted(rest)))
 }
 
-/// A name as SQL: as written if it is a plain or a quoted name, otherwise quoted.
+/// A name as SQL: unchanged if it is plain or quoted, otherwise quoted.
 fn name(rest: &str) -> String {
     let plain = rest.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '.'));
     let quoted = rest.len() > 1 && rest.starts_with('"') && rest.ends_with('"');
     if plain || quoted { rest.to_owned() } else { quote(rest, '"') }
 }
 
-/// `rest` without the quotes around it, if there are any.
+/// `rest` without surrounding quotes.
 fn unquoted(rest: &str) -> &str {
     let inside = |quote| rest.strip_prefix(quote)?.strip_suffix(quote);
     inside('\'').or_else(|| inside('"')).unwrap_or(rest)

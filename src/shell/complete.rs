@@ -1,4 +1,4 @@
-//! What Tab offers: commands, names of the database, SQL keywords.
+//! Tab completion: commands, names of the database, SQL keywords.
 
 use std::collections::BTreeSet;
 
@@ -23,8 +23,8 @@ impl Completion {
         Completion { db, files: FilenameCompleter::new() }
     }
 
-    /// Where the word before `pos` starts, and what may stand there. `before` is the text of the statement
-    /// on the lines above.
+    /// Start of the word before `pos`, and its completions. `before`: the lines of the statement above this
+    /// one.
     pub fn complete(
         &self,
         before: &str,
@@ -59,8 +59,8 @@ impl Completion {
         }
     }
 
-    /// Names and keywords that begin with `word`; columns of the tables that `sql` mentions, or of all.
-    /// After FROM and the like, tables. `before`: the part of `sql` in front of the word.
+    /// Names and keywords that begin with `word`: columns of the tables that `sql` mentions (or of all), and
+    /// tables; after FROM and the like, only tables. `before`: the part of `sql` before the word.
     fn sql_words(&self, sql: &str, before: &str, word: &str) -> BTreeSet<String> {
         let tables = self.db.table_names();
         let mentioned: BTreeSet<String> =
@@ -82,7 +82,7 @@ impl Completion {
         let names = columns.chain(tables.iter().cloned()).chain(self.db.index_names());
         let mut words: BTreeSet<String> =
             names.filter(|name| starts_with(name, word)).map(|name| written(&name)).collect();
-        // Every keyword begins with nothing; offering them all would bury the names.
+        // With an empty word, all keywords would match and bury the names.
         if !word.is_empty() {
             words.extend(KEYWORDS.iter().filter(|k| starts_with(k, word)).map(|k| in_case_of(word, k)));
         }
@@ -90,7 +90,7 @@ impl Completion {
     }
 }
 
-/// A table stands behind this word.
+/// Is the word followed by a table?
 fn names_a_table(word: &str) -> bool {
     ["FROM", "JOIN", "INTO", "UPDATE", "TABLE", "DESCRIBE"].iter().any(|w| w.eq_ignore_ascii_case(word))
 }
@@ -113,14 +113,14 @@ fn starts_with(name: &str, word: &str) -> bool {
     name.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word))
 }
 
-/// A name as SQL writes it.
+/// A name as written in SQL.
 fn written(name: &str) -> String {
     let plain = name.chars().all(|c| c.is_lowercase() || c.is_ascii_digit() || c == '_')
         && !name.starts_with(|c: char| c.is_ascii_digit());
     if plain { name.to_owned() } else { quote(name, '"') }
 }
 
-/// A keyword in the case of the word typed so far.
+/// A keyword in the case of the typed word.
 fn in_case_of(word: &str, keyword: &str) -> String {
     if word.contains(char::is_lowercase) { keyword.to_lowercase() } else { keyword.to_owned() }
 }

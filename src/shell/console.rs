@@ -1,4 +1,4 @@
-//! One connection with its settings: runs a statement or a command and writes what comes of it.
+//! A console: one connection with its settings, which runs statements and commands and writes the results.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -17,15 +17,15 @@ use crate::engine::{CancelHandle, Database, Outcome, Session};
 use crate::error::{Error, Kind, LINE_WIDTH, Result, Span, sqlstate};
 use crate::value::Value;
 
-/// Scripts that may read each other; a script that reads itself stops here.
+/// Depth to which scripts may read each other; it stops a script that reads itself.
 const READ_DEPTH_MAX: usize = 16;
 
-/// How statements run and results look; `.mode`, `.timing` and their like change it.
+/// Settings of a console, changed by `.mode`, `.timing` and so on.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     /// How results are written.
     pub format: Format,
-    /// Go on after an error.
+    /// Continue after an error.
     pub keep_going: bool,
     /// Print how long each statement took.
     pub timing: bool,
@@ -35,13 +35,13 @@ pub struct Settings {
     pub expanded: bool,
     /// Do not start a pager.
     pub no_pager: bool,
-    /// Cut cells at this width; 0: never; `None`: at the screen's, if a person looks at it.
+    /// Cut cells at this width; 0: never; `None`: at the screen's width, if there is a screen.
     pub width: Option<usize>,
     /// ANSI colours in results.
     pub color: bool,
 }
 
-/// Where a statement stands, for messages.
+/// Place of a statement, for messages.
 #[derive(Clone, Debug)]
 pub struct Place {
     /// Name of its file; `None` at the prompt, in `-c` and in a pipe.
@@ -51,22 +51,22 @@ pub struct Place {
 }
 
 impl Place {
-    /// The start of a text that has no name.
+    /// The start of a text without a name.
     pub const TOP: Place = Place { file: None, line: 1 };
 
-    /// `file:line: `, or nothing for a text that has no name.
+    /// `file:line: `, or nothing for a text without a name.
     fn prefix(&self, span: Option<Span>) -> String {
         let line = self.line + span.map_or(0, |span| span.line.saturating_sub(1));
         self.file.as_ref().map_or_else(String::new, |file| format!("{file}:{line}: "))
     }
 }
 
-/// Why no further statement runs.
+/// Why execution stops.
 #[derive(Debug)]
 pub enum Halt {
     /// `.quit`.
     Quit,
-    /// A statement failed, has been reported, and the settings do not say to keep going.
+    /// A statement failed and has been reported, and `keep_going` is off.
     Failed,
     /// The output cannot be written.
     Output(io::Error),
@@ -78,23 +78,23 @@ impl From<io::Error> for Halt {
     }
 }
 
-/// Go on, or halt.
+/// Continue, or halt.
 pub type Step = Result<(), Halt>;
 
-/// A connection, its settings, and where it writes.
+/// A connection, its settings and its output.
 pub struct Console {
     /// How statements run and results look.
     pub settings: Settings,
     /// Script variables.
     pub variables: Variables,
-    /// The screen a person looks at, if one does.
+    /// The terminal, if a person is watching.
     pub screen: Option<Screen>,
     db: Database,
     session: Session,
     progress: ProgressLine,
     out: Box<dyn Write>,
     err: Box<dyn Write>,
-    /// Where `.output` sends results.
+    /// The file that `.output` has set.
     file: Option<BufWriter<File>>,
     statements: u64,
     read_depth: usize,
@@ -128,22 +128,22 @@ impl Console {
         &self.db
     }
 
-    /// Stops the running statement, from another thread.
+    /// A handle that cancels the running statement from another thread.
     pub fn cancel_handle(&self) -> CancelHandle {
         self.session.cancel_handle()
     }
 
-    /// Is between BEGIN and COMMIT.
+    /// Whether a transaction is open.
     pub fn in_transaction(&self) -> bool {
         self.session.in_transaction()
     }
 
-    /// Did anything fail.
+    /// Whether anything has failed.
     pub fn failed(&self) -> bool {
         self.failed
     }
 
-    /// Runs one statement of a script or of the prompt, with variables put in.
+    /// Runs one statement of a script or the prompt, after substituting variables.
     pub fn statement(&mut self, sql: &str, place: &Place) -> Step {
         let sql = self.variables.substitute(sql).into_owned();
         if self.settings.explain && self.settings.format != Format::Jsonl && is_query(&sql) {
@@ -175,13 +175,13 @@ impl Console {
         }
     }
 
-    /// Reports an error that belongs to no statement, such as a missing file; always on stderr.
+    /// Reports an error outside of a statement, such as a missing file; always on stderr.
     pub fn fail_outside(&mut self, error: Error, place: &Place) -> Step {
         self.tell(&format!("{}{error}", place.prefix(error.span())))?;
         self.go_on_after_failure()
     }
 
-    /// Says that a failure kept this many statements from running, and what a transaction looks like after it.
+    /// Reports how many statements did not run after a failure, and the state of the transaction.
     pub fn tell_left(&mut self, statements: usize) -> io::Result<()> {
         let what = match statements {
             0 => return Ok(()),
@@ -198,7 +198,7 @@ impl Console {
         self.tell(&format!("note: {what}{open}"))
     }
 
-    /// Says goodbye to a connection that ends here: an open transaction will be lost.
+    /// Ends the connection, with a warning if an open transaction is lost.
     pub fn close(&mut self) -> Step {
         if self.in_transaction() {
             self.tell("warning: the transaction still open here is rolled back\n hint: end it with COMMIT")?;
@@ -206,7 +206,7 @@ impl Console {
         Ok(self.writer().flush()?)
     }
 
-    /// `typed`: what the user wrote of it, which messages show.
+    /// `typed`: the statement as the user typed it, for messages.
     fn run(
         &mut self,
         sql: &str,
@@ -219,7 +219,7 @@ impl Console {
         let started = Instant::now();
         let outcome = self.session.execute(sql, params).map_err(RenderError::Query);
         if matches!(&outcome, Ok(Outcome { tag: "CHECK", affected: Some(1..), .. })) {
-            // Nothing went wrong with the statement, but something is wrong.
+            // The statement succeeded, but it has found problems.
             self.failed = true;
         }
         let printed = outcome.and_then(|outcome| print(self, outcome, started));
@@ -247,13 +247,13 @@ impl Console {
         Ok(())
     }
 
-    /// Prints a definition or a plan, without anything around it.
+    /// Prints a definition or a plan, without decoration.
     fn print_lines(&mut self, outcome: Outcome, _started: Instant) -> Result<(), RenderError> {
         let Outcome { columns, mut rows, .. } = outcome;
         self.on_screen(|out| render::lines(out, Rows { columns: &columns, batches: &mut rows }))
     }
 
-    /// The plan of `sql`; an error is left for the statement itself to report.
+    /// Prints the plan of `sql`; an error is left for the statement itself to report.
     fn print_plan(&mut self, sql: &str) -> Step {
         let Ok(outcome) = self.session.execute(&format!("EXPLAIN {sql}"), &[]) else { return Ok(()) };
         match self.print_lines(outcome, Instant::now()) {
@@ -263,7 +263,7 @@ impl Console {
     }
 
     fn print_time(&mut self, elapsed: Duration) -> io::Result<()> {
-        // The other formats are for programs.
+        // Other formats are read by programs.
         if self.settings.timing && matches!(self.settings.format, Format::Table | Format::Markdown) {
             writeln!(self.writer(), "Time: {}", shown(elapsed))?;
         }
@@ -288,14 +288,14 @@ impl Console {
         if self.settings.keep_going { Ok(()) } else { Err(Halt::Failed) }
     }
 
-    /// Writes `message` to stderr, after all that stdout should show before it.
+    /// Writes `message` to stderr, after flushing stdout.
     fn tell(&mut self, message: &str) -> io::Result<()> {
         self.writer().flush()?;
         writeln!(self.err, "{message}")?;
         self.err.flush()
     }
 
-    /// Writes `text` for a person: to stdout, unless that is one JSON object per statement.
+    /// Writes `text` for a person: to stdout, or to stderr if stdout is jsonl.
     fn say(&mut self, text: &str) -> Step {
         let jsonl = self.settings.format == Format::Jsonl;
         let out: &mut dyn Write = if jsonl { &mut self.err } else { self.writer() };
@@ -315,7 +315,7 @@ impl Console {
         }
     }
 
-    /// The screen, when results go there.
+    /// The terminal, if results go there.
     fn result_screen(&self) -> Option<Screen> {
         self.screen.filter(|_| self.file.is_none())
     }
@@ -342,20 +342,20 @@ impl Console {
         let written = write(&mut pager);
         pager.finish()?;
         match written {
-            // The user has seen enough and left the pager.
+            // The user has left the pager.
             Err(RenderError::Output(e)) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             other => other,
         }
     }
 }
 
-/// What the commands do.
+/// Execution of commands.
 impl Console {
     fn perform(&mut self, command: Command, place: &Place) -> Step {
         match command {
             Command::Help => self.say(&commands::help()),
             Command::Quit => Err(Halt::Quit),
-            // Nobody has typed the statement.
+            // The user did not type the statement.
             Command::Sql(sql) => self.run(&sql, &[], "", place, Console::print),
             Command::Heatmap(sql, file) => self.heatmap(&sql, file, place),
             Command::Schema(table) => self.schema(table, place),

@@ -1,4 +1,4 @@
-//! Colours for SQL as it is typed.
+//! Syntax highlighting of SQL while it is typed.
 
 use super::keywords::is_keyword;
 use super::tokens::{Token, TokenKind, tokens};
@@ -9,8 +9,7 @@ const NUMBER: &str = "\x1b[36m";
 const COMMENT: &str = "\x1b[2m";
 const RESET: &str = "\x1b[0m";
 
-/// `line` with colours. `before` is the text of the statement so far: a quote opened there is still open
-/// here.
+/// `line` with colours. `before`: the statement's earlier lines, where a quote may have been opened.
 pub fn highlight(before: &str, line: &str) -> String {
     let sql = format!("{before}{line}");
     let mut out = String::with_capacity(line.len() * 2);
@@ -44,7 +43,7 @@ fn color(token: &Token<'_>) -> Option<&'static str> {
 mod tests {
     use super::*;
 
-    /// Colours as letters, so that a test can be read.
+    /// Colours as letters, to keep tests readable.
     fn shown(before: &str, line: &str) -> String {
         let named = [(KEYWORD, "<k "), (TEXT, "<t "), (NUMBER, "<n "), (COMMENT, "<c "), (RESET, ">")];
         named.iter().fold(highlight(before, line), |text, (code, name)| text.replace(code, name))

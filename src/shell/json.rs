@@ -1,4 +1,4 @@
-//! The machine face: requests and results as JSON, one object a line.
+//! JSON Lines for programs: requests and results, one object per line.
 //!
 //! ```text
 //! in   {"sql": "SELECT amount FROM payment WHERE payment_id = $1", "params": [7]}
@@ -6,7 +6,7 @@
 //! out  {"statement":2,"error":{"kind":"invalid","message":"...","why":null,"hint":null,"sqlstate":"42P01","line":1,"column":15}}
 //! ```
 //!
-//! A statement gives exactly one object, so its rows are held until the last one is there: only then is
+//! A statement gives exactly one object, so its rows are held until the last one has been read: only then is
 //! it known that none of them failed.
 
 use std::time::Instant;
@@ -31,9 +31,9 @@ pub struct Request {
 }
 
 impl Request {
-    /// Reads one line of `--input jsonl`.
+    /// Parses one line of `--input jsonl`.
     ///
-    /// Errors: `Invalid`, saying what is wrong with the JSON and pointing at it.
+    /// Errors: `Invalid`, with what is wrong in the JSON and where.
     pub fn parse(line: &str) -> Result<Request> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
@@ -54,8 +54,7 @@ impl Request {
     }
 }
 
-/// A JSON value as a parameter; arrays and objects become JSON text. The engine casts it to the type
-/// that its place in the statement asks for.
+/// A JSON value as a parameter; arrays and objects become JSON text. The engine casts it to the type needed.
 fn value_of(json: Json) -> Value {
     match json {
         Json::Null => Value::Null,
@@ -66,7 +65,7 @@ fn value_of(json: Json) -> Value {
     }
 }
 
-/// Whole numbers and plain decimals exactly, as far as they fit; the rest as a double.
+/// Integers and plain decimals are exact, as far as they fit; other numbers become doubles.
 fn number(text: &str) -> Value {
     if let Ok(int) = text.parse() {
         return Value::Int(int);
@@ -88,9 +87,9 @@ fn exact_decimal(text: &str) -> Option<Value> {
     Some(Value::Decimal(digits.parse().ok()?, fraction.len() as u8))
 }
 
-/// The line of a statement that succeeded, with `\n`.
+/// The output line of a statement that succeeded, with `\n`.
 ///
-/// Errors: when the statement fails while its rows are read.
+/// Errors: the statement fails while its rows are read.
 pub fn success(
     statement: u64,
     rows: Rows<'_>,
@@ -138,7 +137,7 @@ fn write_rows(line: &mut Vec<u8>, batches: impl Iterator<Item = Result<RecordBat
     Ok(())
 }
 
-/// The line of a statement that failed, with `\n`.
+/// The output line of a statement that failed, with `\n`.
 pub fn failure(statement: u64, error: &Error) -> Vec<u8> {
     let span = error.span();
     let error = WireError {
@@ -180,7 +179,7 @@ impl<'a> From<&'a Warning> for WireWarning<'a> {
     }
 }
 
-/// `value` as JSON text. Strings, numbers and lists of them cannot fail to be written.
+/// `value` as JSON text. Serializing strings, numbers and lists of them cannot fail.
 fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned())
 }

@@ -1,5 +1,5 @@
-//! The words of SQL that the shell colours and completes. Words that are mostly names of columns
-//! (`date`, `name`, `type`, `value`) are left out on purpose.
+//! SQL keywords that the shell highlights and completes. Words that are mostly column names (`date`, `name`,
+//! `type`, `value`) are left out on purpose.
 
 use std::cmp::Ordering;
 

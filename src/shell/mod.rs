@@ -1,4 +1,4 @@
-//! The faces: SQL text in, results out.
+//! The shell: SQL text in, results out, for people and for programs.
 //!
 //! ```text
 //! repl (a person)      ─┐                       ┌─ table, render   for people
@@ -7,9 +7,9 @@
 //!                         commands  engine
 //! ```
 //!
-//! A [`Feeder`](script::Feeder) cuts text into statements and command lines. A [`Console`] runs them, one
-//! at a time: variables in, [`Session::execute`](crate::engine::Session::execute), the outcome written in
-//! the chosen [`Format`], errors told with a caret. What differs between a person and a pipe is only who
+//! A [`Feeder`](script::Feeder) cuts text into statements and command lines. A [`Console`] runs them one at a
+//! time: it substitutes variables, calls [`Session::execute`](crate::engine::Session::execute), and writes
+//! the outcome in the chosen [`Format`], and errors with a caret. The prompt and pipes differ only in what
 //! feeds it.
 
 pub mod commands;

@@ -1,10 +1,10 @@
-//! Long results → `$PAGER`: a writer that holds back one screen and starts the pager at the next line.
+//! Sends long results to `$PAGER`: holds back one screen and starts the pager at the next line.
 
 use std::env;
 use std::io::{self, Write};
 use std::process::{Child, Command, Stdio};
 
-/// Size of the screen, in characters.
+/// Size of the terminal, in characters.
 #[derive(Clone, Copy, Debug)]
 pub struct Screen {
     /// Lines.
@@ -13,7 +13,7 @@ pub struct Screen {
     pub columns: usize,
 }
 
-/// Writes to `screen` what fits on it, and to the pager what does not.
+/// Writes text that fits the screen to `screen`, longer text to the pager.
 pub struct Pager<'a> {
     screen: &'a mut dyn Write,
     command: String,
@@ -26,12 +26,12 @@ enum State {
         lines_left: usize,
     },
     Paging(Child),
-    /// The pager could not be started.
+    /// The pager could not be started: write directly.
     Direct,
 }
 
 impl<'a> Pager<'a> {
-    /// Pages what is longer than `rows` lines, less two for the prompt, with `$PAGER` or `less`.
+    /// Pages text longer than `rows` lines, minus two for the prompt, with `$PAGER` or `less`.
     pub fn new(screen: &'a mut dyn Write, rows: usize) -> Self {
         let command = env::var("PAGER").ok().filter(|pager| !pager.trim().is_empty());
         Self::with_command(screen, rows, command.unwrap_or_else(|| "less".to_owned()))
@@ -41,7 +41,7 @@ impl<'a> Pager<'a> {
         Pager { screen, command, state: State::Held { text: Vec::new(), lines_left: rows.saturating_sub(2) } }
     }
 
-    /// Prints what was held back, or waits until the user leaves the pager.
+    /// Prints the held text, or waits until the user leaves the pager.
     pub fn finish(mut self) -> io::Result<()> {
         match &mut self.state {
             State::Held { text, .. } => self.screen.write_all(text)?,
@@ -91,8 +91,8 @@ impl Write for Pager<'_> {
     }
 }
 
-/// Starts a pager. `less` is told to keep long lines whole, to show colours, to end by itself on short
-/// texts and to leave them on the screen.
+/// Starts a pager. `less` is told not to wrap long lines, to show colours, to quit by itself after a short
+/// text and to leave it on the screen.
 fn start(command: &str) -> io::Result<Child> {
     let mut words = command.split_whitespace();
     let mut pager = Command::new(words.next().unwrap_or_default());

@@ -1,7 +1,7 @@
-//! Progress of a long statement → one line at the foot of the terminal.
+//! A progress line for long statements, at the bottom of the terminal.
 //!
-//! The line appears after [`PATIENCE`], so that quick statements do not flicker, and is gone when the
-//! statement ends, however it ends.
+//! It appears after [`PATIENCE`], so that quick statements do not flicker, and disappears when the statement
+//! ends, however it ends.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 
 use crate::engine::{OnProgress, Progress};
 
-/// How long a statement may take without showing that it works.
+/// How long a statement may take before its progress is shown.
 const PATIENCE: Duration = Duration::from_millis(400);
 
 /// The progress line. Clones share it.
@@ -21,19 +21,19 @@ pub struct ProgressLine(Arc<Mutex<Option<Running>>>);
 struct Running {
     label: String,
     since: Instant,
-    /// There from the start, so that it knows the speed when it is shown.
+    /// Started with the statement, so that it knows the speed when it is shown.
     bar: ProgressBar,
     is_shown: bool,
 }
 
 impl ProgressLine {
-    /// A function that shows what it is told. Without a terminal on stderr, indicatif draws nothing.
+    /// The progress callback. Without a terminal on stderr, indicatif draws nothing.
     pub fn observer(&self) -> OnProgress {
         let line = self.clone();
         Arc::new(move |progress| line.show(progress))
     }
 
-    /// Removes the line, if there is one.
+    /// Removes the line, if it is shown.
     pub fn clear(&self) {
         if let Some(running) = self.0.lock().take() {
             running.bar.finish_and_clear();

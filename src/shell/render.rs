@@ -1,7 +1,7 @@
-//! Outcomes for people: an [`Outcome`] → table, CSV or Markdown on a writer.
+//! Writes outcomes for people: an [`Outcome`] as table, CSV or Markdown.
 //!
-//! Rows are written as they come; only the table looks ahead, a thousand rows, to find its widths.
-//! The `jsonl` form is in [`json`](super::json), since it covers errors and warnings too.
+//! Rows are written as they come; only the table looks ahead, a thousand rows, to find column widths. The
+//! `jsonl` format is in [`json`](super::json), since it covers errors and warnings too.
 
 use std::io::{self, Write};
 
@@ -31,7 +31,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// The format that `.mode` and `--format` call `name`.
+    /// The format with this name in `.mode` and `--format`.
     pub fn named(name: &str) -> Option<Format> {
         Format::from_str(name, true).ok()
     }
@@ -42,23 +42,23 @@ impl Format {
     }
 }
 
-/// How results look to a person.
+/// Appearance of results in a terminal.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Style {
     /// ANSI colours.
     pub color: bool,
-    /// Cells wider than this (columns of the screen) end in `…`; `None`: they are shown whole.
+    /// Cells wider than this (in terminal columns) are cut and end in `…`; `None`: never.
     pub cell_width_max: Option<usize>,
-    /// A line for each column of a row, instead of a table.
+    /// Write a line for each column of a row, instead of a table.
     pub expanded: bool,
 }
 
-/// Why a result was not written to its end.
+/// Why a result was not written completely.
 #[derive(Debug)]
 pub enum RenderError {
-    /// The statement failed on the way.
+    /// The statement failed while its rows were read.
     Query(Error),
-    /// Nobody takes the output.
+    /// The output cannot be written.
     Output(io::Error),
 }
 
@@ -74,9 +74,9 @@ impl From<io::Error> for RenderError {
     }
 }
 
-/// Rows on their way to the screen.
+/// Rows to be written.
 pub struct Rows<'a> {
-    /// Their columns.
+    /// The columns.
     pub columns: &'a [OutputColumn],
     /// The rows.
     pub batches: &'a mut dyn Iterator<Item = Result<RecordBatch>>,
@@ -86,7 +86,7 @@ pub struct Rows<'a> {
 pub type TextRow = Vec<Option<String>>;
 
 impl Rows<'_> {
-    /// Calls `each` with every row, and with the schema of its batch.
+    /// Calls `each` with every row and its schema.
     pub fn for_each(
         self,
         mut each: impl FnMut(&SchemaRef, TextRow) -> Result<(), RenderError>,
@@ -109,7 +109,7 @@ fn text_row(batch: &RecordBatch, row: usize) -> Result<TextRow> {
     batch.columns().iter().map(cell).collect()
 }
 
-/// Writes an outcome. `format` is any but [`Format::Jsonl`], which is written as a table here.
+/// Writes an outcome. [`Format::Jsonl`] is not handled here and gives a table.
 pub fn outcome(
     out: &mut dyn Write,
     format: Format,
@@ -146,7 +146,7 @@ fn is_plan(tag: &str, columns: &[OutputColumn]) -> bool {
     tag.starts_with("EXPLAIN") && matches!(columns, [only] if only.name == "plan")
 }
 
-/// Runs a statement without columns to its end.
+/// Reads all rows of a statement without columns.
 fn drain(rows: Rows<'_>) -> Result<(), RenderError> {
     for batch in rows.batches {
         batch?;
@@ -154,13 +154,13 @@ fn drain(rows: Rows<'_>) -> Result<(), RenderError> {
     Ok(())
 }
 
-/// The last column, one cell a line, with nothing around it: for plans and definitions.
+/// Writes the last column, one cell per line, undecorated: for plans and definitions.
 pub fn lines(out: &mut dyn Write, rows: Rows<'_>) -> Result<(), RenderError> {
     rows.for_each(|_, mut row| Ok(writeln!(out, "{}", row.pop().flatten().unwrap_or_default())?))
 }
 
-/// What LINT found, as warnings are written: nobody reads sentences in columns. They end at the screen's width,
-/// but for the SQL, which is to be copied.
+/// Writes LINT's findings like warnings, because sentences do not fit columns. They are wrapped at the
+/// screen's width, except the SQL, which is to be copied.
 fn findings(out: &mut dyn Write, rows: Rows<'_>, width: Option<usize>) -> Result<(), RenderError> {
     let mut n = 0;
     rows.for_each(|_, row| {
@@ -177,7 +177,7 @@ fn findings(out: &mut dyn Write, rows: Rows<'_>, width: Option<usize>) -> Result
     Ok(writeln!(out, "{}", counted(n, "finding").unwrap_or_else(|| "nothing found".into()))?)
 }
 
-/// `(2 findings)`; `None` of none.
+/// `(2 findings)`; `None` if there are none.
 fn counted(n: usize, what: &str) -> Option<String> {
     match n {
         0 => None,
@@ -186,7 +186,7 @@ fn counted(n: usize, what: &str) -> Option<String> {
     }
 }
 
-/// What ADVISE proposes: SQL to be copied, and under it what it does.
+/// Writes ADVISE's proposals: SQL to be copied, followed by its effect.
 fn proposals(out: &mut dyn Write, rows: Rows<'_>) -> Result<(), RenderError> {
     let mut n = 0;
     rows.for_each(|_, row| {
@@ -208,7 +208,7 @@ fn proposals(out: &mut dyn Write, rows: Rows<'_>) -> Result<(), RenderError> {
     Ok(writeln!(out, "{}", counted(n, "proposal").unwrap_or_else(|| "nothing would help".into()))?)
 }
 
-/// A line cut between words, so that no piece is wider than `width`; the pieces are indented.
+/// Wraps a line between words to `width`; continuation lines are indented.
 fn wrapped(line: &str, width: Option<usize>) -> String {
     let Some(width) = width.filter(|width| line.width() > *width) else { return line.to_owned() };
     let (mut out, mut at) = (String::new(), 0);
@@ -250,7 +250,7 @@ fn csv_line<'a>(out: &mut dyn Write, cells: impl Iterator<Item = Option<&'a str>
 fn markdown(out: &mut dyn Write, rows: Rows<'_>) -> Result<(), RenderError> {
     let columns = rows.columns;
     markdown_line(out, columns.iter().map(|column| markdown_cell(&column.name)))?;
-    // The rule says how columns align, which only the first batch knows.
+    // The rule under the header shows the alignment, which is known with the first batch.
     let mut ruled = false;
     rows.for_each(|schema, row| {
         if !ruled {

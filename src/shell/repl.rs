@@ -1,4 +1,4 @@
-//! The prompt: lines a person types → [`Feeder`] → [`Console`].
+//! The interactive prompt: passes typed lines to the [`Feeder`] and [`Console`].
 //!
 //! ```text
 //! rowkeydb> SELECT 1     a statement begins
@@ -38,7 +38,7 @@ const HISTORY_ENTRIES_MAX: usize = 10_000;
 
 /// Runs the prompt until the user leaves. `database` is its name, for the welcome.
 ///
-/// Errors: when there is no terminal to talk to, or it goes away.
+/// Errors: there is no terminal, or it goes away.
 pub fn run(console: &mut Console, database: &str) -> Result<()> {
     println!("RowkeyDB {}, {database}. Type .help for help, .quit to leave.", env!("CARGO_PKG_VERSION"));
     let step = Prompt::new(console)?.run();
@@ -54,7 +54,7 @@ struct Prompt<'a> {
     history: Option<PathBuf>,
     running: Arc<AtomicBool>,
     feeder: Feeder,
-    /// The lines of the statement typed so far.
+    /// The statement typed so far.
     typed: Rc<RefCell<String>>,
 }
 
@@ -76,7 +76,7 @@ impl<'a> Prompt<'a> {
         }));
         let history = history_file();
         if let Some(path) = &history {
-            // No history yet is no error.
+            // The history file may not exist yet.
             let _ = editor.load_history(path);
         }
         let running = cancel_on_ctrl_c(console)?;
@@ -104,7 +104,7 @@ impl<'a> Prompt<'a> {
         if self.feeder.is_open() { format!("{:>1$}", "-> ", first.len()) } else { first.to_owned() }
     }
 
-    /// Runs what `line` completes.
+    /// Adds a line and runs what it completes.
     fn take(&mut self, line: &str) -> Step {
         let line = if self.feeder.is_open() { line } else { plain_word(line).unwrap_or(line) };
         let text = format!("{line}\n");
@@ -112,9 +112,9 @@ impl<'a> Prompt<'a> {
         let (columns, rows) = self.editor.dimensions().unwrap_or((80, 24));
         self.console.screen = Some(Screen { rows: rows.into(), columns: columns.into() });
         self.running.store(true, Ordering::SeqCst);
-        // A paste comes as one entry of many lines.
+        // Pasted text comes as one entry of several lines.
         let step = match script::run_typed(self.console, &text, &mut self.feeder) {
-            // Told; the next entry is a new one.
+            // The error has been reported; go on with the next entry.
             Err(Halt::Failed) => Ok(()),
             step => step,
         };
@@ -126,26 +126,26 @@ impl<'a> Prompt<'a> {
         step
     }
 
-    /// Forgets the statement typed so far; its lines count from 1 again.
+    /// Drops the statement typed so far; line numbers start at 1 again.
     fn start_over(&mut self) {
         self.feeder = Feeder::new(None);
         self.typed.borrow_mut().clear();
     }
 
-    /// Adds what was just run to the history, as one entry.
+    /// Adds the statement just run to the history, as one entry.
     fn remember(&mut self) {
         let entry = self.typed.borrow().trim().to_owned();
         if entry.is_empty() || !self.editor.add_history_entry(entry).unwrap_or(false) {
             return;
         }
         if let Some(path) = &self.history {
-            // A history that cannot be written must not stand in the way of work.
+            // An unwritable history must not stop the user.
             let _ = self.editor.append_history(path);
         }
     }
 }
 
-/// The command for a word that every other shell knows, and that begins no statement.
+/// The command for a word that all other shells have, if the line is just that.
 fn plain_word(line: &str) -> Option<&'static str> {
     match line.trim().trim_end_matches(';').trim_end().to_ascii_lowercase().as_str() {
         "exit" | "quit" => Some(".quit"),
@@ -154,7 +154,7 @@ fn plain_word(line: &str) -> Option<&'static str> {
     }
 }
 
-/// Makes Ctrl-C cancel the running statement; the flag says that there is one.
+/// Makes Ctrl-C cancel the running statement; the flag says whether one is running.
 fn cancel_on_ctrl_c(console: &Console) -> Result<Arc<AtomicBool>> {
     let running = Arc::new(AtomicBool::new(false));
     let (cancel, watched) = (console.cancel_handle(), Arc::clone(&running));
@@ -167,7 +167,7 @@ fn cancel_on_ctrl_c(console: &Console) -> Result<Arc<AtomicBool>> {
     Ok(running)
 }
 
-/// `$XDG_STATE_HOME/rowkeydb/history`, by default under `~/.local/state`; `None` without a home.
+/// `$XDG_STATE_HOME/rowkeydb/history`, by default under `~/.local/state`; `None` without a home directory.
 fn history_file() -> Option<PathBuf> {
     let given = env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
     let folder = given.or_else(|| Some(env::home_dir()?.join(".local/state")))?.join("rowkeydb");
@@ -181,7 +181,7 @@ fn no_terminal(e: ReadlineError) -> Error {
 
 #[derive(Helper, Hinter, Validator)]
 struct PromptHelper {
-    /// The lines above the one that is typed.
+    /// The lines above the one being typed.
     before: Rc<RefCell<String>>,
     completion: Completion,
     color: bool,

@@ -1,7 +1,8 @@
-//! Scripts: bytes of a file or a pipe → text → statements and command lines, run as they arrive.
+//! Runs scripts while they arrive: bytes of a file or pipe are decoded and cut into statements and command
+//! lines.
 //!
-//! `Pieces` decodes what is there, at most a line at a time and never waiting for more than it needs;
-//! [`Feeder`] runs each statement as soon as its `;` has come, so a program may write a statement into
+//! `Pieces` decodes the bytes that are there, at most one line at a time, without waiting for more than it
+//! needs; [`Feeder`] runs each statement as soon as its `;` has come, so a program may write a statement into
 //! `rowkeydb run -` and read its answer before it writes the next.
 
 use std::fs::File;
@@ -25,7 +26,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// The source that a command line names: `-` or a path.
+    /// The source named on the command line: `-` or a path.
     pub fn named(name: &str) -> Source {
         if name == "-" { Source::Stdin } else { Source::File(name.into()) }
     }
@@ -69,7 +70,7 @@ pub enum Input {
     Jsonl,
 }
 
-/// Runs a whole source; its end is a clean stop, and a rest without `;` runs too.
+/// Runs a whole source; a last statement without `;` runs too.
 pub fn run(console: &mut Console, source: &Source, input: Input) -> Step {
     let top = Place { file: source.name(), line: 1 };
     let reader = match source.open() {
@@ -93,15 +94,15 @@ fn run_sql(console: &mut Console, mut pieces: Pieces<impl BufRead>, top: Place) 
         match pieces.next() {
             Ok(Some(piece)) => feeder.feed(&piece, console)?,
             Ok(None) => return feeder.finish(console),
-            // What follows unreadable bytes cannot be trusted to mean what it says.
+            // Do not trust anything after undecodable bytes.
             Err(error) => return console.fail_outside(error, &top),
         }
     }
 }
 
-/// Runs what was typed at once, and stops at a failure, saying what else there was.
+/// Runs typed text, and stops at a failure, reporting how much did not run.
 ///
-/// What stands behind a statement was written by somebody who thought that it would succeed: the DELETE behind an
+/// Whoever typed the following statements assumed that the first would succeed: say, a DELETE after an
 /// INSERT.
 pub fn run_typed(console: &mut Console, text: &str, feeder: &mut Feeder) -> Step {
     let mut lines = text.split_inclusive('\n');
@@ -157,30 +158,30 @@ pub fn only_statement(sql: &str) -> Result<String> {
     }
 }
 
-/// Text → statements and command lines, run on a [`Console`].
+/// Cuts text into statements and command lines and runs them on a [`Console`].
 pub struct Feeder {
     file: Option<String>,
     splitter: Splitter,
-    /// A line that may become a command and has not ended yet.
+    /// An unfinished line that may become a command.
     held: String,
-    /// The next text begins a line.
+    /// The next text starts a line.
     at_line_start: bool,
-    /// 1-based line of the next text.
+    /// 1-based number of the current line.
     line: u32,
 }
 
 impl Feeder {
-    /// At the start of a script; `file` is its name for messages.
+    /// A feeder at the start of a script; `file` is its name for messages.
     pub fn new(file: Option<String>) -> Self {
         Feeder { file, splitter: Splitter::new(), held: String::new(), at_line_start: true, line: 1 }
     }
 
-    /// A statement has begun and not ended.
+    /// Has a statement begun but not ended?
     pub fn is_open(&self) -> bool {
         !self.held.is_empty() || self.splitter.is_open()
     }
 
-    /// Takes a piece of text, not longer than to the end of a line, and runs what is complete.
+    /// Takes text up to the end of a line at most, and runs what is complete.
     pub fn feed(&mut self, piece: &str, console: &mut Console) -> Step {
         self.held.push_str(piece);
         let open = self.splitter.is_open();
@@ -198,7 +199,7 @@ impl Feeder {
         self.run_statements(console)
     }
 
-    /// Runs the rest that no `;` has ended.
+    /// Runs the rest, which has no `;`.
     pub fn finish(&mut self, console: &mut Console) -> Step {
         if self.is_command_here() {
             self.run_command(console)?;
@@ -210,7 +211,7 @@ impl Feeder {
         rest.map_or(Ok(()), |rest| console.statement(&rest.text, &self.place(rest.line)))
     }
 
-    /// Drops what was not run yet, and these `lines`; gives how many statements and commands that were.
+    /// Drops what has not run, and `lines`; gives the number of statements and commands dropped.
     fn leave<'l>(&mut self, lines: impl Iterator<Item = &'l str>) -> usize {
         let mut commands = 0;
         for line in lines {
@@ -225,7 +226,7 @@ impl Feeder {
         commands + whole + rest
     }
 
-    /// The line is a command; inside a statement only what is surely none of it, such as a `\d` to look up a
+    /// Is the line a command? Inside of a statement only a known one counts, such as a `\d` to look up a
     /// column's name.
     fn is_command_here(&self) -> bool {
         is_command(&self.held) && (!self.splitter.is_open() || is_known(&self.held))
@@ -234,7 +235,7 @@ impl Feeder {
     fn run_command(&mut self, console: &mut Console) -> Step {
         let place = self.place(self.line);
         let line = self.take_held();
-        // The splitter counts lines too.
+        // Keep the splitter's line count right.
         self.splitter.push("\n");
         console.command(&line, &place)
     }
@@ -257,10 +258,10 @@ impl Feeder {
     }
 }
 
-/// Bytes → text, as much as is there and not past the end of a line. A byte order mark is skipped.
+/// Decodes bytes to text as they arrive, not past the end of a line. Skips a byte order mark.
 struct Pieces<R> {
     reader: R,
-    /// Bytes of a character that has not wholly arrived.
+    /// Bytes of an incomplete character.
     pending: Vec<u8>,
     line: u32,
     at_start: bool,
@@ -273,7 +274,7 @@ impl<R: BufRead> Pieces<R> {
 
     /// The next piece, never empty; `None` at the end.
     ///
-    /// Errors: `Invalid`, naming the line, on bytes that are not UTF-8; `Unavailable` when reading fails.
+    /// Errors: `Invalid`, with the line, if bytes are not UTF-8; `Unavailable` when reading fails.
     fn next(&mut self) -> Result<Option<String>> {
         loop {
             let Some(mut bytes) = self.read()? else { return Ok(None) };
@@ -294,7 +295,7 @@ impl<R: BufRead> Pieces<R> {
         }
     }
 
-    /// What is pending and what is there, at most to the end of the line; `None` at the end.
+    /// The pending bytes and those available, up to the end of the line; `None` at the end.
     fn read(&mut self) -> Result<Option<Vec<u8>>> {
         let there = loop {
             match self.reader.fill_buf() {
@@ -403,7 +404,7 @@ mod tests {
         assert!(err.take().starts_with("error: cannot read no/such/file.sql\n  why: "));
     }
 
-    /// Gives one chunk a read, and looks at what was written before each.
+    /// A reader that gives one chunk per read and records what was written before it.
     struct Dialogue {
         chunks: std::vec::IntoIter<&'static [u8]>,
         out: Sheet,

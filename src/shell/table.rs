@@ -18,12 +18,12 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::render::{RenderError, Rows, Style, TextRow};
 
-/// Rows held back to find the widths.
+/// Rows held back to find the column widths (count).
 const LOOK_AHEAD_ROWS: usize = 1_000;
 /// Columns between tab stops.
 const TAB_WIDTH: usize = 8;
 
-/// Writes the table, its count of rows and an empty line.
+/// Writes the table, its row count and an empty line.
 pub fn write(out: &mut dyn Write, rows: Rows<'_>, style: Style) -> Result<(), RenderError> {
     let titles: Vec<String> = rows.columns.iter().map(|column| column.name.clone()).collect();
     let mut table = Table::new(out, &titles, style);
@@ -34,7 +34,7 @@ pub fn write(out: &mut dyn Write, rows: Rows<'_>, style: Style) -> Result<(), Re
     Ok(table.finish()?)
 }
 
-/// Writes a line for each column of each row, the rows' count and an empty line.
+/// Writes a line for each column of each row, the row count and an empty line.
 ///
 /// ```text
 /// -[ 1 ]---+--------
@@ -69,7 +69,7 @@ fn counted(count: u64) -> String {
     format!("({count} {})", if count == 1 { "row" } else { "rows" })
 }
 
-/// A cell as it will be seen: its lines, cleaned of control characters, and whether it is NULL.
+/// A cell as shown: its lines, with control characters escaped, and whether it is NULL.
 struct Cell {
     lines: Vec<String>,
     null: bool,
@@ -85,7 +85,7 @@ impl Cell {
         Cell { lines, null: text.is_none() }
     }
 
-    /// One of its lines; NULL is dimmed.
+    /// A line of the cell; NULL is dimmed.
     fn shown(&self, line: &str, style: Style) -> String {
         if self.null && style.color { format!("\x1b[2m{line}\x1b[0m") } else { line.to_owned() }
     }
@@ -105,7 +105,7 @@ struct Table<'a> {
     style: Style,
     columns: Vec<Column>,
     titles: Vec<Cell>,
-    /// Rows held back; `None` once the header is written.
+    /// Rows held back; `None` once the header has been written.
     held: Option<Vec<Vec<Cell>>>,
     count: u64,
 }
@@ -118,7 +118,7 @@ impl<'a> Table<'a> {
         Table { out, style, columns, titles, held: Some(Vec::new()), count: 0 }
     }
 
-    /// Adds a row; `numeric` says which columns hold numbers, asked with the first one.
+    /// Adds a row; `numeric` says which columns are numeric, and is called for the first row.
     fn add(&mut self, row: TextRow, numeric: impl Fn() -> Vec<bool>) -> io::Result<()> {
         if self.count == 0 {
             for (column, numeric) in self.columns.iter_mut().zip(numeric()) {
@@ -175,8 +175,8 @@ impl<'a> Table<'a> {
     }
 }
 
-/// `text` with tabs as blanks and other control characters as escapes: a cell must not move the cursor
-/// nor recolour the screen.
+/// `text` with tabs expanded and other control characters escaped: a cell must not move the cursor or change
+/// colours.
 fn visible(text: &str) -> String {
     if !text.contains(char::is_control) {
         return text.to_owned();
@@ -196,7 +196,7 @@ fn visible(text: &str) -> String {
     out
 }
 
-/// `text` cut to `width` columns, the last one `…` if something is missing.
+/// `text` cut to `width` columns; the last one is `…` if it was cut.
 fn shortened(text: String, width: usize) -> String {
     if text.width() <= width {
         return text;

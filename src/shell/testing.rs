@@ -1,4 +1,4 @@
-//! Hand-made results for the tests of this folder.
+//! Hand-made results for the shell's tests.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -25,12 +25,12 @@ pub fn orders() -> (Vec<OutputColumn>, RecordBatch) {
     (columns(&[("order_id", "BIGINT"), ("note", "VARCHAR")]), batch)
 }
 
-/// A place to write to and to look at while it is written.
+/// A writer whose text can be looked at meanwhile.
 #[derive(Clone, Default)]
 pub struct Sheet(Arc<Mutex<Vec<u8>>>);
 
 impl Sheet {
-    /// What was written since the last look.
+    /// The text written since the last call.
     pub fn take(&self) -> String {
         String::from_utf8(std::mem::take(&mut *self.0.lock())).unwrap()
     }
@@ -46,7 +46,7 @@ impl Write for Sheet {
     }
 }
 
-/// A console over an empty database, and what it writes to stdout and stderr.
+/// A console over an empty database, and its stdout and stderr.
 pub fn console(settings: Settings) -> (Console, Sheet, Sheet) {
     let (out, err) = (Sheet::default(), Sheet::default());
     let db = Database::in_memory().unwrap();

@@ -1,11 +1,10 @@
-//! A scanner that never fails: SQL text → tokens that put together give the text again.
+//! An infallible SQL scanner: its tokens, concatenated, give the text again.
 //!
-//! The shell needs to know what is a word, a quote or a comment in text that may be half typed:
-//! to colour it ([`highlight`](super::highlight)), to complete it ([`complete`](super::complete)) and
-//! to put variables into it ([`variables`](super::variables)). What was opened and not closed runs to
-//! the end of the text.
+//! The shell must tell words, quotes and comments apart in text that may be half typed: to highlight it
+//! ([`highlight`](super::highlight)), to complete it ([`complete`](super::complete)) and to substitute
+//! variables ([`variables`](super::variables)). An unclosed quote or comment runs to the end of the text.
 
-/// What a [`Token`] is.
+/// The kind of a [`Token`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenKind {
     /// Blanks and line ends.
@@ -27,14 +26,14 @@ pub enum TokenKind {
 /// A piece of SQL text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Token<'a> {
-    /// What it is.
+    /// Its kind.
     pub kind: TokenKind,
-    /// The text, as written.
+    /// Its text, as written.
     pub text: &'a str,
 }
 
 impl Token<'_> {
-    /// Is this one symbol.
+    /// Is it this symbol?
     pub fn is_symbol(&self, symbol: &str) -> bool {
         self.kind == TokenKind::Symbol && self.text == symbol
     }
@@ -62,7 +61,7 @@ impl<'a> Iterator for Tokens<'a> {
     }
 }
 
-/// Kind and length in bytes of the token that `sql` begins with.
+/// Kind and length (bytes) of the first token of `sql`.
 fn first_token(sql: &str) -> Option<(TokenKind, usize)> {
     let mut chars = sql.chars();
     let first = chars.next()?;
@@ -98,7 +97,7 @@ fn length_while(text: &str, belongs: impl Fn(char) -> bool) -> usize {
     text.find(|c| !belongs(c)).unwrap_or(text.len())
 }
 
-/// Length of a quoted piece. A doubled quote does not end it, nor, with `backslash`, does `\'`.
+/// Length of a quoted piece. A doubled quote does not end it; with `backslash`, neither does `\'`.
 fn quoted(text: &str, quote: char, backslash: bool) -> usize {
     let mut chars = text.char_indices().skip(1).peekable();
     while let Some((at, c)) = chars.next() {
@@ -111,7 +110,7 @@ fn quoted(text: &str, quote: char, backslash: bool) -> usize {
     text.len()
 }
 
-/// Length of `$tag$ ... $tag$`; `None` when `text` does not begin with a tag (`$1` does not).
+/// Length of `$tag$ ... $tag$`; `None` if `text` does not begin with a tag (as `$1`).
 fn dollar_quoted(text: &str) -> Option<usize> {
     let tag_len = text[1..].find('$')? + 2;
     let tag = &text[..tag_len];
@@ -146,7 +145,7 @@ fn block_comment(text: &str) -> usize {
 
 fn number(text: &str) -> usize {
     let len = length_while(text, |c| c.is_ascii_alphanumeric() || c == '.');
-    // A sign belongs to the number only as part of an exponent.
+    // A sign belongs to a number only after its exponent's `e`.
     if text[..len].ends_with(['e', 'E']) && text[len..].starts_with(['+', '-']) {
         return len + 1 + length_while(&text[len + 1..], |c| c.is_ascii_digit());
     }

@@ -14,14 +14,14 @@ use std::collections::BTreeMap;
 use super::tokens::{Token, TokenKind, is_name_part, is_name_start, tokens};
 use crate::error::{Error, Result};
 
-/// Names and their values.
+/// Variables and their values.
 #[derive(Clone, Debug, Default)]
 pub struct Variables(BTreeMap<String, String>);
 
 impl Variables {
     /// Sets a variable.
     ///
-    /// Errors: `Invalid` when `name` could never be written as `:name`.
+    /// Errors: `Invalid` if `name` cannot be written as `:name`.
     pub fn set(&mut self, name: &str, value: impl Into<String>) -> Result<()> {
         if !is_name(name) {
             return Err(Error::invalid(format!("\"{name}\" is not a name for a variable"))
@@ -31,22 +31,22 @@ impl Variables {
         Ok(())
     }
 
-    /// Sets a variable that is not set yet. Errors: as [`Variables::set`].
+    /// Sets a variable unless it is set. Errors: as [`Variables::set`].
     pub fn set_default(&mut self, name: &str, value: impl Into<String>) -> Result<()> {
         if self.0.contains_key(name) { Ok(()) } else { self.set(name, value) }
     }
 
-    /// Forgets a variable; no error if it is not set.
+    /// Removes a variable; no error if it is not set.
     pub fn unset(&mut self, name: &str) {
         self.0.remove(name);
     }
 
-    /// All of them, by name.
+    /// All variables, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// `sql` with the values in place of the names.
+    /// `sql` with variables replaced by their values.
     pub fn substitute<'a>(&self, sql: &'a str) -> Cow<'a, str> {
         if self.0.is_empty() || !sql.contains(':') {
             return Cow::Borrowed(sql);
@@ -69,7 +69,7 @@ impl Variables {
         Cow::Owned(out)
     }
 
-    /// What stands for `:name`, given the token behind the colon.
+    /// The replacement of `:name`, given the token after the colon.
     fn value_of(&self, name: &Token<'_>) -> Option<Cow<'_, str>> {
         let get = |name: &str| self.0.get(name).map(String::as_str);
         match name.kind {
@@ -89,7 +89,7 @@ fn unquoted(text: &str, quote: char) -> Option<&str> {
     text.strip_prefix(quote)?.strip_suffix(quote)
 }
 
-/// `text` between quotes, with those inside doubled.
+/// `text` in quotes, with quotes inside doubled.
 pub fn quote(text: &str, quote: char) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push(quote);

@@ -1,8 +1,10 @@
-//! `orders AS OF SNAPSHOT before`, `orders AS OF TIMESTAMP '2026-11-26 10:00'`, `VERSIONS OF orders`: a table as it was.
+//! Time travel: `orders AS OF SNAPSHOT before`, `orders AS OF TIMESTAMP '2026-11-26 10:00'`, `VERSIONS OF
+//! orders`.
 //!
-//! What it is read as of is parsed as a schema: what the parser gives is `before.orders AS orders`. sqlparser reads
-//! another spelling, `FOR SYSTEM_TIME AS OF before`, and only where it is told to, for the words of other such clauses
-//! are names here. So [`spell`] changes the tokens, and [`resolve`] the table.
+//! The moment is encoded as a schema: the parsed table is `before.orders AS orders`. sqlparser knows only the
+//! spelling `FOR SYSTEM_TIME AS OF before`, and only if the dialect enables it, because words of similar
+//! clauses are names in our SQL. So [`spell`] rewrites the tokens before parsing, and [`resolve`] the parsed
+//! table.
 
 use sqlparser::ast::{
     BinaryOperator, Expr, Ident, Interval, ObjectNamePart, TableAlias, TableFactor, TableVersion,
@@ -15,28 +17,29 @@ use super::{span_of, table_name_of};
 use crate::error::{Error, Result, Span, sqlstate};
 use crate::value::{ColumnType, Value, is_reserved, length_of};
 
-/// The schema of the versions of all tables. No snapshot that a statement makes is called so.
+/// The schema of VERSIONS OF. No named snapshot can have this name.
 const VERSIONS: &str = "/versions";
 
-/// What the schemas of tables as of a time begin with, before microseconds since 1970; and before microseconds till now.
+/// Prefixes of the schema of a table AS OF a time: of microseconds since 1970, and of microseconds before
+/// now.
 const AS_OF: &str = "/as of ";
 const AGO: &str = "/ago ";
 
-/// What a table in a schema of ours is read as of.
+/// What a schema made by this module stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AsOf<'n> {
-    /// A snapshot by its name.
+    /// A named snapshot.
     Snapshot(&'n str),
     /// A time, in microseconds since 1970.
     Time(i64),
-    /// So many microseconds before now.
+    /// This many microseconds before now.
     Ago(i64),
-    /// All that there was.
+    /// All versions.
     Versions,
 }
 
 impl AsOf<'_> {
-    /// What a schema stands for.
+    /// Decodes a schema.
     pub fn of(schema: &str) -> AsOf<'_> {
         let number = |prefix: &str| schema.strip_prefix(prefix)?.parse().ok();
         match (number(AS_OF), number(AGO)) {
@@ -48,7 +51,7 @@ impl AsOf<'_> {
     }
 }
 
-/// Spells each of our clauses as sqlparser reads it; gives whether there is one.
+/// Rewrites our clauses to sqlparser's spelling; gives whether there are any.
 pub(super) fn spell(tokens: &mut Vec<TokenWithSpan>) -> bool {
     let is = |t: &TokenWithSpan, word: &str| matches!(&t.token, Token::Word(w) if w.quote_style.is_none() && w.value.eq_ignore_ascii_case(word));
     let starts = |at: &[TokenWithSpan], words: &[&str]| {
@@ -57,11 +60,11 @@ pub(super) fn spell(tokens: &mut Vec<TokenWithSpan>) -> bool {
     let mut found = false;
     for at in (0..tokens.len()).rev() {
         let rest = &tokens[at..];
-        // So many tokens become theirs; what tells the moment follows.
+        // The number of tokens to replace; the moment follows them.
         let ours = if starts(rest, &["AS", "OF", "SNAPSHOT"]) {
             3
         } else if starts(rest, &["AS", "OF", "TIMESTAMP"]) {
-            // A time is a literal with its type in front.
+            // A time is a typed literal, so TIMESTAMP stays in front of it.
             if matches!(rest[3].token, Token::SingleQuotedString(_)) { 2 } else { 3 }
         } else if starts(rest, &["VERSIONS", "OF"]) && is_name(&rest[2]) {
             let parts = rest[3..].chunks_exact(2);
@@ -86,7 +89,7 @@ fn is_name(token: &TokenWithSpan) -> bool {
     matches!(&token.token, Token::Word(word) if word.quote_style.is_some() || !is_reserved(&word.value.to_lowercase()))
 }
 
-/// sqlparser's words in the places of ours.
+/// sqlparser's words, with the places of ours.
 fn theirs(ours: &[TokenWithSpan]) -> [TokenWithSpan; 4] {
     let word = |(at, word): (usize, &str)| {
         TokenWithSpan::new(Token::make_keyword(word), ours[at.min(ours.len() - 1)].span)
@@ -94,8 +97,8 @@ fn theirs(ours: &[TokenWithSpan]) -> [TokenWithSpan; 4] {
     [(0, "FOR"), (0, "SYSTEM_TIME"), (1, "AS"), (2, "OF")].map(word)
 }
 
-/// Makes what a table is read as of its schema. Errors: SYNTAX for what is not a name of a snapshot, or a time; a
-/// schema that is not ours.
+/// Encodes a table's moment as its schema. Errors: SYNTAX if it is neither the name of a snapshot nor a time;
+/// another schema than ours.
 pub(super) fn resolve(factor: &mut TableFactor) -> Result<()> {
     let TableFactor::Table { name, alias, version, .. } = factor else { return Ok(()) };
     let Some(version) = version.take() else { return Ok(()) };

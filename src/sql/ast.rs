@@ -1,8 +1,8 @@
-//! Statements, as parsed.
+//! The syntax tree of a statement.
 //!
-//! The statements are ours, because sqlparser has no words for families, key layouts or index tables;
-//! the queries and expressions inside them are sqlparser's, ready for DataFusion. Names keep their case
-//! and quotes as written: [`name_of`](crate::sql::name_of) folds them.
+//! The statement nodes are ours, because sqlparser has no words for families, key layouts or index tables;
+//! the queries and expressions inside them are sqlparser's, ready for DataFusion. Names keep their case and
+//! quotes as written: [`name_of`](crate::sql::name_of) folds them.
 
 use sqlparser::ast::{Expr, Ident, OptimizerHint, OrderByExpr, Query, SelectItem, TableWithJoins};
 
@@ -116,7 +116,7 @@ pub struct ColumnDef {
     pub data_type: ColumnType,
     /// `VARCHAR(n)`, in characters; `VARBINARY(n)`, in bytes.
     pub max_len: Option<u32>,
-    /// `NUMERIC` alone: its digits are ours.
+    /// `NUMERIC` without precision and scale, which are then our defaults.
     pub without_digits: bool,
     /// `NOT NULL`. Not set by PRIMARY KEY.
     pub not_null: bool,
@@ -155,7 +155,7 @@ pub struct KeyExpr {
 /// `[CONSTRAINT name] UNIQUE (keys)`
 #[derive(Clone, Debug, PartialEq)]
 pub struct UniqueDef {
-    /// Of the constraint and of its index.
+    /// Name of the constraint and of its index.
     pub name: Option<Ident>,
     /// Layout of the index.
     pub keys: Vec<KeyExpr>,
@@ -164,9 +164,9 @@ pub struct UniqueDef {
 /// `[CONSTRAINT name] CHECK (expr)`
 #[derive(Clone, Debug, PartialEq)]
 pub struct CheckDef {
-    /// Of the constraint.
+    /// Name of the constraint.
     pub name: Option<Ident>,
-    /// What every row must not make false.
+    /// The condition, which must not be false for any row.
     pub expr: Expr,
     /// Text of `expr`, as written.
     pub sql: String,
@@ -257,7 +257,7 @@ pub struct AddColumn {
     pub family: Option<Ident>,
 }
 
-/// What becomes of a column.
+/// The change of a column.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ColumnChange {
     /// `SET DEFAULT expr`
@@ -373,7 +373,7 @@ pub struct Assignment {
 /// `UPDATE table [AS alias] SET assignments [FROM from] [WHERE filter] [RETURNING ...]`
 #[derive(Clone, Debug, PartialEq)]
 pub struct Update {
-    /// How its rows are to be found.
+    /// Optimizer hints.
     pub hints: Vec<OptimizerHint>,
     /// The table written to.
     pub table: Ident,
@@ -383,7 +383,7 @@ pub struct Update {
     pub assignments: Vec<Assignment>,
     /// Other tables.
     pub from: Vec<TableWithJoins>,
-    /// Which rows; all, without one.
+    /// The condition; without one, all rows are updated.
     pub filter: Option<Expr>,
     /// Columns of the result.
     pub returning: Option<Vec<SelectItem>>,
@@ -392,7 +392,7 @@ pub struct Update {
 /// `DELETE FROM table [AS alias] [USING using] [WHERE filter] [ORDER BY ...] [LIMIT n] [RETURNING ...]`
 #[derive(Clone, Debug, PartialEq)]
 pub struct Delete {
-    /// How its rows are to be found.
+    /// Optimizer hints.
     pub hints: Vec<OptimizerHint>,
     /// The table written to.
     pub table: Ident,
@@ -400,11 +400,11 @@ pub struct Delete {
     pub alias: Option<Ident>,
     /// Other tables.
     pub using: Vec<TableWithJoins>,
-    /// Which rows; all, without one.
+    /// The condition; without one, all rows are deleted.
     pub filter: Option<Expr>,
-    /// Which of them first, for `limit`.
+    /// The order in which `limit` takes rows.
     pub order_by: Vec<OrderByExpr>,
-    /// At most so many rows.
+    /// Rows to delete, at most.
     pub limit: Option<Expr>,
     /// Columns of the result.
     pub returning: Option<Vec<SelectItem>>,
@@ -439,15 +439,15 @@ pub struct Prepare {
 /// `COPY source FROM | TO 'path' [WITH (options)]`
 #[derive(Clone, Debug, PartialEq)]
 pub struct Copy {
-    /// What is written to, or read from.
+    /// The table written to, or the source read from.
     pub source: CopySource,
-    /// TO a file, rather than FROM one.
+    /// Whether it is COPY TO.
     pub to: bool,
-    /// Which one.
+    /// The file.
     pub file: CopyFile,
 }
 
-/// A file of rows, and how it is written: `'path' [WITH (options)]`
+/// A file of rows and its format: `'path' [WITH (options)]`
 #[derive(Clone, Debug, PartialEq)]
 pub struct CopyFile {
     /// Path of the file.
@@ -543,7 +543,7 @@ pub fn is_default(expr: &Expr) -> bool {
 }
 
 impl Statement {
-    /// What it is, as a command tag and in messages: `CREATE TABLE`, `SELECT`.
+    /// The statement's name, as a command tag and in messages: `CREATE TABLE`, `SELECT`.
     pub fn kind_name(&self) -> &'static str {
         match self {
             Statement::CreateTable(_) => "CREATE TABLE",

@@ -1,4 +1,4 @@
-//! Statements about the design of keys.
+//! The syntax tree of statements about key design, and of SPLIT.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -8,11 +8,12 @@ use super::ast::{CopyFile, KeyExpr};
 use crate::error::Span;
 use crate::value::{Literal, Value};
 
-/// A statement that looks at a design; none changes anything.
+/// A statement that analyses a key design; none changes anything.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(missing_docs, reason = "the text of a variant speaks of its fields")]
 pub enum Design {
-    /// `DESCRIBE KEY ['key'] OF t`: a key of a table or an index, part by part; without one, the first there is.
+    /// `DESCRIBE KEY ['key'] OF t`: shows a key of a table or an index part by part; without a key, the first
+    /// one.
     DescribeKey { key: Option<Value>, of: Ident },
     /// `LINT TABLE t`, or `LINT` of all tables
     Lint { table: Option<Ident> },
@@ -20,18 +21,18 @@ pub enum Design {
     Simulate(Simulate),
     /// `EXPLAIN WHATIF (change) query`
     WhatIf { change: Change, query: Box<Query> },
-    /// `ADVISE FOR (query), (query)`; without them, for the queries that came again
+    /// `ADVISE FOR (query), (query)`; without queries, for those in the plan cache
     Advise { queries: Vec<Query> },
 }
 
-/// What EXPLAIN WHATIF takes for granted.
+/// The hypothetical change of EXPLAIN WHATIF.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
     /// Another layout for the table's rows, rather than one more index.
     pub layout: bool,
-    /// Of which table; the only one of the query by default.
+    /// The table to change; by default the only one of the query.
     pub table: Option<Ident>,
-    /// The layout.
+    /// The keys of the layout or index.
     pub keys: Vec<KeyExpr>,
     /// Columns kept in the index's entries.
     pub include: Vec<Ident>,
@@ -61,33 +62,33 @@ pub struct Simulate {
     pub table: Ident,
     /// The rows, in the order they are written; those of the table by default.
     pub source: Option<WritesFrom>,
-    /// Regions wanted, and where that is said.
+    /// Number of regions wanted, and its place.
     pub regions: Option<(i64, Span)>,
     /// Layouts to try beside the table's own.
     pub layouts: Vec<Vec<KeyExpr>>,
-    /// What is told.
+    /// What the rows of the result stand for.
     pub by: SimulateBy,
 }
 
 /// Where the rows of a simulation come from, in the order they are written.
 #[derive(Clone, Debug, PartialEq)]
 pub enum WritesFrom {
-    /// A query that says in which order.
+    /// A query with an ORDER BY.
     Query(Box<Query>),
-    /// A file such as COPY reads, from its first line to its last.
+    /// A file in a COPY format, from its first line to its last.
     File(CopyFile),
 }
 
-/// What a row of SIMULATE is about.
+/// What a row of SIMULATE's result stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SimulateBy {
     /// A layout.
     Layout,
-    /// A region in the end.
+    /// A region at the end of the simulation.
     Region,
     /// A slice of time.
     Slice,
-    /// A region there was in a slice of time.
+    /// A region in a slice of time.
     RegionAndSlice,
 }
 
@@ -119,7 +120,7 @@ impl Display for Simulate {
 #[derive(Clone, Debug, PartialEq)]
 #[expect(missing_docs, reason = "the text of a variant speaks of its fields")]
 pub enum Split {
-    /// `ON (points)`, `AT (points)`: rowkeys, or starts of them.
+    /// `ON (points)`, `AT (points)`: rowkeys or prefixes of them.
     At(Vec<Expr>),
     /// `INTO regions method`
     Into { regions: i64, method: SplitMethod, span: Span },
@@ -128,7 +129,7 @@ pub enum Split {
 /// How a key space is cut into regions.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SplitMethod {
-    /// As the layout's leading part suggests.
+    /// As suits the leading part of the layout.
     Suited,
     /// `UNIFORM`: evenly over all bytes.
     Uniform,
@@ -138,7 +139,7 @@ pub enum SplitMethod {
     Hex,
     /// `DECIMAL`: evenly over decimal digits.
     Decimal,
-    /// `FROM DATA`: as many rows in each.
+    /// `FROM DATA`: equally many rows in each region.
     FromData,
 }
 

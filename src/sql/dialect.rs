@@ -1,5 +1,5 @@
-//! What our SQL is, told to sqlparser: PostgreSQL's, without the operators and the reserved names
-//! that surprise users of SQLite and DataFusion.
+//! Our SQL dialect for sqlparser: PostgreSQL's, without the operators and the reserved names that surprise
+//! users of SQLite and DataFusion.
 
 use std::any::TypeId;
 use std::cell::Cell;
@@ -27,7 +27,7 @@ pub(super) struct RowkeyDialect {
 }
 
 impl RowkeyDialect {
-    /// For a statement of at most `tokens` tokens; `as_of`: some table is read [as of](super::as_of) a snapshot.
+    /// For a statement of at most `tokens` tokens; `as_of`: it contains [AS OF](super::as_of) clauses.
     pub(super) fn for_tokens(tokens: usize, as_of: bool) -> Self {
         RowkeyDialect { postgres: PostgreSqlDialect {}, steps: Cell::new(2_000 + 4 * tokens), as_of }
     }
@@ -46,7 +46,7 @@ impl Default for RowkeyDialect {
     }
 }
 
-/// Names of functions with a grammar of their own; without `(`, plain names.
+/// Functions with a grammar of their own; without `(` their names are plain names.
 const SPECIAL_CALLS: &[Keyword] = &[
     Keyword::CEIL,
     Keyword::CONVERT,
@@ -59,7 +59,7 @@ const SPECIAL_CALLS: &[Keyword] = &[
     Keyword::USER,
 ];
 
-/// Operators of other databases, some of which sqlparser cannot read either.
+/// Operators of other databases, to be refused; sqlparser cannot read some of them.
 const FOREIGN_OPERATORS: &[Keyword] =
     &[Keyword::DIV, Keyword::MATCH, Keyword::MEMBER, Keyword::OVERLAPS, Keyword::REGEXP, Keyword::RLIKE];
 
@@ -68,8 +68,8 @@ impl Dialect for RowkeyDialect {
         TypeId::of::<PostgreSqlDialect>()
     }
 
-    /// Literals and plain names, without the detour of trying them as types first; names that would
-    /// be taken for calls.
+    /// Reads literals and plain names directly, which sqlparser would first try as types, and names such as
+    /// `floor`, which it would take for calls.
     fn parse_prefix(&self, parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
         if let Err(e) = self.spend() {
             return Some(Err(e));
@@ -124,8 +124,8 @@ impl Dialect for RowkeyDialect {
         }
     }
 
-    // Every failed special form is an error: trying it again as a name doubles the work at each level,
-    // and `parse_prefix` has told names and calls apart.
+    // A special form that fails is an error: trying it again as a name would double the work at each level of
+    // nesting, and `parse_prefix` has told names and calls apart already.
     fn is_reserved_for_identifier(&self, _: Keyword) -> bool {
         true
     }
@@ -157,7 +157,7 @@ impl Dialect for RowkeyDialect {
         self.postgres.prec_value(prec)
     }
 
-    /// `SELECT 'x' ON CONFLICT ...` of an INSERT does not call its column so.
+    /// In the INSERT `SELECT 'x' ON CONFLICT ...`, ON is no alias.
     fn is_column_alias(&self, word: &Keyword, parser: &mut Parser) -> bool {
         *word != Keyword::ON && self.postgres.is_column_alias(word, parser)
     }
@@ -243,8 +243,8 @@ impl Dialect for RowkeyDialect {
     }
 }
 
-/// Marks a BETWEEN whose bounds may stand the other way round, as sqlparser cannot say it:
-/// [`normalise`](super::rewrite::normalise) writes it out.
+/// Marks a BETWEEN SYMMETRIC, for which sqlparser has no node, with `Expr::Prior`;
+/// [`normalise`](super::rewrite::normalise) expands it.
 fn symmetric(mut between: Expr) -> Expr {
     if let Expr::Between { low, .. } = &mut between {
         let bound = std::mem::replace(&mut **low, Expr::value(Value::Null));
@@ -253,7 +253,7 @@ fn symmetric(mut between: Expr) -> Expr {
     between
 }
 
-/// `TRIM(LEADING FROM s)`, where sqlparser wants to know what is trimmed.
+/// `TRIM(LEADING FROM s)`, where sqlparser requires the characters to trim.
 fn trim_of_blanks(parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
     let [_, _, third, fourth] = parser.peek_tokens_ref::<4>();
     let is = |token: &Token, keywords: &[Keyword]| matches!(token, Token::Word(word) if keywords.contains(&word.keyword));

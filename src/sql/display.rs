@@ -1,4 +1,4 @@
-//! Statements as SQL, on one line: what [`parse`](super::parse) reads back as the same statement.
+//! Prints statements as SQL, on one line, so that [`parse`](super::parse) reads the same statement back.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -50,7 +50,7 @@ fn when(it_is: bool, words: &'static str) -> &'static str {
     if it_is { words } else { "" }
 }
 
-/// Each with a blank behind it.
+/// Hints, each followed by a blank.
 fn hints(hints: &[OptimizerHint]) -> String {
     hints.iter().map(|hint| format!("{hint} ")).collect()
 }

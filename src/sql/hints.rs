@@ -1,8 +1,8 @@
-//! Hints: `SELECT /*+ INDEX(orders_by_buyer) */ ...`, for people who know better than the planner.
+//! Optimizer hints: `SELECT /*+ INDEX(orders_by_buyer) */ ...`, to overrule the choice of access path.
 //!
-//! A hint is a comment with a `+` right behind SELECT, UPDATE or DELETE, which is kept with the query; [`marked`]
-//! writes its place into it, for the sake of errors. A hint counts for every mention of its table in the
-//! statement, by whichever name it goes there.
+//! A hint is a comment that starts with `+`, right after SELECT, UPDATE or DELETE; sqlparser keeps it with
+//! the query. [`marked`] adds its place, for error messages. A hint applies wherever its table is read in the
+//! statement, under any alias.
 
 use std::ops::ControlFlow;
 
@@ -30,11 +30,11 @@ pub struct Hint {
     pub kind: HintKind,
     /// Indexes or tables, as the catalog names them, with their places.
     pub names: Vec<(String, Option<Span>)>,
-    /// Where it stands.
+    /// Place of the hint.
     pub span: Option<Span>,
 }
 
-/// Takes the hints out of a query and its subqueries. Errors: SYNTAX for what is no hint.
+/// Removes the hints from a query and its subqueries. Errors: SYNTAX for a malformed hint.
 pub fn take_hints(query: &mut Query) -> Result<Vec<Hint>> {
     let mut taker = Taker(Vec::new());
     match visit_mut(query, &mut taker) {
@@ -82,7 +82,7 @@ impl VisitorMut for Taker {
     }
 }
 
-/// Puts a table's own name in place of what the SELECT calls it.
+/// Replaces an alias by the table's own name.
 fn unalias(name: &mut String, from: &[TableWithJoins]) {
     let joined = from.iter().flat_map(|table| table.joins.iter().map(|join| &join.relation));
     for factor in from.iter().map(|table| &table.relation).chain(joined) {
@@ -96,7 +96,7 @@ fn unalias(name: &mut String, from: &[TableWithJoins]) {
     }
 }
 
-/// The text of a hint's comment, between `/*` and `*/`, with its place in front of the `+`.
+/// The text of a hint's comment, with its place in front of the `+`.
 pub(super) fn marked(comment: &str, line: u64, column: u64) -> String {
     format!("l{line}c{column}{comment}")
 }
@@ -140,11 +140,11 @@ fn place_of(prefix: &str) -> Option<(u32, u32)> {
     Some((line.parse().ok()?, column.parse().ok()?))
 }
 
-/// A place in the text of a hint.
+/// A position in the text of a hint.
 struct Reader<'a> {
     text: &'a str,
     at: usize,
-    /// Of the comment's start.
+    /// Place of the comment's start.
     place: Option<(u32, u32)>,
 }
 
@@ -198,7 +198,7 @@ impl<'a> Reader<'a> {
         Error::invalid(what).state(sqlstate::SYNTAX).at(self.span(from))
     }
 
-    /// The text from `from` up to here, as a place in the statement.
+    /// The text from `from` to the current position, as a place in the statement.
     fn span(&self, from: usize) -> Option<Span> {
         let (line, column) = self.place?;
         let before = &self.text[..from];

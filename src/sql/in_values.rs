@@ -1,11 +1,11 @@
-//! `x IN (VALUES (1), (2))`: rows that are written out where a query stands.
+//! Subqueries that are VALUES, as in `x IN (VALUES (1), (2))`, become SELECTs.
 
 use sqlparser::ast::{Expr, Query, SetExpr, TableFactor};
 
 use super::parser::parse_query;
 use crate::error::Result;
 
-/// Puts a SELECT around the VALUES of a subquery, for DataFusion takes only one whose columns have names.
+/// Wraps the VALUES in a SELECT: DataFusion only takes a subquery whose columns have names.
 pub(super) fn as_select(expr: &mut Expr) -> Result<()> {
     match expr {
         Expr::InSubquery { subquery, .. } | Expr::Subquery(subquery) | Expr::Exists { subquery, .. } => {

@@ -1,8 +1,8 @@
-//! Key expressions → key parts.
+//! Turns key expressions into key parts.
 //!
 //! [`key_specs`] recognises the forms of the table below in the expressions of PRIMARY KEY and CREATE INDEX,
-//! and nothing else. What a form means for the bytes is the business of `key`; whether the parts together can
-//! be told apart, of the layout, which knows the types too. Here: names, arity and literals.
+//! and nothing else. It checks names, arity and literals. What a form means for the bytes is defined in
+//! `key`; whether the parts together are unambiguous is checked by the layout, which knows the types too.
 //!
 //! | form | transform |
 //! |---|---|
@@ -41,19 +41,19 @@ pub type KeyColumn<'a> = (&'a str, ColumnId);
 
 /// Hex digits of an MD5.
 const MD5_DIGITS: u8 = 32;
-/// Widest fixed-width part, in characters; longer keys are refused by every store.
+/// Characters of the widest fixed-width part; every store refuses longer keys.
 const WIDTH_MAX: u64 = 1_000;
 
-/// The parts that key expressions stand for, in order.
+/// The key parts of key expressions, in order.
 ///
-/// Errors, each at its key expression: UNDEFINED_COLUMN; INVALID_TABLE_DEFINITION for an expression
-/// that is none of the forms, or has a wrong number, width or pad in it.
+/// Errors, each at its key expression: UNDEFINED_COLUMN; INVALID_TABLE_DEFINITION for an expression that is
+/// none of the forms, or has a wrong number, width or pad in it.
 pub fn key_specs(keys: &[KeyExpr], columns: &[KeyColumn]) -> Result<Vec<PartSpec>> {
     let binder = Binder { columns };
     keys.iter().map(|key| binder.part(key).map_err(|e| e.at(key.span))).collect()
 }
 
-/// The expression is one of the key forms, or a mistaken one: no other expression would begin like that.
+/// Is the expression one of the key forms, or a malformed one? No formula starts like a key form.
 pub fn is_key_form(expr: &Expr) -> bool {
     let is_md5 =
         |text: &Expr| matches!(bare(text), Expr::Function(f) if function_name(f).as_deref() == Some("md5"));
@@ -228,7 +228,7 @@ impl Binder<'_> {
         self.digits(text, from, len, text)
     }
 
-    /// Some digits of `md5(col)`.
+    /// Digits of `md5(col)`.
     fn digits(&self, text: &Expr, from: u8, len: u8, whole: &Expr) -> Result<Transform> {
         let Expr::Function(function) = bare(text) else { return Err(not_a_form(whole)) };
         match self.call(function, text)? {
@@ -261,7 +261,7 @@ impl Binder<'_> {
         }
     }
 
-    /// The column whose text form an expression is: `col`, `cast(col AS varchar)`, `col::text`.
+    /// The column of an expression for its text form: `col`, `cast(col AS varchar)`, `col::text`.
     fn text_of(&self, expr: &Expr) -> Result<ColumnId> {
         self.column(uncast(expr))
     }
@@ -283,7 +283,7 @@ impl Binder<'_> {
         })
     }
 
-    /// The first of the columns.
+    /// The first few columns, for messages.
     fn shown(&self) -> String {
         let names: Vec<&str> = self.columns.iter().map(|(name, _)| *name).take(COLUMNS_SHOWN).collect();
         let more = if self.columns.len() > COLUMNS_SHOWN { ", ..." } else { "" };
@@ -291,7 +291,7 @@ impl Binder<'_> {
     }
 }
 
-/// Columns that a message lists at the most.
+/// Columns that a message lists (count), at most.
 const COLUMNS_SHOWN: usize = 10;
 
 fn wrong(what: impl Into<String>) -> Error {
@@ -332,7 +332,7 @@ fn join_parts<'e>(expr: &'e Expr, parts: &mut Vec<&'e Expr>) -> bool {
     true
 }
 
-/// How a function of ours is called.
+/// The calling form of a key function, for messages.
 fn usage(name: &str) -> Option<&'static str> {
     Some(match name {
         "lpad" => "lpad(col, n) or lpad(col, n, 'x')",
@@ -351,7 +351,7 @@ fn usage(name: &str) -> Option<&'static str> {
     })
 }
 
-/// Without parentheses.
+/// The expression without parentheses.
 fn bare(mut expr: &Expr) -> &Expr {
     while let Expr::Nested(inner) = expr {
         expr = inner;
@@ -359,7 +359,7 @@ fn bare(mut expr: &Expr) -> &Expr {
     expr
 }
 
-/// Without parentheses and casts to text, which the text functions imply.
+/// The expression without parentheses and casts to text, which text functions imply.
 fn uncast(expr: &Expr) -> &Expr {
     match bare(expr) {
         Expr::Cast { expr, data_type, .. } if is_text_type(data_type) => uncast(expr),
@@ -451,7 +451,8 @@ fn example_code(name: &str) -> String {
     format!("code({name}, 'Taobao=tb, Tmall=tm')")
 }
 
-/// `Taobao=tb, Tmall=tm`: names and codes, each once. A code that starts another could not be told from it.
+/// Parses `Taobao=tb, Tmall=tm`: distinct names and codes. No code may be a prefix of another, or they are
+/// ambiguous.
 pub fn parse_codes(text: &str) -> Result<Vec<(String, String)>> {
     let mut codes: Vec<(String, String)> = Vec::new();
     let mut names = HashSet::new();

@@ -1,7 +1,8 @@
-//! SQL text → tokens with places, and places → text and [`Span`]s.
+//! The lexer: SQL text to tokens with places, and places back to text and [`Span`]s.
 //!
-//! Tokens are sqlparser's, without blanks and comments (but for hints), so that a token's neighbour is the next one.
-//! `?` parameters are numbered here, and [nesting](nesting::too_deep) that no stack should follow is refused here.
+//! Tokens are sqlparser's, without blanks and comments (except hints), so that a token's neighbour is the
+//! next one. `?` parameters are numbered here, and statements [nested](nesting::too_deep) too deeply for the
+//! stack are refused here.
 
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, Whitespace, Word};
@@ -10,7 +11,7 @@ use crate::error::{Error, Result, Span, sqlstate};
 use crate::sql::dialect::RowkeyDialect;
 use crate::sql::{hints, nesting, refused, shape};
 
-/// The text of one statement and the way from places to it.
+/// The text of one statement, and the offsets of its lines.
 #[derive(Debug)]
 pub(super) struct Source<'a> {
     sql: &'a str,
@@ -33,10 +34,10 @@ impl<'a> Piece<'a> {
         Piece { start: Location { line: 1, column: 1 }, text }
     }
 
-    /// A place in the piece as one in the whole.
+    /// Converts a place in the piece to one in the whole text.
     fn place(&self, at: Location) -> Location {
         match at.line {
-            // Nowhere.
+            // No place.
             0 => at,
             1 => Location { line: self.start.line, column: self.start.column + at.column - 1 },
             line => Location { line: self.start.line + line - 1, column: at.column },
@@ -44,8 +45,8 @@ impl<'a> Piece<'a> {
     }
 }
 
-/// Bytes of a name at the most: an expression's text is the name of its column, so it is more than names of
-/// tables have.
+/// Bytes of a name, at most. Table names have a stricter limit elsewhere, but an expression's text becomes
+/// the name of its column.
 const WORD_BYTES_MAX: usize = 65_536;
 
 impl<'a> Source<'a> {
@@ -54,14 +55,14 @@ impl<'a> Source<'a> {
         Source { sql, lines: std::iter::once(0).chain(starts).collect(), ascii: sql.is_ascii() }
     }
 
-    /// The statement's tokens, of these pieces of it. Errors: SYNTAX for what is no token, an unclosed quote or
-    /// comment, `1x`, `?` mixed with `$n`, and too deep a nesting.
+    /// The statement's tokens, from these pieces of it. Errors: SYNTAX for an invalid token, an unclosed
+    /// quote or comment, `1x`, `?` mixed with `$n`; LIMIT for too deep nesting.
     pub(super) fn tokens(&self, dialect: &RowkeyDialect, pieces: &[Piece<'_>]) -> Result<Vec<TokenWithSpan>> {
         let mut tokens = Vec::new();
         for piece in pieces {
             let first = tokens.len();
             let read = Tokenizer::new(dialect, piece.text).tokenize_with_location_into_buf(&mut tokens);
-            // What could not be read begins behind what could.
+            // The token that failed begins after the last good one.
             let behind = tokens[first..].last().map_or(Location { line: 1, column: 1 }, |t| t.span.end);
             read.map_err(|e| self.token_error(&e.message, piece.place(e.location), piece.place(behind)))?;
             for TokenWithSpan { span, .. } in &mut tokens[first..] {
@@ -69,7 +70,8 @@ impl<'a> Source<'a> {
             }
         }
         self.plain_numbers(&mut tokens)?;
-        // As it is, it would print with one quote less, as a value and as an alias. E'..' is no alias.
+        // sqlparser would print such a text with one quote less, as a value and as an alias; E'..' is safe,
+        // and is no alias.
         for TokenWithSpan { token, .. } in &mut tokens {
             if let Token::SingleQuotedString(text) = token
                 && refused::prints_otherwise(text, '\'')
@@ -88,7 +90,7 @@ impl<'a> Source<'a> {
                 .state(sqlstate::LIMIT)
                 .at(Span { line: line as u32, column: column as u32, len: 1 }));
         }
-        // Statements are printed and read again, by sqlparser, which would make another name of it.
+        // Statements are printed and parsed again; sqlparser's printing would change this name.
         let is_odd = |t: &&TokenWithSpan| {
             matches!(&t.token, Token::Word(Word { value, quote_style: Some(quote), .. })
                 if refused::prints_otherwise(value, *quote))
@@ -106,7 +108,7 @@ impl<'a> Source<'a> {
         Ok(tokens)
     }
 
-    /// Takes the `_` out of `1_000`. Errors: a number that runs into a word, which would be its alias.
+    /// Removes `_` from `1_000`. Errors: a number followed directly by a word, which would become its alias.
     fn plain_numbers(&self, tokens: &mut [TokenWithSpan]) -> Result<()> {
         for at in 0..tokens.len() {
             let Token::Number(digits, _) = &mut tokens[at].token else { continue };
@@ -125,9 +127,9 @@ impl<'a> Source<'a> {
         Ok(())
     }
 
-    /// Drops blanks and comments, but for hints.
+    /// Drops blanks and comments, except hints.
     fn keep_hints(&self, tokens: &mut Vec<TokenWithSpan>) -> Result<()> {
-        // The last word, if nothing else follows it, and whether a hint may.
+        // The previous word, if it is the last token, and whether a hint may follow it.
         let mut behind = (Keyword::NoKeyword, false);
         let mut misplaced = None;
         tokens.retain_mut(|t| {
@@ -159,7 +161,7 @@ impl<'a> Source<'a> {
         self.sql.get(self.offset(from)..self.offset(to)).unwrap_or_default()
     }
 
-    /// The text from one place up to another, as a place; of several lines, what is on the first.
+    /// The place of the text between two places; of several lines, only the first.
     pub(super) fn span(&self, from: Location, to: Location) -> Span {
         let first_line = self.text(from, to).lines().next().unwrap_or_default();
         let len = first_line.trim_end().chars().count().max(1);
@@ -175,7 +177,7 @@ impl<'a> Source<'a> {
         self.sql[start..].char_indices().nth(chars).map_or(self.sql.len(), |(at, _)| start + at)
     }
 
-    /// `at`: where reading stopped; `from`: where the token begins.
+    /// `at`: where the tokenizer stopped; `from`: where the token begins.
     fn token_error(&self, message: &str, at: Location, from: Location) -> Error {
         let what = match message {
             m if m.contains("string literal") => "this text has no closing quote".to_owned(),
@@ -197,7 +199,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Turns `?` and `?n` into `$n`, left to right.
+    /// Numbers `?` and `?n` as `$n`, left to right.
     fn number_parameters(&self, tokens: &mut [TokenWithSpan]) -> Result<()> {
         let (mut anonymous, mut numbered) = (0, false);
         for TokenWithSpan { token, span } in tokens {
@@ -226,7 +228,8 @@ impl<'a> Source<'a> {
     }
 }
 
-/// A hint may follow `word`, which itself follows `before`: UPDATE starts a statement, but for DO UPDATE and the like.
+/// May a hint follow `word`, which itself follows `before`? UPDATE and DELETE start a statement, except in DO
+/// UPDATE and the like.
 fn takes_hints(before: Keyword, word: Keyword) -> bool {
     match word {
         Keyword::SELECT => true,
@@ -235,7 +238,7 @@ fn takes_hints(before: Keyword, word: Keyword) -> bool {
     }
 }
 
-/// A message of sqlparser's, to go on with in ours.
+/// sqlparser's message, to be continued in ours.
 pub(super) fn lower_first(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map(|c| c.to_lowercase().chain(chars).collect()).unwrap_or_default()

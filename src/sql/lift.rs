@@ -1,13 +1,13 @@
-//! A query's text without the literals it compares with, so that texts which differ only in them are planned
-//! once.
+//! Literal lifting: computes a query's plan-cache key, so that texts which differ only in compared literals
+//! are planned once.
 //!
-//! `SELECT * FROM t WHERE id = 7 AND day >= DATE '2024-01-01'` becomes `... WHERE id = $1 AND day >= $2` with two
-//! values. Only a literal that is a whole side of a comparison is lifted, or what OFFSET passes over: `= 7 AND`, but not
-//! `= 7 + x`, `LIMIT 7` or `lpad(id, 7)`, which shape the plan. What literals add up to is one: `7 + 2`, or
-//! `TIMESTAMP '2024-01-01' - INTERVAL '1 day'`. The list of an IN becomes 2, 4, 8 .. values long, the last of them
-//! repeated, so that lists of some lengths share a plan. In a select list that goes for columns with a name (`AS`) only:
-//! others are called by their text. Nothing is parsed: this runs before the plan cache is asked, on every statement, so
-//! it walks the bytes once.
+//! `SELECT * FROM t WHERE id = 7 AND day >= DATE '2024-01-01'` becomes `... WHERE id = $1 AND day >= $2` with
+//! two values. A literal is lifted only if it is a whole side of a comparison, or the number of OFFSET: `= 7
+//! AND`, but not `= 7 + x`, `LIMIT 7` or `lpad(id, 7)`, which shape the plan. A sum of literals counts as
+//! one: `7 + 2`, or `TIMESTAMP '2024-01-01' - INTERVAL '1 day'`. IN lists are padded to 1, 2, 4, 8 .. values
+//! by repeating the last one, so that lists of similar length share a plan. In a select list, literals are
+//! lifted only from columns with an `AS` name: other columns are named by their text. There is no parsing:
+//! this runs on every statement before the plan cache is asked, so it walks the bytes once.
 
 use std::cell::OnceCell;
 use std::fmt::Write as _;
@@ -15,25 +15,25 @@ use std::ops::Range;
 
 use crate::value::{ColumnType, Value};
 
-/// Texts longer than this are not worth keeping.
+/// Bytes of the longest text worth keeping.
 const TEXT_BYTES: usize = 32_768;
-/// Literals lifted out of one text at the most; longer IN lists are planned as they are.
+/// Literals lifted from one text (count), at most; longer IN lists are planned as they are.
 const VALUES: usize = 1024;
 
-/// Parentheses in each other, at the most.
+/// Levels of nested parentheses, at most.
 const DEPTH_MAX: i32 = 60;
 
-/// What was lifted.
+/// A lifted value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Compared {
     /// A literal.
     Value(Value),
-    /// The time, or the day, and so many microseconds more.
+    /// The current time or day, plus so many microseconds.
     Now(Clock, i64),
 }
 
 impl Compared {
-    /// The value, when it is `now` (microseconds since 1970 in UTC).
+    /// The value at the time `now` (microseconds since 1970 in UTC).
     pub fn value(&self, now: impl FnOnce() -> i64) -> Value {
         match self {
             Compared::Value(value) => value.clone(),
@@ -42,7 +42,7 @@ impl Compared {
     }
 }
 
-/// What a call of the clock gives.
+/// What a clock function returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clock {
     /// `now()`: a TIMESTAMP.
@@ -72,23 +72,23 @@ impl Clock {
 
 const DAY_MICROS: i64 = 86_400_000_000;
 
-/// The largest number of a parameter.
+/// The largest parameter number.
 const PARAMETER_MAX: usize = u16::MAX as usize;
 
-/// A query's text, its compared literals replaced by parameters.
+/// A query's text, with its compared literals replaced by parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lifted {
     /// The text; parameters of the statement itself keep their numbers.
     pub text: String,
     /// Values of the parameters past the statement's own.
     pub values: Vec<Compared>,
-    /// How many parameters the statement itself has.
+    /// The number of parameters in the statement itself.
     pub own: usize,
 }
 
-/// Lifts the literals of a query; `None` for what is no query, or none worth it.
+/// Lifts the literals of a query; `None` if it is no query, or not worth keeping.
 pub fn lift(sql: &str) -> Option<Lifted> {
-    // A text that begins with another word, such as INSERT, is not worth a look at the rest of it.
+    // Skip other statements, such as INSERT, without tokenizing them.
     let first = sql.trim_start().bytes().next()?;
     if sql.len() > TEXT_BYTES || first.is_ascii_alphabetic() && !matches!(first, b's' | b'S' | b'w' | b'W') {
         return None;
@@ -99,14 +99,14 @@ pub fn lift(sql: &str) -> Option<Lifted> {
         return None;
     }
     let own = tokens.iter().filter_map(|t| t.parameter(sql)).max().unwrap_or(0);
-    // The parser has something to say about such a parameter.
+    // The parser will refuse such a parameter.
     if own > PARAMETER_MAX {
         return None;
     }
     let mut lifted = Lifted { text: String::with_capacity(sql.len() + 8), values: Vec::new(), own };
-    // Inside of how many parentheses the list of an IN is, or what stands in one beside a comparison.
+    // Depth of parentheses of an IN list, or of a row compared with something.
     let (mut copied, mut in_list, mut list_depth) = (0, false, 0);
-    // A bit for each parenthesis around, the innermost first: it is in a select list.
+    // One bit for each open parenthesis, the innermost lowest: is it in a select list?
     let (mut selects, mut depth) = (0_u64, 0_i32);
     let called = OnceCell::new();
     let mut next = 0;
@@ -123,7 +123,7 @@ pub fn lift(sql: &str) -> Option<Lifted> {
             }
             (Class::Other, b')') => (selects, depth) = (selects >> 1, depth - 1),
             (Class::Word, b's' | b'S') if tokens[at].is(sql, &["select"]) => selects |= 1,
-            // What IS DISTINCT FROM compares is no table.
+            // The FROM of IS DISTINCT FROM is followed by no table.
             (Class::Word, b'f' | b'F')
                 if tokens[at].is(sql, &["from"])
                     && !before.is_some_and(|before| before.is(sql, &["distinct"])) =>
@@ -157,7 +157,7 @@ pub fn lift(sql: &str) -> Option<Lifted> {
         let lifts = compared_literal(sql, &tokens, at, in_list).filter(|_| may_lift());
         next += lifts.as_ref().map_or(1, |(_, len)| *len);
         let Some((value, len)) = lifts else {
-            // A row among others ends in there.
+            // A row inside the list ends here.
             let is_row = tokens[at].text(sql) == ")" && depth >= list_depth;
             in_list &= is_row || is_list(sql, &tokens[at]);
             continue;
@@ -174,8 +174,8 @@ pub fn lift(sql: &str) -> Option<Lifted> {
     Some(lifted)
 }
 
-/// Columns in select lists whose literals stay: those without a name of their own, which are called by their text; and
-/// all of them, where rows are grouped or sorted by what holds a literal, which may be one of them again.
+/// Columns of select lists whose literals stay: those without an alias, because they are named by their text;
+/// and all of them if GROUP BY or ORDER BY contains a literal, because it may refer to the same expression.
 fn called_by_their_text(sql: &str, tokens: &[Token]) -> Vec<Range<usize>> {
     let mut columns: Vec<(Range<usize>, bool)> = Vec::new();
     let mut end = |(_, from): List, end: usize| {
@@ -187,7 +187,7 @@ fn called_by_their_text(sql: &str, tokens: &[Token]) -> Vec<Range<usize>> {
         };
         columns.push((from..end, is_named));
     };
-    // The lists around.
+    // The select lists around the position.
     let mut lists: Vec<List> = Vec::new();
     let (mut depth, mut sorts, mut sorts_by_literals) = (0, false, false);
     for (at, token) in tokens.iter().enumerate() {
@@ -205,7 +205,7 @@ fn called_by_their_text(sql: &str, tokens: &[Token]) -> Vec<Range<usize>> {
             }
             (Class::Word, _) if token.is(sql, &["select"]) => lists.push((depth, at + 1)),
             (Class::Word, _) => {
-                // What IS DISTINCT FROM compares is no table.
+                // The FROM of IS DISTINCT FROM is followed by no table.
                 let is_distinct =
                     at.checked_sub(1).is_some_and(|before| tokens[before].is(sql, &["distinct"]));
                 let begins = token.is(sql, &["group", "order"]);
@@ -225,7 +225,7 @@ fn called_by_their_text(sql: &str, tokens: &[Token]) -> Vec<Range<usize>> {
     columns.into_iter().filter(stays).map(|(column, _)| column).collect()
 }
 
-/// A select list: inside of how many parentheses it is, and where its last column begins.
+/// A select list: its depth of parentheses, and where its last column begins.
 type List = (i32, usize);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -260,8 +260,8 @@ impl Token {
     }
 }
 
-/// The literal at `at` and its number of tokens, if it is one side of a comparison all by itself; `in_list`: what
-/// stands before it belongs to the list of an IN.
+/// The literal at `at` and its number of tokens, if it is a whole side of a comparison; `in_list`: the tokens
+/// before it belong to an IN list.
 fn compared_literal(sql: &str, tokens: &[Token], at: usize, in_list: bool) -> Option<(Compared, usize)> {
     let before = tokens.get(at.checked_sub(1)?)?;
     let one_of = |words: &[&str]| before.is(sql, words);
@@ -283,7 +283,7 @@ fn compared_literal(sql: &str, tokens: &[Token], at: usize, in_list: bool) -> Op
     closes.then_some((value, len))
 }
 
-/// Words that may come behind a comparison.
+/// Words that may follow a comparison.
 const BEHIND_A_COMPARISON: [&str; 23] = [
     "and",
     "or",
@@ -310,8 +310,8 @@ const BEHIND_A_COMPARISON: [&str; 23] = [
     "intersect",
 ];
 
-/// The literals of a list behind IN, which opens at the first token, a power of two of them, and the tokens from there to
-/// the closing parenthesis; `None` if anything else is in it, or nothing.
+/// The literals of an IN list that opens at the token `at`, padded to a power of two, and the number of
+/// tokens up to the closing parenthesis; `None` if the list is empty or contains anything else.
 fn list_of_in(sql: &str, tokens: &[Token], at: usize) -> Option<(Vec<Compared>, usize)> {
     if tokens[at].text(sql) != "(" || !tokens.get(at.checked_sub(1)?)?.is(sql, &["in"]) {
         return None;
@@ -333,7 +333,7 @@ fn list_of_in(sql: &str, tokens: &[Token], at: usize) -> Option<(Vec<Compared>, 
     Some((values, len))
 }
 
-/// The literal that the first tokens are, or add up to, and their number.
+/// The literal, or sum of literals, at the start of the tokens, and its number of tokens.
 fn literal(sql: &str, tokens: &[Token]) -> Option<(Compared, usize)> {
     let token = |n: usize| tokens.get(n);
     let here = token(0)?;
@@ -358,8 +358,8 @@ fn literal(sql: &str, tokens: &[Token]) -> Option<(Compared, usize)> {
     Some((Compared::Value(value), len + more))
 }
 
-/// A literal with whole numbers, or an interval of a fixed length, that are added to it or taken away, and the tokens
-/// that say so. `None`: it is out of range then.
+/// Adds whole numbers or intervals of fixed length that follow a literal; also gives the number of tokens
+/// used. `None` if the sum is out of range.
 fn added(sql: &str, mut value: Value, tokens: &[Token]) -> Option<(Value, usize)> {
     let text = |n: usize| tokens.get(n).map_or("", |t: &Token| t.text(sql));
     let mut len = 0;
@@ -389,13 +389,13 @@ fn token_is_number(tokens: &[Token], at: usize) -> bool {
     tokens.get(at).is_some_and(|token| token.class == Class::Number)
 }
 
-/// A call of the clock, and its number of tokens; with an interval that is added to it or taken away, if that has a
-/// fixed length.
+/// A call of the clock with an interval of fixed length added or subtracted, if any; also its number of
+/// tokens.
 fn of_clock(sql: &str, tokens: &[Token]) -> Option<(Compared, usize)> {
     let text = |n: usize| tokens.get(n).map_or("", |t: &Token| t.text(sql));
     let clock = Clock::named(text(0))?;
     let len = if (text(1), text(2)) == ("(", ")") { 3 } else { 1 };
-    // Names of columns, as far as anybody knows.
+    // Without parentheses these may be column names.
     if len == 1 && matches!(text(0).to_ascii_lowercase().as_str(), "now" | "today") {
         return None;
     }
@@ -412,7 +412,7 @@ fn of_clock(sql: &str, tokens: &[Token]) -> Option<(Compared, usize)> {
         }
         word if word.is(sql, &["interval"]) => {
             let (n, unit, of_interval) = interval(sql, &more[1..])?;
-            // A day and some hours are a time.
+            // A day plus hours is a timestamp, not a date.
             if clock == Clock::Day && unit % DAY_MICROS != 0 {
                 return None;
             }
@@ -423,11 +423,11 @@ fn of_clock(sql: &str, tokens: &[Token]) -> Option<(Compared, usize)> {
     Some((Compared::Now(clock, sign * micros), len + 1 + of_more))
 }
 
-/// Days (count) from today to a day that is lifted, at the most: none of them is out of range.
+/// The furthest lifted day from today, in days; none of these is out of range.
 const DAYS_MAX: i64 = 1_000_000;
 
-/// How many of which unit (in microseconds) `'7 days'` or `'7' DAY` is, and its number of tokens; `None` of what depends on
-/// the calendar, or is written in another way.
+/// The amount and the unit (in microseconds) of `'7 days'` or `'7' DAY`, and the number of tokens; `None` if
+/// the length depends on the calendar, or the spelling is another.
 fn interval(sql: &str, tokens: &[Token]) -> Option<(i64, i64, usize)> {
     let quoted = tokens.first().filter(|token| token.class == Class::Text)?;
     let length = text_of(quoted.text(sql));
@@ -436,7 +436,7 @@ fn interval(sql: &str, tokens: &[Token]) -> Option<(i64, i64, usize)> {
         None => (length.trim(), tokens.get(1)?.text(sql), 2),
     };
     let unit = unit.to_ascii_lowercase();
-    // Of words behind the quotes there is no plural.
+    // A unit after the quotes has no plural.
     let unit = match if len == 1 { unit.trim_end_matches('s') } else { &unit } {
         "second" => 1_000_000,
         "minute" => 60_000_000,
@@ -450,7 +450,7 @@ fn interval(sql: &str, tokens: &[Token]) -> Option<(i64, i64, usize)> {
     (micros.unsigned_abs() <= DAYS_MAX as u64 * DAY_MICROS as u64).then_some((n, unit, len))
 }
 
-/// Belongs to a list of literals.
+/// Can the token be part of a list of literals?
 fn is_list(sql: &str, token: &Token) -> bool {
     match token.class {
         Class::Number | Class::Text | Class::Parameter => true,
@@ -459,7 +459,7 @@ fn is_list(sql: &str, token: &Token) -> bool {
     }
 }
 
-/// The AND at `at` stands between the bounds of a BETWEEN whose lower bound is a literal.
+/// Does the AND at `at` separate the bounds of a BETWEEN whose lower bound is a literal?
 fn is_upper_bound(sql: &str, tokens: &[Token], at: usize) -> bool {
     let is_literal = |t: &Token| {
         matches!(t.class, Class::Number | Class::Text | Class::Parameter)
@@ -474,7 +474,7 @@ fn text_of(quoted: &str) -> String {
     quoted[1..quoted.len() - 1].replace("''", "'")
 }
 
-/// Tokens without blanks and comments; `None` if the text holds something that is better left alone.
+/// Tokens without blanks and comments; `None` if the text contains something that must not be touched.
 fn tokens(sql: &str) -> Option<Vec<Token>> {
     let bytes = sql.as_bytes();
     let mut tokens: Vec<Token> = Vec::with_capacity(sql.len() / 4);
@@ -497,7 +497,7 @@ fn tokens(sql: &str) -> Option<Vec<Token>> {
             }
             b'/' if next == Some(b'*') => {
                 at += 2 + sql[at + 2..].find("*/")? + 2;
-                // Comments nest, and a hint shapes the plan: it stays in the text.
+                // Comments nest. Hints shape the plan and stay in the text.
                 if sql[start + 2..at - 2].contains("/*") {
                     return None;
                 }
@@ -505,7 +505,7 @@ fn tokens(sql: &str) -> Option<Vec<Token>> {
             }
             b'\'' => {
                 at = end_of_quoted(bytes, at, b'\'')?;
-                // `E'..'` and `X'..'` have rules of their own.
+                // `E'..'` and `X'..'` have other rules.
                 if tokens.last().is_some_and(|t| t.class == Class::Word && t.end == start) {
                     return None;
                 }
@@ -550,7 +550,7 @@ fn tokens(sql: &str) -> Option<Vec<Token>> {
     Some(tokens)
 }
 
-/// Past the closing quote; a doubled one is text.
+/// The position after the closing quote; a doubled quote is part of the text.
 fn end_of_quoted(bytes: &[u8], start: usize, quote: u8) -> Option<usize> {
     let mut at = start + 1;
     loop {

@@ -1,14 +1,14 @@
-//! Text → statements.
+//! The SQL front end: text to statements.
 //!
 //! A script goes through a [`Splitter`], which hands out one [`SqlText`] per `;`. [`parse`] turns one into a
 //! [`Statement`]: our own nodes around sqlparser's queries and expressions. [`rewrite`], [`wildcard`] and
-//! `using` prepare queries for DataFusion; [`layout`] reads the key expressions of CREATE as key parts.
+//! `using` prepare queries for DataFusion; [`layout`] turns the key expressions of CREATE into key parts.
 //!
-//! No text overflows the stack or takes exponential time: `nesting` looks at the tokens before they are
-//! parsed, `dialect` counts the parser's steps, and `shape` keeps the trees shallow.
+//! No text overflows the stack or takes exponential time: `nesting` checks the tokens before they are parsed,
+//! `dialect` counts the parser's steps, and `shape` keeps the trees shallow.
 //!
-//! Names are case-insensitive unless quoted, as in PostgreSQL: the tree keeps them as written,
-//! [`name_of`] and [`table_name_of`] fold them.
+//! Names are case-insensitive unless quoted, as in PostgreSQL: the tree keeps them as written, [`name_of`]
+//! and [`table_name_of`] fold them.
 
 mod as_of;
 pub mod ast;
@@ -72,7 +72,7 @@ pub use crate::value::name_sql;
 use self::visit::visit;
 use crate::error::{Error, Result, Span};
 
-/// The name an identifier stands for: as it is if quoted, otherwise in lower case.
+/// The folded name of an identifier: in lower case unless quoted.
 pub fn name_of(ident: &Ident) -> String {
     match ident.quote_style {
         Some(_) => ident.value.clone(),
@@ -80,14 +80,14 @@ pub fn name_of(ident: &Ident) -> String {
     }
 }
 
-/// The name of a table, view or index. There is one schema: `public.` or `main.` may stand before the
-/// name; anything else there is an error, with its place.
+/// The folded name of a table, view or index. There is one schema: `public.` or `main.` may precede the name;
+/// any other schema is an error, with its place.
 pub fn table_name_of(name: &ObjectName) -> Result<String> {
     let parts: Option<Vec<Ident>> = name.0.iter().map(|part| part.as_ident().cloned()).collect();
     last_part(&parts.unwrap_or_default()).map(|last| name_of(&last)).map_err(|e| e.at(span_of(name)))
 }
 
-/// Names of the tables, views and index tables that a query mentions, in order; none twice.
+/// Names of the tables, views and indexes that a query reads, sorted, each once.
 pub fn relations_of(query: &Query) -> BTreeSet<String> {
     struct Names(BTreeSet<String>);
     impl Visitor for Names {
@@ -102,12 +102,12 @@ pub fn relations_of(query: &Query) -> BTreeSet<String> {
     names.0
 }
 
-/// `public`, or `main` as SQLite has it.
+/// `public`, or `main` as in SQLite.
 pub fn is_our_schema(name: &str) -> bool {
     ["public", "main"].contains(&name)
 }
 
-/// For those who ask the catalog of another database.
+/// The hint for users who query the catalog as in other databases.
 pub const CATALOG_HINT: &str = "SHOW TABLES and SHOW INDEXES list them, DESCRIBE t its columns";
 
 /// The error for a name in a schema that is not ours.
@@ -120,7 +120,7 @@ pub fn no_schema(schema: &str, name: &str) -> Error {
     }
 }
 
-/// The last of the parts of a name between periods, if the schema before it is ours.
+/// The last part of a qualified name, if the schema before it is ours.
 fn last_part(parts: &[Ident]) -> Result<Ident> {
     match parts {
         [name] => Ok(name.clone()),
@@ -130,8 +130,8 @@ fn last_part(parts: &[Ident]) -> Result<Ident> {
     }
 }
 
-/// Place of a piece of a parsed statement; `None` for what sqlparser did not note or we made up.
-/// Of several lines, the first character.
+/// Place of a part of a parsed statement; `None` if sqlparser did not record it or we generated the part. Of
+/// several lines, the first character.
 pub fn span_of(node: &impl Spanned) -> Option<Span> {
     to_span(node.span())
 }

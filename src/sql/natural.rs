@@ -1,4 +1,4 @@
-//! NATURAL joins, written out: USING the columns that both sides have.
+//! Rewrites NATURAL joins as USING the columns that both sides have.
 
 use std::ops::ControlFlow;
 
@@ -12,8 +12,8 @@ use super::rewrite::{constraint_mut, constraint_of};
 use super::visit::visit_mut;
 use super::wildcard::last_ident;
 
-/// Names the columns of every NATURAL join whose sides have known columns; `columns_of` tells those of a table or a
-/// view. The others stay as they are.
+/// Rewrites every NATURAL join whose sides have known columns; `columns_of` gives those of a table or view.
+/// Other joins stay as they are.
 pub fn name_natural_columns(query: &mut Query, columns_of: &dyn Fn(&ObjectName) -> Columns) {
     let _ = visit_mut(query, &mut Natural { columns_of, with: Vec::new() });
 }
@@ -23,7 +23,7 @@ pub type Columns = Option<Vec<String>>;
 
 struct Natural<'a> {
     columns_of: &'a dyn Fn(&ObjectName) -> Columns,
-    /// What each WITH around the place defines.
+    /// What each WITH around the current position defines.
     with: Vec<Vec<(String, Columns)>>,
 }
 
@@ -51,7 +51,7 @@ impl VisitorMut for Natural<'_> {
 }
 
 impl Natural<'_> {
-    /// Names the columns of the joins, and gives those of all of it.
+    /// Rewrites the joins, and gives the columns of the whole.
     fn name(&self, table: &mut TableWithJoins) -> Columns {
         let mut left = self.columns(&mut table.relation);
         for join in &mut table.joins {
@@ -109,7 +109,7 @@ fn is_natural(table: &TableWithJoins) -> bool {
         || table.joins.iter().any(|join| natural(&join.join_operator) || nested(&join.relation))
 }
 
-/// The first columns as the alias calls them.
+/// The columns, with the first ones renamed by the alias.
 pub(super) fn called(alias: &TableAlias, columns: Columns) -> Columns {
     let mut columns = columns?;
     if alias.columns.len() > columns.len() {
@@ -121,7 +121,7 @@ pub(super) fn called(alias: &TableAlias, columns: Columns) -> Columns {
     Some(columns)
 }
 
-/// What a query calls its columns, if it says so.
+/// The output columns of a query, if it names them.
 pub(super) fn outputs_of(query: &Query) -> Columns {
     let mut body = &*query.body;
     while let SetExpr::SetOperation { left, .. } = body {
@@ -143,7 +143,7 @@ fn output_of(item: &SelectItem) -> Option<String> {
     }
 }
 
-/// Joins on these columns; without any, every row matches.
+/// Joins USING these columns; without any, ON TRUE.
 fn set(operator: &mut JoinOperator, common: &[&String]) {
     let using: Vec<ObjectName> =
         common.iter().map(|name| ObjectName::from(vec![Ident::with_quote('"', name.as_str())])).collect();

@@ -1,14 +1,14 @@
-//! A join in parentheses under a name, `(a JOIN b USING (k)) AS x`, is what a subquery under that name is.
+//! Rewrites an aliased join in parentheses, `(a JOIN b USING (k)) AS x`, as a subquery of that alias.
 //!
-//! DataFusion would keep the columns of both sides behind the name, where `x.k` is the first of them and not the merged
-//! one.
+//! DataFusion would keep the columns of both sides under the alias, where `x.k` is the first of them and not
+//! the merged one.
 
 use sqlparser::ast::{SetExpr, TableFactor};
 
 use super::parse_query;
 use crate::error::Result;
 
-/// Writes such a join as `(SELECT * FROM a JOIN b USING (k)) AS x`.
+/// Rewrites such a join as `(SELECT * FROM a JOIN b USING (k)) AS x`.
 pub fn as_subquery(factor: &mut TableFactor) -> Result<()> {
     if let TableFactor::NestedJoin { table_with_joins, alias: alias @ Some(_) } = factor {
         let mut subquery = Box::new(parse_query("SELECT * FROM t")?);

@@ -1,7 +1,8 @@
-//! How deep a syntax tree some tokens lead to, before anyone builds it.
+//! Estimates the depth of the syntax tree from the tokens, before it is built.
 //!
 //! sqlparser's own limit counts its recursion, which a chain such as `1 + 1 + 1` does not need: it becomes a
-//! tree as deep as it is long, and dropping that, too, takes stack. So the tokens are looked at first, once.
+//! tree as deep as it is long, and dropping the tree takes stack, too. So one pass over the tokens comes
+//! first.
 
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
@@ -10,13 +11,13 @@ use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 /// Walking it and dropping it, finished or not, fits the 2 MiB stack of a thread in a debug build.
 pub(super) const PARSED_DEPTH_MAX: usize = 4_000;
 
-/// What a query counts for: its grammar is the longest, and some of it is tried twice.
+/// Levels that a query counts for: its grammar is the longest, and some of it is tried twice.
 const QUERY_UNITS: usize = 80;
 
-/// What an `ARRAY<` counts for: sqlparser reads types without looking at the stack.
+/// Levels that an `ARRAY<` counts for: sqlparser reads types without checking the stack.
 const TYPE_UNITS: usize = 200;
 
-/// The token at which a statement is too deep to parse: nested too deeply, or too long a chain.
+/// The token at which a statement becomes too deep to parse: by nesting, or by a long chain.
 pub(super) fn too_deep(tokens: &[TokenWithSpan]) -> Option<&TokenWithSpan> {
     let mut depth = Depth::default();
     let mut opened = Opened::default();
@@ -31,11 +32,11 @@ pub(super) fn too_deep(tokens: &[TokenWithSpan]) -> Option<&TokenWithSpan> {
     found.or_else(|| tokens.last().filter(|_| depth.closed() > PARSED_DEPTH_MAX))
 }
 
-/// Most parentheses in a row where a table may stand: sqlparser reads what is inside again for each of them,
-/// once as a subquery and once as a join.
+/// Consecutive parentheses where a table may stand (count), at most: sqlparser reads their contents twice at
+/// each level, as a subquery and as a join.
 const TABLE_PARENTHESES_MAX: usize = 32;
 
-/// Parentheses opened in a row where a table may stand.
+/// Counts consecutive parentheses where a table may stand.
 #[derive(Default)]
 struct Opened {
     table: bool,
@@ -57,8 +58,8 @@ impl Opened {
     }
 }
 
-/// Depth of the syntax tree that the tokens so far must lead to, estimated from brackets, `CASE ... END`
-/// and operator chains. `a + b + c` nests to the left, one level a term; what AND and OR join nests beside, not below.
+/// Estimated depth of the syntax tree of the tokens so far, from brackets, `CASE ... END` and operator
+/// chains. `a + b + c` nests to the left, one level a term; the operands of AND and OR count side by side.
 #[derive(Debug)]
 struct Depth {
     groups: Vec<Group>,
@@ -66,7 +67,7 @@ struct Depth {
     array: bool,
 }
 
-/// Between two brackets. Each field counts levels.
+/// A bracketed group. Each number counts levels.
 #[derive(Debug, Default)]
 struct Group {
     /// Opened by CASE, closed by END.
@@ -146,7 +147,7 @@ impl Depth {
         &mut self.groups[last]
     }
 
-    /// Closes the innermost group; true if it was a CASE, which a bracket closes on its way.
+    /// Closes the innermost group; true if it was a CASE, which a closing bracket ends too.
     fn close(&mut self) -> bool {
         let Some(group) = self.groups.pop() else { return false };
         let depth = group.depth() + 1;
@@ -155,7 +156,7 @@ impl Depth {
         group.case
     }
 
-    /// The depth with every group closed that is still open.
+    /// The depth if all open groups were closed here.
     fn closed(mut self) -> usize {
         while self.groups.len() > 1 {
             self.close();

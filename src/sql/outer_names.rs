@@ -1,7 +1,7 @@
-//! `t.k` in a subquery, where `t` is a table around it.
+//! Qualifies references to outer tables in a subquery: `t.k` becomes `public.t.k`.
 //!
-//! DataFusion reads `t.k` as the field `k` of a column `t`, if the subquery has one, before it looks at the tables
-//! around it. A name of three parts leaves it no choice: `public.t.k`.
+//! DataFusion reads `t.k` as field `k` of a column `t`, if the subquery has such a column, before it looks at
+//! the tables of outer queries. A name of three parts is unambiguous.
 
 use std::ops::ControlFlow;
 
@@ -14,8 +14,8 @@ use super::visit::{visit, visit_mut};
 /// The schema of every table.
 const SCHEMA: &str = "public";
 
-/// Names the schema of tables around a subquery, where a column might be meant. `is_column`: some table has a column
-/// of this name; those that the query itself names are known.
+/// Qualifies outer tables where a column of the same name might be meant. `is_column`: some table has a
+/// column of this name; columns that the query itself names are considered, too.
 pub fn name_outer_tables(query: &mut Query, is_column: &dyn Fn(&str) -> bool) {
     let mut named = Named::default();
     let _ = visit(query, &mut named);
@@ -61,12 +61,12 @@ impl Named {
 
 struct NameTables<'a> {
     is_column: &'a dyn Fn(&str) -> bool,
-    /// Names of the tables of each query, and of each SELECT in it, around the place that is looked at.
+    /// For each query around the position, and each SELECT in it, the names of its tables.
     levels: Vec<(usize, Vec<String>)>,
 }
 
 impl NameTables<'_> {
-    /// Queries around the place.
+    /// The number of queries around the position.
     fn depth(&self) -> usize {
         self.levels.last().map_or(0, |(depth, _)| *depth)
     }
@@ -76,7 +76,7 @@ impl VisitorMut for NameTables<'_> {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        // ORDER BY stands outside of the SELECT whose tables it names.
+        // ORDER BY names the SELECT's tables but stands outside of it.
         let tables = match &*query.body {
             SetExpr::Select(select) => tables_of(select),
             _ => Vec::new(),
@@ -112,7 +112,7 @@ impl VisitorMut for NameTables<'_> {
     }
 }
 
-/// What the tables of a FROM are called.
+/// The names or aliases of the tables in a FROM.
 fn tables_of(select: &Select) -> Vec<String> {
     let mut tables = Vec::new();
     for from in &select.from {

@@ -1,7 +1,7 @@
-//! Names of a query's output columns.
+//! Names a query's output columns.
 //!
-//! An expression is named by its own text, as in SQLite. DataFusion refuses two columns of one name,
-//! so a repeated name gets a mark here, and [`output_name`] takes it off again.
+//! An expression is named by its own text, as in SQLite. DataFusion refuses two columns of one name, so a
+//! repeated name is marked here, and [`output_name`] removes the mark.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
@@ -16,18 +16,18 @@ use super::same::folded;
 use super::using::replace_names;
 use super::visit::{visit_expressions, visit_mut};
 
-/// Between a repeated name and its number; no name can hold it.
+/// Separates a repeated name from its number; no name can contain it.
 const MARK: char = '\0';
 
-/// Names the output columns of a query and of those in it, each name once. Whoever asks for an output by a name that
-/// got a mark (ORDER BY, DISTINCT ON, HAVING, QUALIFY) asks by the marked one from now on.
+/// Gives the output columns of a query and its subqueries unique names. References to a marked output (in
+/// ORDER BY, DISTINCT ON, HAVING, QUALIFY) are renamed with it.
 pub fn name_outputs(query: &mut Query) {
-    // The outermost first: its outputs are called by the text of what is in them as it was written.
+    // Outermost first: its outputs are named by the text of their expressions as written.
     name_query(query, true);
     let _ = visit_mut(query, &mut Inner);
 }
 
-/// Whoever asks a query in another for an output beside a wildcard means it by its name.
+/// Subqueries: an output beside a wildcard keeps the name by which outer queries refer to it.
 struct Inner;
 
 impl VisitorMut for Inner {
@@ -39,9 +39,9 @@ impl VisitorMut for Inner {
     }
 }
 
-/// Gives the names that got a mark.
+/// Names the outputs of a query; gives the marked names.
 fn name_query(query: &mut Query, is_outer: bool) -> Marked {
-    // What is asked from outside goes by the names that outputs have here.
+    // Outputs of subqueries keep their names, by which outer queries refer to them.
     let in_tables = query.order_by.as_ref().filter(|_| is_outer).map(names_in_tables).unwrap_or_default();
     let marked = name_body(&mut query.body, is_outer, &in_tables);
     if let Some(order) = &mut query.order_by {
@@ -56,7 +56,8 @@ fn name_query(query: &mut Query, is_outer: bool) -> Marked {
     marked
 }
 
-/// Whoever orders by an expression that is selected means the output: DataFusion finds no expressions above DISTINCT.
+/// An ORDER BY expression that is also selected refers to the output: DataFusion does not find expressions
+/// above DISTINCT.
 fn order_by_names(items: &[SelectItem], order: &mut [OrderByExpr]) {
     let named = |item: &SelectItem| match item {
         SelectItem::ExprWithAlias { expr, alias } => Some((folded(expr), alias.clone())),
@@ -72,8 +73,8 @@ fn order_by_names(items: &[SelectItem], order: &mut [OrderByExpr]) {
     }
 }
 
-/// Columns that an order names with their table. No output is meant by them, but DataFusion cannot tell one that is
-/// called so from them.
+/// Columns that an ORDER BY qualifies with their table. They are no outputs, but DataFusion confuses them
+/// with an output of the same name.
 fn names_in_tables(order: &OrderBy) -> HashSet<String> {
     let mut names = HashSet::new();
     let _ = visit_expressions(order, |expr| {
@@ -88,7 +89,7 @@ fn names_in_tables(order: &OrderBy) -> HashSet<String> {
 #[recursive::recursive]
 fn name_body(body: &mut SetExpr, is_outer: bool, in_tables: &HashSet<String>) -> Marked {
     match body {
-        // A set operation's columns are called as those of its left side.
+        // A set operation takes the names of its left side.
         SetExpr::SetOperation { left, right, .. } => {
             name_body(right, is_outer, &HashSet::new());
             name_body(left, is_outer, &HashSet::new())
@@ -110,11 +111,11 @@ fn name_body(body: &mut SetExpr, is_outer: bool, in_tables: &HashSet<String>) ->
     }
 }
 
-/// A number in DISTINCT ON is an output's place, as in ORDER BY.
+/// A number in DISTINCT ON is an output's position, as in ORDER BY.
 fn by_place(key: &mut Expr, items: &[SelectItem]) {
     let Expr::Value(ValueWithSpan { value: Value::Number(place, _), .. }) = key else { return };
     let place = place.parse::<usize>().ok().and_then(|place| place.checked_sub(1));
-    // Before a wildcard, places are known.
+    // Positions are known only before the first wildcard.
     let known = items.iter().take_while(|item| !is_wildcard(item)).nth(place.unwrap_or(usize::MAX));
     if let Some(SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = known {
         *key = expr.clone();
@@ -125,10 +126,10 @@ fn is_wildcard(item: &SelectItem) -> bool {
     matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..))
 }
 
-/// Output names beside a wildcard, and what they are called now.
+/// Output names beside a wildcard, and their marked names.
 type Marked = HashMap<String, String>;
 
-/// Whoever asks for a name that got a mark asks for the marked one.
+/// Renames references to marked outputs.
 fn follow(marked: &Marked, node: &mut impl VisitMut) {
     if marked.is_empty() {
         return;
@@ -139,15 +140,15 @@ fn follow(marked: &Marked, node: &mut impl VisitMut) {
     });
 }
 
-/// An output column as its query called it.
+/// The name that the query gave the output column.
 pub fn output_name(name: &str) -> &str {
     name.split(MARK).next().unwrap_or(name)
 }
 
 fn name_items(select: &mut Select, is_outer: bool, in_tables: &HashSet<String>) -> Marked {
-    // What a wildcard brings is not known here: beside one, any plain column may be a second one.
+    // A wildcard's columns are unknown here: a plain column beside it may be a duplicate.
     let wildcard = is_outer && select.projection.iter().any(is_wildcard);
-    // To whoever asks from outside, two columns of one name are neither of them.
+    // Outer queries cannot refer to either of two columns with the same name.
     let mut taken = if is_outer { HashSet::new() } else { twice(&select.projection) };
     let mut marked = Marked::default();
     for (n, item) in select.projection.iter_mut().enumerate() {
@@ -161,7 +162,7 @@ fn name_items(select: &mut Select, is_outer: bool, in_tables: &HashSet<String>) 
             _ => continue,
         };
         if name.contains(MARK) {
-            // A query in parentheses is met twice.
+            // A query in parentheses is visited twice.
             continue;
         }
         let hides = renames && in_tables.contains(&name);
@@ -178,7 +179,7 @@ fn name_items(select: &mut Select, is_outer: bool, in_tables: &HashSet<String>) 
     marked
 }
 
-/// Names that two items have.
+/// Names that occur twice.
 fn twice(items: &[SelectItem]) -> HashSet<String> {
     let names = items.iter().filter_map(|item| match item {
         SelectItem::UnnamedExpr(expr) => column_name(expr),

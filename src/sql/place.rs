@@ -1,4 +1,4 @@
-//! Where in a statement an error belongs.
+//! Finds the place in a statement that an error is about.
 
 use std::ops::ControlFlow;
 
@@ -10,8 +10,8 @@ use super::visit::visit;
 use super::{name_of, span_of, to_span};
 use crate::error::{Error, Span, sqlstate};
 
-/// Points an error about a text literal at it, if the statement has that text once, and one about a function or a
-/// column at its name.
+/// Points an error about a text literal at the literal, if it occurs once, and one about a function or column
+/// at its name.
 pub fn point_at_literal(error: Error, statement: &Statement) -> Error {
     let Some(text) = error.literal().map(str::to_owned) else { return point_at_call(error, statement) };
     let mut literals = Literals { text: &text, found: Vec::new() };
@@ -22,7 +22,7 @@ pub fn point_at_literal(error: Error, statement: &Statement) -> Error {
     }
 }
 
-/// An error about a column ends with its name, in quotes.
+/// Handles errors about a column, whose message ends with its name in quotes.
 fn point_at_name(error: Error, statement: &Statement) -> Error {
     let named = error.what().strip_prefix("there is no column \"").and_then(|rest| rest.strip_suffix('"'));
     let Some(name) = named.filter(|_| error.span().is_none()).map(str::to_owned) else { return error };
@@ -59,7 +59,7 @@ impl Visitor for Names<'_> {
         ControlFlow::Continue(())
     }
 
-    // USING names columns outside expressions.
+    // USING names columns outside of expressions.
     fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
         for join in select.from.iter().flat_map(|from| &from.joins) {
             if let Some(JoinConstraint::Using(columns)) = constraint_of(&join.join_operator) {
@@ -71,7 +71,7 @@ impl Visitor for Names<'_> {
     }
 }
 
-/// An error about a type ends with its name.
+/// Handles errors about a type, whose message ends with its name.
 fn point_at_cast(error: Error, statement: &Statement) -> Error {
     let Some(name) = error.what().strip_prefix("there is no type ").map(str::to_owned) else { return error };
     let mut casts = Casts { to: &name, found: Vec::new() };
@@ -100,7 +100,7 @@ impl Visitor for Casts<'_> {
     }
 }
 
-/// An error about a function begins with its name.
+/// Handles errors about a function, whose message begins with its name.
 fn point_at_call(error: Error, statement: &Statement) -> Error {
     match error.sqlstate() {
         sqlstate::UNDEFINED_COLUMN => return point_at_name(error, statement),
@@ -119,7 +119,7 @@ fn point_at_call(error: Error, statement: &Statement) -> Error {
     }
 }
 
-/// SQLSTATE of a call that means nothing.
+/// SQLSTATE of a call with no matching function.
 const UNDEFINED_FUNCTION: &str = "42883";
 
 struct Calls<'a> {

@@ -1,8 +1,9 @@
-//! WITH RECURSIVE, so that DataFusion loses nothing of it.
+//! Rewrites WITH RECURSIVE so that DataFusion does not ignore parts of it.
 //!
-//! DataFusion 55.2 takes the two sides of the UNION and passes over whatever else the query has: its own WITH, its LIMIT.
-//! It looks for the query's name in the second side only. What a parameter of the first side is, it does not ask in time
-//! for the second. And what a step computes becomes what the first rows are, whatever is lost by that.
+//! DataFusion 55.2 takes the two sides of the UNION and ignores the rest of the query: its own WITH, its
+//! LIMIT. It looks for the query's name in the second side only. It resolves the type of a parameter in the
+//! first side too late for the second. And it casts the results of the steps to the types of the first rows,
+//! even if that loses digits.
 
 use std::ops::ControlFlow;
 
@@ -18,8 +19,8 @@ use super::{name_of, parse_expr, parse_query, span_of, span_of_name};
 use crate::error::{Error, Result};
 use crate::value::{ColumnType, DECIMAL_DIGITS_MAX};
 
-/// Prepares the recursive queries in a query; false, if there is none. `type_of` tells of what type a parameter is.
-/// Errors: one reads itself elsewhere than once in its steps, or is in an order.
+/// Prepares the recursive queries in a query; false if there are none. `type_of` gives the type of a
+/// parameter. Errors: a query that reads itself other than once in its step, or that has an ORDER BY.
 pub fn prepare_recursions(query: &mut Query, type_of: &dyn Fn(usize) -> Option<ColumnType>) -> Result<bool> {
     let mut preparing = Preparing { type_of, any: false };
     match visit_mut(query, &mut preparing) {
@@ -58,7 +59,7 @@ impl Preparing<'_> {
             }
         }
         if hides(query, &name) || times_read(&query.body, &name) == 0 {
-            // DataFusion passes over what is around any UNION here.
+            // Here, too, DataFusion ignores the clauses around a UNION.
             if has_surroundings(query) && matches!(*query.body, SetExpr::SetOperation { .. }) {
                 let whole = std::mem::replace(query, parse_query("SELECT 1")?);
                 *query.body = SetExpr::Query(Box::new(whole));
@@ -105,7 +106,8 @@ impl Preparing<'_> {
         Ok(())
     }
 
-    /// A parameter that stands alone gets the type of its value; a decimal as many digits as there can be before the point.
+    /// Casts a lone parameter to the type of its value; a decimal gets as many digits before the point as
+    /// possible.
     fn give_type(&self, output: &mut Expr) {
         let ty = match self.type_alone(output) {
             Some(ColumnType::Decimal { scale, .. }) => decimal(scale.into()),
@@ -137,7 +139,8 @@ fn decimal(scale: usize) -> Option<ColumnType> {
     Some(ColumnType::Decimal { precision: DECIMAL_DIGITS_MAX, scale })
 }
 
-/// A CAST at the top of a step is one that DataFusion put there: this, which comes to nothing, is above the others.
+/// Marks a computed column of a step with a no-op call, to tell its own casts from those that DataFusion puts
+/// on top.
 fn mark(output: &mut Expr) {
     if !matches!(output, Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Value(_)) {
         let computed = std::mem::replace(output, Expr::value(Value::Null));
@@ -145,18 +148,18 @@ fn mark(output: &mut Expr) {
     }
 }
 
-/// There is something around what it selects.
+/// Does the query have clauses around its body?
 fn has_surroundings(query: &Query) -> bool {
     query.with.is_some() || query.order_by.is_some() || query.limit_clause.is_some() || query.fetch.is_some()
 }
 
-/// Its own WITH gives the name to another query.
+/// Does its own WITH redefine the name?
 fn hides(query: &Query, name: &str) -> bool {
     let mut given = query.with.iter().flat_map(|with| &with.cte_tables);
     given.any(|cte| name_of(&cte.alias.name) == name)
 }
 
-/// How often a part of a query reads what has this name around it.
+/// How often a part of a query reads the outer query of this name.
 fn times_read(part: &SetExpr, name: &str) -> usize {
     let mut reading = Reading { name, hidden: 0, times: 0 };
     let _ = visit(part, &mut reading);
@@ -165,7 +168,7 @@ fn times_read(part: &SetExpr, name: &str) -> usize {
 
 struct Reading<'n> {
     name: &'n str,
-    /// Queries around the place in which the name is another one.
+    /// Number of queries around the position that redefine the name.
     hidden: usize,
     times: usize,
 }
@@ -190,7 +193,7 @@ impl Visitor for Reading<'_> {
     }
 }
 
-/// What a query selects.
+/// Calls `change` for each output of a query.
 fn each_output(query: &mut SetExpr, change: &mut dyn FnMut(&mut Expr)) {
     match query {
         SetExpr::Select(select) => {
@@ -210,8 +213,8 @@ fn each_output(query: &mut SetExpr, change: &mut dyn FnMut(&mut Expr)) {
     }
 }
 
-/// `c AS (WITH ... first UNION step LIMIT n)` becomes `c AS (WITH ... (WITH RECURSIVE c AS (first UNION step) SELECT *
-/// FROM c LIMIT n))`.
+/// Rewrites `c AS (WITH ... first UNION step LIMIT n)` as `c AS (WITH ... (WITH RECURSIVE c AS (first UNION
+/// step) SELECT * FROM c LIMIT n))`.
 fn inside_itself(cte: &mut Cte) -> Result<()> {
     let mut reading = parse_query(&format!("SELECT * FROM {}", cte.alias.name))?;
     let mut query = std::mem::replace(&mut *cte.query, reading.clone());

@@ -1,6 +1,6 @@
-//! What sqlparser reads for the sake of other databases, and the planner would pass over, or print as Rust.
+//! Refuses syntax of other databases that sqlparser reads, but the planner would ignore or print as Rust.
 //!
-//! Each is refused with its place: a clause that changes nothing is worse than an error.
+//! Each error has a place: a clause that silently does nothing is worse than an error.
 
 use sqlparser::ast::{
     AccessExpr, ConnectByKind, Expr, ForClause, ObjectNamePart, Query, Select, TableFactor, TableWithJoins,
@@ -10,7 +10,7 @@ use sqlparser::ast::{
 use super::span_of;
 use crate::error::{Error, Result, Span, sqlstate};
 
-/// Errors: FOR JSON, FOR XML. FOR UPDATE may stay: every statement reads one snapshot anyway.
+/// Errors: FOR JSON, FOR XML. FOR UPDATE is accepted: a transaction reads one snapshot anyway.
 pub(super) fn check_query(query: &Query) -> Result<()> {
     let what = match query.for_clause {
         None => return Ok(()),
@@ -21,7 +21,7 @@ pub(super) fn check_query(query: &Query) -> Result<()> {
     refuse(what, "COPY (SELECT ...) TO 'file.jsonl' writes rows as JSON", span_of(query))
 }
 
-/// Errors: CONNECT BY and what belongs to it; GLOBAL JOIN.
+/// Errors: CONNECT BY and its clauses; GLOBAL JOIN.
 pub(super) fn check_select(select: &Select) -> Result<()> {
     if let Some(clause) = select.connect_by.first() {
         let (what, at) = match clause {
@@ -40,7 +40,7 @@ fn check_joins(table: &TableWithJoins) -> Result<()> {
     }
 }
 
-/// Errors: samples, hints of other databases, ORDINALITY; tables that are made by PIVOT and the like.
+/// Errors: samples, hints of other databases, ORDINALITY; PIVOT and similar tables.
 pub(super) fn check_table(factor: &TableFactor) -> Result<()> {
     let place = || span_of(factor);
     match factor {
@@ -50,7 +50,7 @@ pub(super) fn check_table(factor: &TableFactor) -> Result<()> {
         TableFactor::Table { with_hints, .. } if !with_hints.is_empty() => {
             refuse("a table WITH (...)", "hints are comments: SELECT /*+ INDEX(i) */ ...", place())
         }
-        // Whatever follows is read as its name, which has no place.
+        // sqlparser reads what follows as the table's name, without a place.
         TableFactor::Table { name, .. }
             if matches!(name.0.first(), Some(ObjectNamePart::Identifier(first))
                 if first.quote_style.is_none() && first.value.starts_with('@')) =>
@@ -73,7 +73,7 @@ pub(super) fn check_table(factor: &TableFactor) -> Result<()> {
     }
 }
 
-/// Errors: COLLATE; operators that are PostgreSQL's alone.
+/// Errors: COLLATE; operators that only PostgreSQL has.
 pub(super) fn check_expr(expr: &Expr) -> Result<()> {
     match expr {
         Expr::Collate { .. } => Err(no_collation(span_of(expr))),
@@ -105,10 +105,10 @@ fn is_no_name(access: &AccessExpr) -> bool {
     matches!(access, AccessExpr::Dot(part) if !matches!(part, Expr::Identifier(_)))
 }
 
-/// `N'x'` and `U&'\0041'` become plain texts, as which their escapes are read already. Errors: `B'01'`.
+/// Turns `N'x'` and `U&'\0041'`, whose escapes are decoded already, into plain texts. Errors: `B'01'`.
 pub(super) fn plain_text(value: &mut ValueWithSpan) -> Result<()> {
     match &mut value.value {
-        // As it is, it would print with one quote less: sqlparser takes these for escaped already.
+        // A plain text would print with one quote less: sqlparser would take the quotes for escaped already.
         Value::NationalStringLiteral(text) | Value::UnicodeStringLiteral(text)
             if prints_otherwise(text, '\'') =>
         {
@@ -134,7 +134,8 @@ pub(super) fn plain_text(value: &mut ValueWithSpan) -> Result<()> {
     }
 }
 
-/// sqlparser takes two quotes, or one behind a backslash, for escaped already, and prints them as they are.
+/// Would sqlparser's printing change the text? It takes a doubled quote, or one after a backslash, for
+/// escaped already.
 pub(super) fn prints_otherwise(text: &str, quote: char) -> bool {
     text.split(quote).rev().skip(1).any(|before| before.ends_with('\\'))
         || text.as_bytes().windows(2).any(|pair| pair.iter().all(|b| char::from(*b) == quote))

@@ -1,6 +1,7 @@
-//! Parsed statements → the form the engine expects.
+//! Normalises parsed statements to the form the engine expects.
 //!
-//! `normalise` runs at the end of every parse; [`parameter_count`] and [`mentions_rowkey`] ask.
+//! `normalise` runs at the end of every parse; [`parameter_count`] and [`mentions_rowkey`] inspect a
+//! statement.
 
 use std::ops::ControlFlow;
 
@@ -24,14 +25,16 @@ use crate::error::{Error, Result, sqlstate};
 /// The pseudo-column of every table and index table.
 pub const ROWKEY: &str = "rowkey";
 
-/// Most parameters of a statement, as in PostgreSQL's protocol.
+/// Parameters of a statement (count), at most, as in PostgreSQL's protocol.
 const PARAMETERS_MAX: usize = 65_535;
 
-/// Turns `a < b < c` into `a < b AND b < c`, conditions on rows into conditions on their elements, FLOAT in casts
-/// into DOUBLE (to DataFusion, FLOAT has 32 bits), and casts to VARCHAR(n) into `left`; balances long chains.
+/// Expands `a < b < c` to `a < b AND b < c` and comparisons of rows to comparisons of elements; turns FLOAT
+/// in casts into DOUBLE (DataFusion's FLOAT has 32 bits) and casts to VARCHAR(n) into `left`; balances long
+/// chains.
 ///
-/// Errors: a statement that writes inside a query; SELECT INTO; what is [refused]; parameters that are not `$n`, or
-/// in a definition; a number that is too large; LIMIT for conditions that are too long when written out.
+/// Errors: a statement that writes inside a query; SELECT INTO; what is [refused]; parameters that are not
+/// `$n`, or in a definition; a number that is too large; LIMIT for conditions that are too long when
+/// expanded.
 pub(super) fn normalise(statement: &mut Statement) -> Result<()> {
     changed_rows(statement).map_or(Ok(()), row_values::spread_lookups)?;
     if let ControlFlow::Break(error) = visit_mut(statement, &mut Normaliser { copies: Copies::default() }) {
@@ -81,7 +84,7 @@ pub fn parameter_count(node: &impl Visit) -> usize {
     highest.0
 }
 
-/// The number of a parameter `$n`.
+/// The number in a parameter's name, `$n`.
 pub(super) fn parameter_number(name: &str) -> Option<usize> {
     name.strip_prefix('$')?.parse().ok().filter(|n| (1..=PARAMETERS_MAX).contains(n))
 }
@@ -104,7 +107,7 @@ impl Visitor for FindRowkey {
         }
     }
 
-    // EXCLUDE and USING name columns outside expressions.
+    // EXCLUDE and USING name columns outside of expressions.
     fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
         let excluded = select.projection.iter().filter_map(wildcard_options).any(excludes_rowkey);
         found(excluded || select.from.iter().any(joins_on_rowkey))
@@ -133,7 +136,7 @@ pub(super) fn is_rowkey(name: &Ident) -> bool {
     name_of(name) == ROWKEY
 }
 
-/// What follows a `*` of a select list.
+/// The options after a `*` in a select list.
 pub(super) fn wildcard_options(item: &SelectItem) -> Option<&WildcardAdditionalOptions> {
     match item {
         SelectItem::Wildcard(options) => Some(options),
@@ -153,7 +156,7 @@ pub(super) fn excludes_rowkey(options: &WildcardAdditionalOptions) -> bool {
     names.iter().any(|name| name.0.last().and_then(|part| part.as_ident()).is_some_and(is_rowkey))
 }
 
-/// ON, USING or NATURAL of a join.
+/// The ON, USING or NATURAL of a join.
 pub(super) fn constraint_of(operator: &JoinOperator) -> Option<&JoinConstraint> {
     match operator {
         JoinOperator::Join(c)
@@ -180,7 +183,7 @@ pub(super) fn constraint_of(operator: &JoinOperator) -> Option<&JoinConstraint> 
     }
 }
 
-/// The constraint of a join that gives rows of both sides.
+/// The constraint of a join that outputs rows of both sides.
 pub(super) fn constraint_mut(operator: &mut JoinOperator) -> Option<&mut JoinConstraint> {
     match operator {
         JoinOperator::Join(constraint)
@@ -194,7 +197,7 @@ pub(super) fn constraint_mut(operator: &mut JoinOperator) -> Option<&mut JoinCon
     }
 }
 
-/// Goes on, or stops at an error.
+/// Continues, or stops at an error.
 pub(super) fn or_break(done: Result<()>) -> ControlFlow<Error> {
     done.map_or_else(ControlFlow::Break, ControlFlow::Continue)
 }
@@ -275,7 +278,7 @@ impl VisitorMut for Normaliser {
         let plain = refused::check_table(factor)
             .and_then(|()| as_of::resolve(factor))
             .and_then(|()| nested_join::as_subquery(factor));
-        go_on(plain)
+        or_break(plain)
     }
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
@@ -283,19 +286,19 @@ impl VisitorMut for Normaliser {
             && is_order(op)
             && is_comparison(left)
         {
-            return go_on(unchain(expr, &mut self.copies));
+            return or_break(unchain(expr, &mut self.copies));
         }
         if let Expr::Between { low, .. } = expr
             && matches!(**low, Expr::Prior(_))
         {
-            return go_on(either_way_round(expr, &mut self.copies));
+            return or_break(either_way_round(expr, &mut self.copies));
         }
-        go_on(refused::check_expr(expr))?;
-        go_on(in_values::as_select(expr))?;
-        go_on(row_values::spread(expr, &mut self.copies))?;
+        or_break(refused::check_expr(expr))?;
+        or_break(in_values::as_select(expr))?;
+        or_break(row_values::spread(expr, &mut self.copies))?;
         match expr {
             Expr::UnaryOp { op: UnaryOperator::Minus, expr } => keep_apart(expr),
-            Expr::Cast { .. } => go_on(plain_cast(expr))?,
+            Expr::Cast { .. } => or_break(plain_cast(expr))?,
             Expr::TypedString(typed) => widen_float(&mut typed.data_type),
             Expr::Function(Function { args: FunctionArguments::List(args), .. }) => {
                 for clause in &mut args.clauses {
@@ -334,14 +337,9 @@ impl VisitorMut for Normaliser {
                 };
                 ControlFlow::Break(error.state(sqlstate::OUT_OF_RANGE).at(span_of(value)))
             }
-            _ => go_on(refused::plain_text(value)),
+            _ => or_break(refused::plain_text(value)),
         }
     }
-}
-
-/// An error ends the visit.
-fn go_on(result: Result<()>) -> ControlFlow<Error> {
-    result.map_or_else(ControlFlow::Break, ControlFlow::Continue)
 }
 
 /// `FETCH FIRST n ROWS ONLY` becomes `LIMIT n`. Errors: WITH TIES, PERCENT; both FETCH and LIMIT.
@@ -366,7 +364,7 @@ fn fetch_as_limit(query: &mut Query) -> Result<()> {
     Ok(())
 }
 
-/// `- -1` prints as `--1`, a comment, without parentheses around `-1`.
+/// Keeps the parentheses in `-(-1)`: `--1` would be a comment.
 fn keep_apart(negated: &mut Expr) {
     if matches!(negated, Expr::UnaryOp { op: UnaryOperator::Minus, .. }) {
         let inner = take(negated);
@@ -374,13 +372,13 @@ fn keep_apart(negated: &mut Expr) {
     }
 }
 
-/// Makes FLOAT a DOUBLE, and `CAST(x AS VARCHAR(n))` the first `n` characters of `x`. Errors: TIMESTAMP(n),
-/// types that are unknown and have something in parentheses.
+/// Turns FLOAT into DOUBLE, and `CAST(x AS VARCHAR(n))` into the first `n` characters of `x`. Errors:
+/// TIMESTAMP(n); unknown types with something in parentheses.
 fn plain_cast(cast: &mut Expr) -> Result<()> {
     let place = span_of(&*cast);
     let Expr::Cast { data_type, .. } = cast else { return Ok(()) };
     widen_float(data_type);
-    // What stands behind the name of an unknown type prints without its quotes.
+    // Modifiers of an unknown type would print without their quotes.
     let is_unknown = matches!(data_type, DataType::Custom(_, modifiers) if !modifiers.is_empty());
     let is_time =
         matches!(data_type, DataType::Timestamp(..) | DataType::Datetime(_) | DataType::TimestampNtz(_));
@@ -426,12 +424,13 @@ fn is_order(op: &BinaryOperator) -> bool {
     matches!(op, BinaryOperator::Lt | BinaryOperator::LtEq | BinaryOperator::Gt | BinaryOperator::GtEq)
 }
 
-/// A comparison without parentheses around it, which would be [`Expr::Nested`].
+/// A comparison that is not in parentheses.
 fn is_comparison(expr: &Expr) -> bool {
     matches!(expr, Expr::BinaryOp { op, .. } if is_order(op))
 }
 
-/// `((a < b) < c) < d`, as parsed from `a < b < c < d`, becomes `a < b AND b < c AND c < d`. Errors: too many copies.
+/// Expands `((a < b) < c) < d`, parsed from `a < b < c < d`, to `a < b AND b < c AND c < d`. Errors: too many
+/// copies.
 fn unchain(chain: &mut Expr, copies: &mut Copies) -> Result<()> {
     // The links from the last to the first: (c < d), (b < c), (a < b).
     let mut links: Vec<Expr> = Vec::new();
@@ -456,14 +455,14 @@ fn unchain(chain: &mut Expr, copies: &mut Copies) -> Result<()> {
         right: Box::new(link),
     });
     if let Some(all) = all {
-        // In parentheses, so that it stays one operand of whatever is around it.
+        // Parentheses keep it a single operand.
         *chain = Expr::Nested(Box::new(all));
     }
     Ok(())
 }
 
-/// `a BETWEEN SYMMETRIC x AND y`, as [the dialect](super::dialect) reads it, becomes `(a BETWEEN x AND y OR a BETWEEN y
-/// AND x)`, and so does its opposite. Errors: too many copies.
+/// Expands `a BETWEEN SYMMETRIC x AND y`, as marked by [the dialect](super::dialect), to `(a BETWEEN x AND y
+/// OR a BETWEEN y AND x)`; NOT BETWEEN likewise. Errors: too many copies.
 fn either_way_round(between: &mut Expr, copies: &mut Copies) -> Result<()> {
     copies.count(between, 1)?;
     let Expr::Between { expr, negated, low, high } = take(between) else { return Ok(()) };

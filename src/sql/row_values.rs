@@ -1,9 +1,9 @@
-//! Row values → conditions on their elements: `(a, b) > (1, 2)` is `a > 1 OR a = 1 AND b > 2`.
+//! Expands comparisons of row values: `(a, b) > (1, 2)` becomes `a > 1 OR a = 1 AND b > 2`.
 //!
-//! So nothing behind the parser knows of rows, and the planner turns them into tight ranges like any other
-//! OR. Unknown elements come out as SQL wants: rows are compared left to right, up to the first pair that is
-//! not equal or not known; rows are equal if all pairs are, and differ if any pair does. A row that is looked up
-//! in a subquery becomes EXISTS.
+//! So nothing after the parser knows of rows, and the planner turns them into tight ranges like any other OR.
+//! NULL elements follow SQL: rows are compared left to right, up to the first pair that is not equal or not
+//! known; rows are equal if all pairs are, and differ if any pair does. A row looked up in a subquery becomes
+//! EXISTS.
 
 use sqlparser::ast::{
     BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Query,
@@ -14,12 +14,12 @@ use super::shape::Copies;
 use super::span_of;
 use crate::error::{Error, Result, sqlstate};
 
-/// Rewrites `expr` itself, if it compares rows; what is inside it is visited later.
+/// Expands `expr` itself, if it compares rows; its operands are visited later.
 ///
 /// Errors: rows of different length; a row and one value; too many copies.
 pub(super) fn spread(expr: &mut Expr, copies: &mut Copies) -> Result<()> {
     if let Some(spread) = spread_form(expr, copies)? {
-        // In parentheses, so that it stays one operand of whatever is around it.
+        // Parentheses keep it a single operand.
         *expr = Expr::Nested(Box::new(spread));
     }
     Ok(())
@@ -51,7 +51,7 @@ fn spread_form(expr: &Expr, copies: &mut Copies) -> Result<Option<Expr>> {
             let exists = |subquery| Expr::Exists { subquery, negated: false };
             let among = |possibly| lookup(row, subquery, possibly).map(|found| found.map(exists));
             let (Some(sure), Some(doubt)) = (among(false)?, among(true)?) else { return Ok(None) };
-            // Unknown, if there is no equal row, but one that may be equal.
+            // NULL if no row is equal, but one may be.
             let doubt = binary(&Expr::Value(Value::Null.into()), BinaryOperator::And, &doubt);
             Some(unless(*negated, binary(&sure, BinaryOperator::Or, &doubt)))
         }
@@ -79,8 +79,8 @@ fn spread_form(expr: &Expr, copies: &mut Copies) -> Result<Option<Expr>> {
     })
 }
 
-/// Rewrites `(a, b) [NOT] IN (SELECT ...)` where a WHERE holds it by itself or with AND: there, unknown is as good as
-/// false. Errors: the subquery visibly has another number of columns.
+/// Expands `(a, b) [NOT] IN (SELECT ...)` where it is a conjunct of WHERE: there, NULL counts as false.
+/// Errors: the subquery visibly has another number of columns.
 pub(super) fn spread_lookups(filter: &mut Expr) -> Result<()> {
     match filter {
         Expr::Nested(inner) => return spread_lookups(inner),
@@ -102,7 +102,7 @@ fn whole_lookup(expr: &Expr, not: bool) -> Result<Option<Expr>> {
         Expr::UnaryOp { op: UnaryOperator::Not, expr } => whole_lookup(expr, !not),
         Expr::InSubquery { expr: row, subquery, negated } => {
             let negated = *negated != not;
-            // A row that may be equal, for all that is known, is enough to be in doubt.
+            // For NOT IN, a row that may be equal suffices to reject.
             let found = lookup(row, subquery, negated)?;
             Ok(found.map(|subquery| Expr::Exists { subquery, negated }))
         }
@@ -110,10 +110,11 @@ fn whole_lookup(expr: &Expr, not: bool) -> Result<Option<Expr>> {
     }
 }
 
-/// Stands for a subquery in which a row is looked up.
+/// Alias of a subquery in which a row is looked up.
 pub const LOOKED_UP: &str = "(row)";
 
-/// What a subquery gives that is equal to a row, or `possibly` is; `None` if it is no row.
+/// The subquery, filtered to rows that are equal to `row`, or, if `possibly`, may be equal; `None` if `row`
+/// is no row.
 fn lookup(row: &Expr, subquery: &Query, possibly: bool) -> Result<Option<Box<Query>>> {
     let Some(fields) = elements(row) else { return Ok(None) };
     if let SetExpr::Select(select) = &*subquery.body
@@ -123,7 +124,7 @@ fn lookup(row: &Expr, subquery: &Query, possibly: bool) -> Result<Option<Box<Que
     {
         return Err(different(fields.len(), select.projection.len(), row));
     }
-    // No column of the query around has such a name, so that its names still mean its own columns.
+    // No outer column has such a name, so names in `row` still refer to outer columns.
     let name = |i: usize| Ident::with_quote('"', format!("({i})"));
     let found = Ident::with_quote('"', LOOKED_UP);
     let equal = fields.iter().enumerate().map(|(i, field)| {
@@ -170,7 +171,7 @@ fn elements(expr: &Expr) -> Option<Vec<Expr>> {
     }
 }
 
-/// Both sides of a comparison of rows. `None`: neither is one, or one comes from elsewhere.
+/// The elements of both sides of a comparison of rows. `None`: neither is a row, or one is not written out.
 fn pair(left: &Expr, right: &Expr) -> Result<Option<(Vec<Expr>, Vec<Expr>)>> {
     match (elements(left), elements(right)) {
         (Some(a), Some(b)) if a.len() == b.len() => Ok(Some((a, b))),
@@ -181,7 +182,7 @@ fn pair(left: &Expr, right: &Expr) -> Result<Option<(Vec<Expr>, Vec<Expr>)>> {
     }
 }
 
-/// The elements of a row that `row`, of `len` elements, is compared with.
+/// The elements of a row that is compared with `row`, of `len` elements.
 fn values(row: &Expr, len: usize, value: &Expr) -> Result<Vec<Expr>> {
     match elements(value) {
         Some(values) if values.len() == len => Ok(values),
@@ -198,7 +199,7 @@ fn different(left: usize, right: usize, at: &Expr) -> Error {
         .at(span_of(at))
 }
 
-/// Counts what [`compared`] copies: all but the last elements once more for each that may decide after them.
+/// Counts the copies made by [`compared`]: all but the last elements are copied once for each later pair.
 fn copied(left: &[Expr], op: &BinaryOperator, right: &[Expr], copies: &mut Copies) -> Result<()> {
     if matches!(op, BinaryOperator::Eq | BinaryOperator::NotEq) {
         return Ok(());
@@ -219,7 +220,7 @@ fn compared(left: &[Expr], op: &BinaryOperator, right: &[Expr]) -> Option<Expr> 
         Op::GtEq => &Op::Gt,
         strict => strict,
     };
-    // Equal up to some pair, which then decides.
+    // All pairs before are equal, and this one decides.
     any_of((0..left.len()).filter_map(|decides| {
         let op = if decides + 1 == left.len() { op } else { strict };
         let last = binary(&left[decides], op.clone(), &right[decides]);
@@ -236,7 +237,7 @@ fn each(row: &Expr, of: impl Fn(Expr) -> Expr) -> Option<Expr> {
     all_of(elements(row)?.into_iter().map(of))
 }
 
-/// Operands that bind looser than a comparison go into parentheses.
+/// Builds a binary expression; operands that may bind looser than a comparison get parentheses.
 fn binary(left: &Expr, op: BinaryOperator, right: &Expr) -> Expr {
     let operand = |expr: &Expr| match expr {
         Expr::Value(_)
@@ -257,7 +258,7 @@ fn any_of(terms: impl Iterator<Item = Expr>) -> Option<Expr> {
     joined(terms, BinaryOperator::Or)
 }
 
-/// A chain as the parser makes it, which is balanced later.
+/// A left-deep chain, as the parser makes it; it is balanced later.
 fn joined(terms: impl Iterator<Item = Expr>, op: BinaryOperator) -> Option<Expr> {
     terms.reduce(|all, term| Expr::BinaryOp { left: Box::new(all), op: op.clone(), right: Box::new(term) })
 }

@@ -1,4 +1,4 @@
-//! Expressions that are the same, however their names are written.
+//! Compares expressions up to the spelling of names.
 
 use std::ops::ControlFlow;
 
@@ -7,7 +7,7 @@ use sqlparser::ast::{Expr, Ident, ObjectNamePart, OrderByExpr};
 use super::name_of;
 use super::visit::visit_expressions_mut;
 
-/// The expression in the form that all the same ones have.
+/// The canonical form of an expression: names are folded.
 pub(super) fn folded(expr: &Expr) -> Expr {
     let mut folded = expr.clone();
     let fold = |name: &mut Ident| *name = Ident::new(name_of(name));
@@ -29,7 +29,8 @@ pub(super) fn folded(expr: &Expr) -> Expr {
     folded
 }
 
-/// Leaves out what an order names again: it is equal there already. DataFusion's `first_value` fails on it.
+/// Drops repeated ORDER BY expressions, which have no effect, because DataFusion's `first_value` fails on
+/// them.
 pub(super) fn without_repeats(order: &mut Vec<OrderByExpr>) {
     if order.len() < 2 {
         return;

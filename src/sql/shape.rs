@@ -1,8 +1,8 @@
-//! The depth of parsed trees.
+//! Limits the depth of parsed trees.
 //!
-//! Cloning and printing a tree recurse, in sqlparser and in DataFusion, and a thread's stack ends. So
+//! Cloning and printing a tree recurse, in sqlparser and in DataFusion, and a thread's stack is limited. So
 //! long chains of AND, OR and UNION, which sqlparser nests one level a term, are [balanced](balance), and a
-//! tree that is deep even then is refused by [`check_depth`].
+//! tree that is still too deep is refused by [`check_depth`].
 
 use std::ops::ControlFlow;
 
@@ -15,7 +15,7 @@ use super::span_of;
 use super::visit::{visit, visit_expressions};
 use crate::error::{Error, Result, sqlstate};
 
-/// Chains of fewer terms stay as they are parsed.
+/// Terms of the shortest chain that is balanced (count).
 const CHAIN_MIN: usize = 32;
 
 /// Deepest tree, in units of the stack that cloning one operator takes. Measured: in a debug build, a clone
@@ -27,11 +27,11 @@ const TABLE: usize = 2;
 const SET_OPERATION: usize = 4;
 const QUERY: usize = 6;
 
-/// Most subqueries of expressions inside each other: DataFusion takes twice as long for each level.
+/// Most nested subqueries of expressions: DataFusion takes twice as long for each level.
 const SUBQUERIES_MAX: usize = 12;
 
-/// Nodes of operands that a statement's conditions are rewritten with more than once, at the most: where they hold
-/// such conditions themselves, each level doubles them.
+/// Nodes that expansions in one statement may copy (count), at most: nested expansions would double them at
+/// each level.
 const COPIES_MAX: usize = 100_000;
 
 /// A tree whose nodes may join two trees by an associative operator.
@@ -47,7 +47,7 @@ pub(super) trait Chain: Sized {
     fn split(self) -> std::result::Result<(Self, Self), Self>;
     /// The opposite of `split`.
     fn join(left: Self, link: Self::Link, right: Self) -> Self;
-    /// Some small tree, to stand in while a node is taken apart.
+    /// A small tree that stands in while a node is taken apart.
     fn filler() -> Self;
 }
 
@@ -79,7 +79,7 @@ pub(super) fn balance<C: Chain>(chain: &mut C) {
     *chain = join_all(terms, link);
 }
 
-/// Joins neighbours, then neighbours of those, until one tree is left.
+/// Joins neighbours pairwise until one tree is left.
 fn join_all<C: Chain>(mut terms: Vec<C>, link: C::Link) -> C {
     while terms.len() > 1 {
         let mut joined = Vec::with_capacity(terms.len().div_ceil(2));
@@ -188,7 +188,7 @@ pub(super) fn too_deep() -> Error {
         .state(sqlstate::LIMIT)
 }
 
-/// What rewriting may still copy, in nodes.
+/// Nodes that expansions may still copy.
 pub(super) struct Copies(usize);
 
 impl Default for Copies {
@@ -198,7 +198,7 @@ impl Default for Copies {
 }
 
 impl Copies {
-    /// Counts so many copies of `expr`. Errors: LIMIT, with its place.
+    /// Counts `times` copies of `expr`. Errors: LIMIT, with its place.
     pub(super) fn count(&mut self, expr: &Expr, times: usize) -> Result<()> {
         if times == 0 {
             return Ok(());
@@ -223,7 +223,7 @@ impl Copies {
     }
 }
 
-/// Depth at the place of the walk.
+/// Depth at the current position.
 struct Depth {
     units: usize,
     subqueries: usize,

@@ -1,8 +1,8 @@
-//! Script text → statements, as the text arrives.
+//! Splits a script into statements while its text arrives.
 //!
-//! A [`Splitter`] is pushed chunks of any size and hands out a statement as soon as its `;` arrives.
-//! It looks at each character once and never goes back, whatever the chunks: what it must remember
-//! between two characters (half of a `--`, an open quote, how much of `$tag$` has matched) is its [`State`].
+//! A [`Splitter`] is pushed chunks of any size and hands out a statement as soon as its `;` arrives. It looks
+//! at each character once, however the text is chunked: what it must remember between two characters (half of
+//! a `--`, an open quote, how much of `$tag$` has matched) is its [`State`].
 
 use std::collections::VecDeque;
 
@@ -26,9 +26,9 @@ pub struct Splitter {
     current: String,
     current_line: u32,
     line: u32,
-    /// The current statement has more than blanks and comments.
+    /// The current statement contains more than blanks and comments.
     has_content: bool,
-    /// Parentheses of it that are open.
+    /// Open parentheses in the current statement (count).
     depth: u32,
     ready: VecDeque<SqlText>,
 }
@@ -43,19 +43,19 @@ enum State {
     Dash,
     /// After one `/`.
     Slash,
-    /// In `'..'` or `".."`. A doubled quote closes and opens again, which comes to the same.
+    /// In `'..'` or `".."`. A doubled quote closes and reopens, with the same effect.
     Quoted(char),
     /// In `E'..'`.
     Escaped,
     /// In `E'..'`, after a backslash.
     Backslash,
-    /// In `E'..'`, after a quote: doubled, or the end.
+    /// In `E'..'`, after a quote, which may be doubled or the end.
     EscapedQuote,
     /// In `-- ..`.
     LineComment,
     /// In `/* .. */`, `depth` deep, after `last`.
     BlockComment { depth: u32, last: char },
-    /// After `$` and as much of a tag as this.
+    /// After `$` and this part of a tag.
     Dollar(String),
     /// In `$tag$ .. $tag$`, after `matched` characters of the closing delimiter.
     DollarQuoted { delimiter: Vec<char>, matched: usize },
@@ -110,10 +110,10 @@ impl Splitter {
         self.ready.pop_front()
     }
 
-    /// Ends the script: the rest without a `;`, unless it is blank. Call after the complete
-    /// statements are taken; the splitter is then as new, at line 1.
+    /// Ends the script and gives the rest after the last `;`, unless it is blank. Call it after all complete
+    /// statements are taken; the splitter is then reset to line 1.
     pub fn finish(&mut self) -> Option<SqlText> {
-        // A comment that never ends is handed out, so that somebody says so.
+        // An unclosed comment is handed out, so that the parser reports it.
         self.has_content |= !matches!(self.state, State::Plain | State::LineComment);
         self.cut();
         let rest = self.ready.pop_back();
@@ -121,17 +121,17 @@ impl Splitter {
         rest
     }
 
-    /// Waits for a `;` or for the end of a quote or comment: a shell should ask for another line.
+    /// Does it wait for a `;` or the end of a quote or comment? Then a shell should ask for another line.
     pub fn is_open(&self) -> bool {
         self.has_content || !matches!(self.state, State::Plain | State::LineComment)
     }
 
-    /// Stands between two tokens, in no quote or comment.
+    /// Is the position between two tokens, in no quote or comment?
     pub fn is_between_tokens(&self) -> bool {
         matches!(self.state, State::Plain)
     }
 
-    /// The text of the statement that has not ended yet.
+    /// The text of the current, unfinished statement.
     pub fn pending(&self) -> &str {
         &self.current
     }
@@ -217,7 +217,7 @@ impl Splitter {
     }
 }
 
-/// The text is the start of an ADVISE statement, perhaps behind comments.
+/// Is the text the start of an ADVISE statement, perhaps after comments?
 fn is_advise(mut text: &str) -> bool {
     loop {
         text = text.trim_start();
@@ -247,7 +247,7 @@ fn escaped(c: char) -> State {
 
 fn block_comment(depth: u32, last: char, c: char) -> State {
     match (last, c) {
-        // A blank as `last`, so that `/*/` does not open and close at once.
+        // `last` becomes a blank, so that `/*/` does not open and close at once.
         ('*', '/') if depth == 1 => State::Plain,
         ('*', '/') => State::BlockComment { depth: depth - 1, last: ' ' },
         ('/', '*') => State::BlockComment { depth: depth + 1, last: ' ' },
@@ -256,7 +256,7 @@ fn block_comment(depth: u32, last: char, c: char) -> State {
 }
 
 fn dollar_quoted(delimiter: Vec<char>, matched: usize, c: char) -> State {
-    // `$` stands only at the two ends of a delimiter, so a failed match can only restart at this character.
+    // `$` occurs only at the ends of a delimiter, so a failed match can only restart at this character.
     let matched = match c {
         c if c == delimiter[matched] => matched + 1,
         '$' => 1,

@@ -1,8 +1,8 @@
-//! The columns of joins USING: one name for a column of each side.
+//! Columns of USING joins: one name for the merged columns of both sides.
 //!
-//! `id` behind `a JOIN b USING (id)` is `a.id`, behind a RIGHT join `b.id`, and behind a FULL join
-//! `coalesce(a.id, b.id)`. DataFusion would take the side whose name comes first in the alphabet for `*`, and the left
-//! one for the name alone.
+//! After `a JOIN b USING (id)`, `id` is `a.id`; after a RIGHT join it is `b.id`, and after a FULL join
+//! `coalesce(a.id, b.id)`. DataFusion would choose the side whose table name comes first in the alphabet for
+//! `*`, and the left side for the plain name.
 
 use std::convert::Infallible;
 use std::ops::ControlFlow;
@@ -18,20 +18,20 @@ use super::visit::visit_mut;
 use super::wildcard::last_ident;
 use crate::error::{Error, Result};
 
-/// One thing a FROM joins.
+/// One relation of a FROM.
 pub(super) struct Relation {
-    /// What stands before `.*`; `None` for a subquery without an alias.
+    /// The qualifier for `.*`; `None` for a subquery without an alias.
     pub name: Option<ObjectName>,
-    /// Has the pseudo-column.
+    /// It has the pseudo-column `rowkey`.
     pub pseudo: bool,
-    /// Columns of USING, which are shown merged, or by an earlier relation.
+    /// Columns that `*` does not show for this relation: they are merged, or shown by an earlier one.
     pub shared: Vec<Ident>,
-    /// Names of its columns, if they can be told.
+    /// Names of its columns, if known.
     pub columns: Option<Vec<String>>,
 }
 
 impl Relation {
-    /// Shows the column as its own. Columns that cannot be told are not found.
+    /// Does `*` show the column as one of this relation? Unknown columns are not found.
     fn owns(&self, name: &str) -> bool {
         self.columns.as_ref().is_some_and(|columns| columns.iter().any(|column| column == name))
             && !self.shared.iter().any(|shared| name_of(shared) == name)
@@ -43,28 +43,29 @@ impl Relation {
     }
 }
 
-/// What `*` shows.
+/// A part of what `*` shows.
 pub(super) enum Shown {
-    /// The columns of a relation that are not merged.
+    /// The unmerged columns of a relation.
     Own(Relation),
     /// A column of USING whose sides are known.
     Merged(Box<Merged>),
 }
 
-/// Everything a FROM joins.
+/// All relations of a FROM.
 #[derive(Default)]
 pub(super) struct Relations {
-    /// In the order of `*`: each join shows what it merges before the rest of its sides.
+    /// In the order of `*`: each join shows its merged columns before the rest of its sides.
     pub shown: Vec<Shown>,
-    /// Some are in a NATURAL join.
+    /// There is a NATURAL join.
     pub natural: bool,
 }
 
-/// A column of USING.
+/// A merged column of USING.
 pub(super) struct Merged {
     pub name: Ident,
     value: Expr,
-    /// DataFusion would not find it by its name: it is not always what the leftmost table has, or merged twice.
+    /// DataFusion would not find it by its name: it is not simply the leftmost table's column, or is merged
+    /// twice.
     mixed: bool,
 }
 
@@ -91,13 +92,13 @@ impl Relations {
         })
     }
 
-    /// Adds what stands behind a comma.
+    /// Adds relations after a comma.
     pub fn beside(&mut self, other: Relations) {
         self.shown.extend(other.shown);
         self.natural |= other.natural;
     }
 
-    /// Adds the right side of a join. Errors: what its columns are cannot be told.
+    /// Adds the right side of a join. Errors: its columns are not known.
     pub fn join(&mut self, mut right: Relations, operator: &JoinOperator) -> Result<()> {
         let is_outer = matches!(
             operator,
@@ -126,7 +127,7 @@ impl Relations {
             _ => {}
         }
         match operator {
-            // These show the rows of one side only.
+            // These joins output the rows of one side only.
             JoinOperator::Semi(_)
             | JoinOperator::LeftSemi(_)
             | JoinOperator::Anti(_)
@@ -140,8 +141,7 @@ impl Relations {
         Ok(())
     }
 
-    /// The condition of a join USING a column that is mixed. Errors: it cannot be told what the others of its columns
-    /// are.
+    /// The condition of a join USING a mixed column. Errors: the other columns it names are not known.
     pub fn mixed_condition(&self, right: &Relations, operator: &JoinOperator) -> Result<Option<Expr>> {
         let Some(JoinConstraint::Using(columns)) = constraint_of(operator) else { return Ok(None) };
         let columns: Vec<Ident> = columns.iter().filter_map(last_ident).collect();
@@ -164,8 +164,8 @@ impl Relations {
         }))
     }
 
-    /// Makes one column of two. Which relation of several on the left has it may not be known here: then `*` shows it
-    /// there, and DataFusion finds it by its name.
+    /// Merges two columns into one. If it is not known which relation on the left has the column, `*` shows
+    /// it there, and DataFusion finds it by its name.
     fn merge(
         &mut self,
         right: &mut Relations,
@@ -193,7 +193,7 @@ impl Relations {
         Ok(Some(Merged { name: column, value, mixed: is_of_right || again }))
     }
 
-    /// A column of this side: a merged one, or that of the only relation which may have it.
+    /// A column of this side: a merged one, or that of the only relation that may have it.
     fn value(&self, column: &Ident) -> Option<Expr> {
         self.merged(column).or_else(|| self.relation(self.owner(column)?)?.column(column))
     }
@@ -205,7 +205,7 @@ impl Relations {
         }
     }
 
-    /// The place of the only relation that may have a column which is not merged.
+    /// The position of the only relation that may have the column, if it is not merged.
     fn owner(&self, column: &Ident) -> Option<usize> {
         let name = name_of(column);
         if self.all_merged().any(|merged| name_of(&merged.name) == name) {
@@ -218,7 +218,7 @@ impl Relations {
         owners.next().filter(|_| owners.next().is_none())
     }
 
-    /// Hides a column from `*`. Was it merged already?
+    /// Hides a column from `*`. Gives whether it was merged already.
     fn share(&mut self, column: &Ident) -> bool {
         let owner = self.owner(column);
         if let Some(Shown::Own(relation)) = owner.and_then(|at| self.shown.get_mut(at)) {
@@ -231,7 +231,7 @@ impl Relations {
         self.shown.len() < before
     }
 
-    /// What a merged column is; `None` if there are several columns of that name, behind commas.
+    /// The value of a merged column; `None` if a comma join makes the name ambiguous.
     pub fn merged(&self, name: &Ident) -> Option<Expr> {
         let name = name_of(name);
         let mut found = self.all_merged().filter(|merged| name_of(&merged.name) == name);
@@ -239,7 +239,8 @@ impl Relations {
         self.each().all(|relation| !relation.owns(&name)).then(|| merged.value.clone())
     }
 
-    /// Puts merged columns in the place of their names, but for those in subqueries, which may be theirs.
+    /// Replaces names of merged columns by their values, except in subqueries, which may have columns of
+    /// these names.
     pub fn name_merged(&self, select: &mut Select) {
         if self.all_merged().next().is_none() {
             return;
@@ -280,14 +281,14 @@ pub(super) fn shows(item: &SelectItem, name: &Ident) -> bool {
     }
 }
 
-/// Puts expressions in the place of names, but not inside subqueries.
+/// Replaces names by expressions, except in subqueries.
 pub(super) fn replace_names(node: &mut impl VisitMut, with: &dyn Fn(&Ident) -> Option<Expr>) {
     let _ = visit_mut(node, &mut Replace { with, depth: 0 });
 }
 
 struct Replace<'a> {
     with: &'a dyn Fn(&Ident) -> Option<Expr>,
-    /// Queries around the place that is looked at.
+    /// The number of queries around the position.
     depth: usize,
 }
 

@@ -1,9 +1,9 @@
-//! sqlparser's walks, compiled once each: its `visit` is compiled for every type of visitor, 300 kB of code a piece
-//! (2026-11-26), half of what there was. A visitor is called through a `dyn` here.
+//! Wrappers of sqlparser's visitors that are compiled once: its `visit` is monomorphised for every visitor,
+//! 300 kB of code each (2026-11-26), which was half of the program. Here a visitor is called through a `dyn`.
 
 #![expect(clippy::disallowed_methods, reason = "this is where they are called")]
 
-/// Writes one walk twice, for `&` and `&mut`.
+/// Generates the walk for `&` and for `&mut`.
 macro_rules! walk {
     (
         $module:ident: $visit:ident, $expressions:ident by $hook_of_expressions:ident,
@@ -17,14 +17,16 @@ macro_rules! walk {
 
             use super::$to as To;
 
-            /// Shows a visitor the queries, expressions, tables and values of a statement or a part of one.
+            /// Passes the queries, expressions, tables and values of a statement or a part of it to a
+            /// visitor.
             pub fn $visit<V: $visitor>(node: To<'_, impl $node>, visitor: &mut V) -> ControlFlow<V::Break> {
                 let mut kept = Kept { visitor, broken: None };
                 let _ = node.visit(&mut Any(&mut kept));
                 kept.broken.map_or(ControlFlow::Continue(()), ControlFlow::Break)
             }
 
-            /// Shows every expression of a statement or a part of one, those of subqueries included.
+            /// Passes every expression of a statement or a part of it to `see`, including those of
+            /// subqueries.
             pub fn $expressions<B>(
                 node: To<'_, impl $node>,
                 see: impl FnMut(To<'_, Expr>) -> ControlFlow<B>,
@@ -32,7 +34,7 @@ macro_rules! walk {
                 $visit(node, &mut Expressions(see))
             }
 
-            /// The visitor that sqlparser knows.
+            /// The visitor type that sqlparser's `visit` is compiled for.
             struct Any<'v>(&'v mut dyn $visitor<Break = ()>);
 
             impl $visitor for Any<'_> {
@@ -43,7 +45,7 @@ macro_rules! walk {
                 })*
             }
 
-            /// Keeps what a visitor breaks off with.
+            /// Keeps the value that a visitor breaks with.
             struct Kept<'v, V: $visitor> {
                 visitor: &'v mut V,
                 broken: Option<V::Break>,
@@ -72,14 +74,14 @@ macro_rules! walk {
     };
 }
 
-/// Every hook that a visitor may have.
+/// Lists the hooks of a visitor.
 macro_rules! walks {
     ($($hook:ident: $kind:ident),*) => {
         walk!(
             read: visit, visit_expressions by pre_visit_expr, of Visit by Visitor, as Shared;
             $($hook: $kind),*
         );
-        // Inner expressions first: one that is put in the place of another is not walked.
+        // Inner expressions first: a replacement is not visited again.
         walk!(
             write: visit_mut, visit_expressions_mut by post_visit_expr, of VisitMut by VisitorMut, as Unique;
             $($hook: $kind),*

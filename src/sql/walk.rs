@@ -1,14 +1,14 @@
-//! sqlparser's visitors, over our statements: every query and expression in one, in written order.
+//! sqlparser's visitors for our statements: they visit every query and expression, in written order.
 
 #![expect(clippy::disallowed_methods, reason = "this is a part of the walk")]
 
-/// Writes one walk twice, for `&` and `&mut`: the walks must never differ in what they reach.
+/// Generates the walk for `&` and for `&mut`, which must visit the same nodes.
 macro_rules! walk {
     ($visit:ident, $trait:ident, $visitor:ident $(, $mut:tt)?) => {
         mod $visit {
             use std::ops::ControlFlow;
 
-            // One of the two traits only: both have `visit`.
+            // Import only one of the two traits: both have a method `visit`.
             use sqlparser::ast::{$trait, $visitor};
 
             use crate::sql::ast::*;

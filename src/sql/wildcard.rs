@@ -1,9 +1,9 @@
-//! What a FROM joins, and what `*` shows of it.
+//! Resolves joins and wildcards: the relations of a FROM, and what `*` shows of them.
 //!
-//! When a query names `rowkey`, the tables it reads get one more column of that name, and every `*` in the
-//! query must leave it out again: over one table, `*` becomes `* EXCLUDE (rowkey)`; over several relations,
-//! `a.* EXCLUDE (rowkey), b.*`, because DataFusion refuses to exclude a column that two tables have. Behind a join
-//! USING, `*` shows the [merged](super::using) columns first, and the others without them.
+//! When a query names `rowkey`, the tables it reads get a pseudo-column of that name, and every `*` in the
+//! query must hide it: over one table, `*` becomes `* EXCLUDE (rowkey)`; over several relations, `a.* EXCLUDE
+//! (rowkey), b.*`, because DataFusion refuses to exclude a column that two tables have. After a join USING,
+//! `*` shows the [merged](super::using) columns first, then the others without them.
 
 use std::ops::ControlFlow;
 
@@ -20,13 +20,13 @@ use super::visit::visit_mut;
 use super::{name_of, span_of};
 use crate::error::{Error, Result};
 
-/// Rewrites every `*` and `t.*` of `query`, at every depth, so that it leaves out the pseudo-column of the
-/// tables for which `has_pseudo` says yes, and puts merged columns in the place of their names. `columns_of` tells the
-/// columns of a table or a view, if it can. A name that a WITH defines is no table. `count(*)` stays.
+/// Rewrites every `*` and `t.*` of `query`, at every depth, to hide the pseudo-column of the tables for which
+/// `has_pseudo` says yes, and replaces names of merged columns by their values. `columns_of` gives the
+/// columns of a table or view, if known. A name that a WITH defines is no table. `count(*)` stays.
 ///
-/// Errors, all unsupported: where the columns of a `*` or of a join cannot be told without the tables' schemas: two
-/// tables with a rowkey in a NATURAL join, an outer NATURAL join, `* EXCLUDE (..)` over several tables, a subquery
-/// without an alias.
+/// Errors, all unsupported: the columns of a `*` or a join would have to be known: two tables with a rowkey
+/// in a NATURAL join, an outer NATURAL join, `* EXCLUDE (..)` over several tables, a subquery without an
+/// alias.
 pub fn resolve_joins(
     query: &mut Query,
     has_pseudo: &dyn Fn(&ObjectName) -> bool,
@@ -42,7 +42,7 @@ pub fn resolve_joins(
 struct Hider<'a> {
     has_pseudo: &'a dyn Fn(&ObjectName) -> bool,
     columns_of: &'a dyn Fn(&ObjectName) -> Columns,
-    /// Of the queries around this place, outermost first.
+    /// WITH scopes around this position, outermost first.
     scopes: Vec<Scope>,
 }
 
@@ -51,7 +51,7 @@ struct Hider<'a> {
 struct Scope {
     names: Vec<String>,
     recursive: bool,
-    /// How many of their queries have been walked: these names are defined from here on.
+    /// Number of its queries walked so far, whose names are defined from here on.
     walked: usize,
 }
 
@@ -87,7 +87,7 @@ impl VisitorMut for Hider<'_> {
 
     fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<Error> {
         self.scopes.pop();
-        // The queries of a WITH are walked before everything else, in order.
+        // A WITH's queries are walked in order, before everything else.
         if let Some(around) = self.scopes.last_mut() {
             around.walked = (around.walked + 1).min(around.names.len());
         }
@@ -103,7 +103,7 @@ impl VisitorMut for Hider<'_> {
 }
 
 impl Hider<'_> {
-    /// All that the FROM of a query joins.
+    /// All relations of a FROM.
     fn joined(&self, select: &Select) -> Result<Relations> {
         let mut all = Relations::default();
         for table in &select.from {
@@ -112,7 +112,7 @@ impl Hider<'_> {
         Ok(all)
     }
 
-    /// Writes out what DataFusion would take from the wrong side.
+    /// Writes out conditions for which DataFusion would choose the wrong side.
     fn spell(&self, table: &mut TableWithJoins) -> Result<()> {
         let mut all = self.relation(&table.relation, true)?;
         if let TableFactor::NestedJoin { table_with_joins, .. } = &mut table.relation {
@@ -162,7 +162,7 @@ impl Hider<'_> {
         Ok(())
     }
 
-    /// What is joined; its columns are looked up if they have to be `told`.
+    /// The relations of a join; `told`: their columns are needed and looked up.
     fn relations(&self, table: &TableWithJoins, told: bool) -> Result<Relations> {
         let mut all = self.relation(&table.relation, told)?;
         for join in &table.joins {
@@ -216,7 +216,7 @@ impl Hider<'_> {
     }
 }
 
-/// Are columns of joins in a FROM merged?
+/// Does a FROM contain a USING join?
 fn merges(select: &Select) -> bool {
     fn in_table(table: &TableWithJoins) -> bool {
         let using = |operator| matches!(constraint_of(operator), Some(JoinConstraint::Using(_)));
@@ -229,7 +229,7 @@ fn merges(select: &Select) -> bool {
     select.from.iter().any(in_table)
 }
 
-/// The columns as the alias calls them.
+/// The columns, renamed by the alias.
 fn called_by(alias: &Option<TableAlias>, columns: Columns) -> Columns {
     match alias {
         Some(alias) => called(alias, columns),
@@ -330,7 +330,7 @@ fn excluding(mut options: WildcardAdditionalOptions, columns: &[Ident]) -> Wildc
     options
 }
 
-/// DataFusion compares excluded names as they are.
+/// DataFusion compares excluded names literally, so they are folded here.
 fn folded(column: &Ident) -> ObjectName {
     ObjectName::from(vec![Ident::new(name_of(column))])
 }

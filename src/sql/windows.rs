@@ -1,5 +1,4 @@
-//! `OVER (w ORDER BY at)`: a window that begins with another one, written out. DataFusion 55.2 takes no notice of the
-//! name.
+//! Expands windows that extend a named one, `OVER (w ORDER BY at)`, because DataFusion 55.2 ignores the name.
 
 use std::ops::ControlFlow;
 
@@ -13,19 +12,19 @@ use super::visit::visit_expressions_mut;
 use super::{name_of, span_of_name};
 use crate::error::{Error, Result, sqlstate};
 
-/// The windows that a SELECT names, written out, by their names.
+/// The named windows of a SELECT, expanded.
 type Known = Vec<(String, WindowSpec)>;
 
-/// Writes out the windows of a SELECT that begin with a named one, behind those of the queries inside.
+/// Expands the windows of a SELECT that extend a named one; those of its subqueries are done already.
 ///
-/// Errors: a name that names no window; what the named one says already.
+/// Errors: there is no window of the name; a clause that the named window has already.
 pub(super) fn of_select(select: &mut Select) -> Result<()> {
     let known = known(&mut select.named_window)?;
     spell(&mut select.projection, &known)?;
     spell(&mut select.qualify, &known)
 }
 
-/// The same of what a query is ordered by. Errors: the same.
+/// Expands the windows in a query's ORDER BY. Errors: the same.
 pub(super) fn of_order(query: &mut Query) -> Result<()> {
     let known = match &mut *query.body {
         SetExpr::Select(select) => known(&mut select.named_window)?,
@@ -62,7 +61,7 @@ fn spell(exprs: &mut impl VisitMut, known: &Known) -> Result<()> {
     }
 }
 
-/// Puts what the window that a specification begins with says into it.
+/// Copies the clauses of the named window into a specification that extends it.
 fn begin(spec: &mut WindowSpec, known: &Known) -> Result<()> {
     let Some(name) = spec.window_name.take() else { return Ok(()) };
     let first = named(&name, known)?;

@@ -1,7 +1,7 @@
-//! `WITH n AS (...) UPDATE ...`: what stands before a statement that writes, put where it is read.
+//! Moves the WITH before a writing statement, `WITH n AS (...) UPDATE ...`, to where it is used.
 //!
-//! Every outermost query of the statement gets the definitions, and a table of its FROM or USING that one of them
-//! defines becomes a query.
+//! Every outermost query of the statement gets the definitions, and a table of its FROM or USING that one of
+//! them defines becomes a query.
 
 use std::ops::ControlFlow;
 
@@ -12,7 +12,7 @@ use super::visit::visit_mut;
 use super::{name_of, parse_query};
 use crate::error::{Error, Result};
 
-/// Gives the queries of a statement what its WITH defines.
+/// Adds the definitions of a WITH to the queries of a statement.
 pub(super) fn define(with: &With, statement: &mut Statement) -> Result<()> {
     match visit_mut(statement, &mut Define { with, depth: 0 }) {
         ControlFlow::Continue(()) => Ok(()),
@@ -22,7 +22,7 @@ pub(super) fn define(with: &With, statement: &mut Statement) -> Result<()> {
 
 struct Define<'a> {
     with: &'a With,
-    /// Queries around the place.
+    /// The number of queries around the position.
     depth: usize,
 }
 

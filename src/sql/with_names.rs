@@ -1,7 +1,7 @@
-//! WITH inside WITH, both with a query of one name.
+//! Renames queries of nested WITHs that have the same name.
 //!
-//! In SQL the inner one hides the outer; DataFusion has one list of such names for a whole statement and refuses the
-//! second. So the inner one gets a name of its own, `a (2)`, and is read under the one it had.
+//! In SQL the inner one hides the outer; DataFusion has one list of names for a whole statement and refuses
+//! the second. So the inner one gets a new name, `a (2)`, and is read under its old one as an alias.
 
 use std::ops::ControlFlow;
 
@@ -10,21 +10,21 @@ use sqlparser::ast::{Ident, ObjectName, Query, TableAlias, TableFactor, VisitorM
 use super::name_of;
 use super::visit::visit_mut;
 
-/// Gives queries of a WITH names that no other WITH around them has.
+/// Gives queries of nested WITHs distinct names.
 pub fn name_with_queries(query: &mut Query) {
     let _ = visit_mut(query, &mut Naming::default());
 }
 
 #[derive(Default)]
 struct Naming {
-    /// Names that a WITH around the place gives, the innermost last, and what they are to be.
+    /// Names defined by the WITHs around the position, innermost last, and their new names.
     given: Vec<(String, String)>,
-    /// Of each query around the place, its WITH, done, and how many names there were before.
+    /// For each query around the position, its WITH, already renamed, and the length of `given` before it.
     set_aside: Vec<(Option<With>, usize)>,
 }
 
 impl Naming {
-    /// The queries of a WITH, each of which sees those before it; all of them, if it is recursive.
+    /// Renames the queries of a WITH; each sees those before it, or all of them if it is recursive.
     fn name(&mut self, with: &mut With) {
         let names: Vec<(String, String)> = with
             .cte_tables

@@ -1,4 +1,4 @@
-//! Pictures for a terminal: two stripes to a line of half blocks in 256 colours, or characters.
+//! Heat maps for a terminal: half blocks in 256 colours, two stripes to a line, or plain characters.
 
 use std::fmt::Write as _;
 
@@ -13,14 +13,14 @@ const COLORS: [u8; LEVELS.len() + 1] = [235, 17, 54, 90, 161, 208, 220, 230];
 const CHARACTERS: [char; LEVELS.len() + 1] = [' ', '.', '-', '+', 'o', 'O', '#', '@'];
 
 impl Heatmap {
-    /// The pictures, one under the other, and what their colours mean.
+    /// The heat maps, one below the other, and a legend.
     pub fn blocks(&self, color: bool) -> String {
         let panels: String = self.panels.iter().map(|panel| panel.blocks(color) + "\n").collect();
         let key = |(n, name): (usize, &&str)| match color {
             true => format!("\x1b[38;5;{}m█\x1b[0m {name}", COLORS[n]),
             false => format!("{} {name}", if n == 0 { '·' } else { CHARACTERS[n] }),
         };
-        // Nothing is drawn as nothing.
+        // Cells without rows are blank and need no legend.
         let names: Vec<String> = LEVEL_NAMES.iter().enumerate().skip(1).map(key).collect();
         format!("{panels}times an average cell: {}\n", names.join("  "))
     }

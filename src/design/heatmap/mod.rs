@@ -1,8 +1,9 @@
-//! What is written or read, where and when, as pictures: a page of HTML, and blocks for a terminal.
+//! Heat maps: what is written or read, where and when, as an HTML page or as blocks for a terminal.
 //!
-//! The key space runs down in stripes, time runs to the right in slices. A cell's colour says how much more or less
-//! it has than an average one: a key that grows draws a diagonal or a line, a spread one an even field. The pictures are
-//! of a [`Simulation`], its layouts side by side, or of the counters of a table's regions, reads beside writes.
+//! The key space runs downwards in stripes, time runs to the right in slices. A cell's colour compares it
+//! with the average cell: a growing key draws a diagonal or a line, an evenly spread one a uniform field. The
+//! pictures show a [`Simulation`], its layouts side by side, or the counters of a table's regions, reads
+//! beside writes.
 
 mod blocks;
 mod page;
@@ -11,16 +12,16 @@ use super::simulate::Simulation;
 use super::spread::Spread;
 use crate::key::{KeyLayout, Rowkey};
 
-/// Pictures, side by side.
+/// A set of pictures, side by side.
 #[derive(Clone, Debug, Default)]
 pub struct Heatmap {
-    /// What they show.
+    /// Title.
     pub title: String,
     /// The statement that they come from.
     pub source: String,
-    /// How to read them: what is theirs alone.
+    /// An explanation of these pictures.
     pub about: String,
-    /// They compete, so their figures are put side by side.
+    /// The pictures compete, so their figures are compared in a table.
     pub is_comparison: bool,
     /// One for each layout, or for reads and for writes.
     pub panels: Vec<Panel>,
@@ -29,23 +30,23 @@ pub struct Heatmap {
 /// One picture.
 #[derive(Clone, Debug)]
 pub struct Panel {
-    /// A layout as SQL, or what else it is a picture of.
+    /// The layout as SQL, or another title.
     pub title: String,
-    /// What was done: `writes`, `reads`.
+    /// What is counted: `writes`, `reads`.
     pub unit: &'static str,
     /// First key of each stripe, decoded.
     pub stripes: Vec<String>,
-    /// Rows of each stripe in each slice.
+    /// Rows by stripe and slice.
     pub heat: Vec<Vec<u64>>,
     /// When each slice began, and when the last one ended.
     pub times: Vec<String>,
-    /// Slice by slice, how the rows are spread over regions.
+    /// For each slice, how its rows are spread over regions.
     pub slices: Vec<Spread>,
-    /// The same on average, over what is measured.
+    /// The average spread over the measured slices.
     pub spread: Spread,
-    /// As they are in the end, in key order.
+    /// The regions at the end, in key order.
     pub regions: Vec<Region>,
-    /// Regions that a known query has to ask on average.
+    /// Regions that a query in the plan cache reads, on average.
     pub read_fan_out: Option<f64>,
 }
 
@@ -54,26 +55,26 @@ pub struct Panel {
 pub struct Region {
     /// Its first key, decoded.
     pub from: String,
-    /// The stripe that it begins with.
+    /// The stripe in which it begins.
     pub stripe: usize,
-    /// Rows written to it, or read.
+    /// Rows written to it, or read from it.
     pub rows: u64,
-    /// Largest share of a slice's rows that it had.
+    /// Its largest share of the rows of a slice.
     pub peak: f64,
 }
 
-/// Levels of a cell's colour: up to so many average cells; more is the last level.
+/// Upper limits of the colour levels, in average cells; anything above has the last level.
 const LEVELS: [f64; 7] = [0.0, 0.5, 1.5, 3.0, 6.0, 12.0, 24.0];
-/// The same in words.
+/// Names of the levels.
 const LEVEL_NAMES: [&str; LEVELS.len() + 1] =
     ["0", "to ½", "to 1½", "to 3", "to 6", "to 12", "to 24", "more"];
 
 impl Panel {
-    /// Of the writes that were simulated under a layout. `times`: one more than there are slices.
+    /// The picture of a simulation. `times`: one more than there are slices.
     pub fn of_simulation(layout: &KeyLayout, simulation: Simulation, times: Vec<String>) -> Panel {
         let regions = simulation.regions.iter().enumerate().map(|(n, region)| Region {
             from: if n == 0 { "-∞".to_owned() } else { layout.show(&region.from) },
-            // Where the key lies among the stripes, which are of equally many writes.
+            // The key's position among the stripes, which have equally many writes.
             stripe: if n == 0 { 0 } else { simulation.stripes.partition_point(|from| *from < region.from) },
             rows: region.rows,
             peak: region.peak,
@@ -91,7 +92,7 @@ impl Panel {
         }
     }
 
-    /// Of what was counted: for each slice, the rows of each region. Each region is a stripe.
+    /// The picture of counters: for each slice, the rows of each region. Each region is a stripe.
     pub fn of_counts(
         unit: &'static str,
         (layout, splits): (&KeyLayout, &[Rowkey]),
@@ -123,18 +124,18 @@ impl Panel {
         }
     }
 
-    /// Rows of a cell, on average over the slices in which there were any.
+    /// Rows of an average cell, over the slices that have any.
     fn average(&self) -> f64 {
         let busy = self.slices.iter().filter(|slice| slice.rows > 0).count() * self.stripes.len();
         self.slices.iter().map(|slice| slice.rows).sum::<u64>() as f64 / busy.max(1) as f64
     }
 
-    /// Share of the regions that work at once.
+    /// Share of the regions that work at the same time.
     fn at_once(&self) -> f64 {
         self.spread.parallelism / self.spread.regions.max(1) as f64
     }
 
-    /// What the figures come to.
+    /// The conclusion from the figures.
     fn verdict(&self) -> String {
         let Spread { rows, regions, hottest, parallelism, .. } = self.spread;
         match self.unit {
@@ -146,7 +147,7 @@ impl Panel {
     }
 }
 
-/// Level of so many average cells; nothing at all is the lowest.
+/// Level of a cell relative to the average; without data the lowest.
 fn level(cells: f64) -> usize {
     if cells.is_nan() { 0 } else { LEVELS.partition_point(|level| *level < cells) }
 }
@@ -169,7 +170,7 @@ mod testing {
     use crate::key::{ColumnId, ColumnInfo, PartSpec, Tail, Transform};
     use crate::value::ColumnType;
 
-    /// Keys that are one text.
+    /// A layout with a single text part.
     pub fn text_layout() -> KeyLayout {
         let part = PartSpec { sql: "k".into(), transform: Transform::Column(ColumnId(0)), descending: false };
         let info = |_| ColumnInfo { name: "k", ty: ColumnType::Varchar, nullable: false, identity: false };
@@ -200,7 +201,7 @@ mod tests {
         assert_eq!(panel.heat, [[8, 0, 1], [0, 0, 1], [0, 0, 2]]);
         assert_eq!(panel.regions.iter().map(|r| r.rows).collect::<Vec<_>>(), [9, 1, 2]);
         assert_eq!(panel.regions.iter().map(|r| r.peak).collect::<Vec<_>>(), [1.0, 0.25, 0.5]);
-        // Twelve rows in six cells that were busy.
+        // Twelve rows in six cells of busy slices.
         assert_eq!((panel.average(), panel.spread.rows), (2.0, 12));
         assert!((panel.spread.hottest - 10.0 / 12.0).abs() < 1e-9);
         let none = Panel::of_counts("reads", (&layout, &[]), &[], Vec::new());

@@ -1,4 +1,4 @@
-//! Pictures as a page of HTML with everything in it: drawings in SVG, and a script that tells what a cell holds.
+//! Heat maps as a self-contained HTML page: SVG drawings, and a script that shows the contents of a cell.
 
 use std::fmt::Write as _;
 
@@ -7,25 +7,25 @@ use serde_json::{Value, json};
 use super::{Heatmap, LEVEL_NAMES, LEVELS, Panel, level, percent, shortened};
 use crate::design::grouped;
 
-/// Size of a picture, in pixels: the field is what keys at the left and regions at the right leave of it.
+/// Size of a picture, in pixels; the field is what the keys at the left and the regions at the right leave.
 const WIDTH: f64 = 660.0;
 const HEIGHT: f64 = 300.0;
 const RIGHT: f64 = 62.0;
 const TOP: f64 = 30.0;
 const CHART: f64 = 60.0;
 const GAP: f64 = 34.0;
-/// Characters of a key at the left, at the most, and their width.
+/// Characters of a key at the left (count), at most, and their width.
 const KEY_CHARS: usize = 24;
 const KEY_CHAR: f64 = 6.7;
 
 const PAGE: &str = include_str!("page.html");
 
 impl Heatmap {
-    /// A page that needs nothing but itself.
+    /// The page, with everything embedded.
     pub fn html(&self) -> String {
         let panels: String = self.panels.iter().enumerate().map(|(at, panel)| panel.html(at)).collect();
         let data: Vec<Value> = self.panels.iter().map(Panel::data).collect();
-        // A key may hold "</script>".
+        // A key may contain "</script>".
         let data = Value::from(data).to_string().replace('<', "\\u003c");
         let key = |(n, name): (usize, &&str)| format!("<i style=\"--c: var(--h{n})\">{name}</i>");
         PAGE.replace("{{title}}", &escaped(&self.title))
@@ -38,7 +38,7 @@ impl Heatmap {
     }
 }
 
-/// The layouts side by side, in figures; the best of each column stands out.
+/// A table that compares the layouts; the best value of each column is highlighted.
 fn summary(panels: &[Panel]) -> String {
     if panels.len() < 2 {
         return String::new();
@@ -55,7 +55,7 @@ fn summary(panels: &[Panel]) -> String {
     let fan_out = least(&|panel| panel.read_fan_out.unwrap_or(f64::INFINITY));
     for (at, panel) in panels.iter().enumerate() {
         let s = &panel.spread;
-        // As good as the best is what reads the same.
+        // Values that print the same count as equally good.
         let cell = |value: f64, best: f64, shown: String| {
             let class = if value - best < 0.005 { " class=\"best\"" } else { "" };
             format!("<td{class}>{shown}</td>")
@@ -123,7 +123,7 @@ impl Panel {
         )
     }
 
-    /// Where the field begins, and how wide it is.
+    /// Left edge and width of the field.
     fn field(&self) -> (f64, f64) {
         let keys = self.stripes.iter().map(|key| key.chars().count().clamp(6, KEY_CHARS)).max();
         let left = 18.0 + keys.unwrap_or(0) as f64 * KEY_CHAR;
@@ -141,7 +141,7 @@ impl Panel {
             self.unit,
             escaped(&self.title)
         );
-        // One path a level: runs of cells along the time.
+        // One path per level, made of horizontal runs of cells.
         let mut paths = vec![String::new(); LEVELS.len() + 1];
         for stripe in 0..stripes {
             let mut slice = 0;
@@ -190,7 +190,7 @@ impl Panel {
         }
     }
 
-    /// Regions in the end, beside the field: a bar each, as long as its peak.
+    /// The final regions beside the field: a bar for each, as long as its peak.
     fn region_marks(&self, out: &mut String, dy: f64) {
         let (left, width) = self.field();
         let x = left + width + 6.0;
@@ -221,14 +221,14 @@ impl Panel {
         let _ = write!(out, "<path class=\"cut\" d=\"{cuts}\"/>");
     }
 
-    /// The hottest region's share below the field, and the time.
+    /// The hottest region's share, and the times, below the field.
     fn chart(&self, out: &mut String, dx: f64) {
         let (left, width) = self.field();
         let base = TOP + HEIGHT + GAP + CHART;
         let y = |share: f64| base - share * CHART;
         let mut line = String::new();
         for (n, slice) in self.slices.iter().enumerate().filter(|(_, slice)| slice.rows > 0) {
-            // Where nothing was done there is no share.
+            // Interrupt the line where there was no work.
             let command = if n == 0 || self.slices[n - 1].rows == 0 { 'M' } else { 'L' };
             let _ = write!(line, "{command}{:.1} {:.1}h{dx:.1}", left + n as f64 * dx, y(slice.hottest));
         }

@@ -1,4 +1,4 @@
-//! What is measured of a table before it is judged.
+//! Facts: what LINT measures of a table before judging it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,25 +7,25 @@ use crate::schema::{IndexId, TableDef, TableStatistics};
 use crate::store::KeyspaceId;
 use crate::value::{ColumnType, Value};
 
-/// Characters that keys put together by hand are cut at.
+/// Delimiters looked for in keys that users concatenated themselves.
 pub(super) const DELIMITERS: &[u8] = b"_:|/#-.,;~";
-/// Share of neighbours in order from which on a column is said to grow with another.
+/// Share of neighbours in order from which a column counts as growing with another.
 const GROWS_SHARE: f64 = 0.98;
 
-/// What was measured of one table.
+/// The measurements of one table.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
-    /// As ANALYZE counts.
+    /// ANALYZE's statistics.
     pub statistics: TableStatistics,
-    /// Of the columns of keys.
+    /// Facts of key columns.
     pub columns: Vec<(ColumnId, ColumnFacts)>,
-    /// Of families and indexes.
+    /// Facts of families and indexes.
     pub keyspaces: Vec<(KeyspaceId, KeyspaceFacts)>,
-    /// Queries that came again and again and read the table.
+    /// Queries in the plan cache that read the table.
     pub queries: Vec<QueryFacts>,
 }
 
-/// What was seen in a sample of a column's values.
+/// Facts of a column, from a sample of its values.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ColumnFacts {
     /// Characters of the shortest value's text form.
@@ -34,22 +34,22 @@ pub struct ColumnFacts {
     pub chars_max: usize,
     /// Characters on average.
     pub chars_mean: f64,
-    /// Share of the values that are whole numbers in digits.
+    /// Share of the values that consist of digits.
     pub numerals: f64,
     /// How it grows.
     pub growth: Option<Growth>,
 }
 
-/// A sign that new values are greater than old ones.
+/// Evidence that new values are greater than old ones.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Growth {
-    /// Consecutive numbers.
+    /// Consecutive numbers, from and to.
     Sequence(i64, i64),
-    /// A time grows with it, in this share of neighbours.
+    /// A time column grows with it, in this share of neighbours.
     With(ColumnId, f64),
 }
 
-/// What was counted in a keyspace.
+/// Counts of a keyspace.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct KeyspaceFacts {
     /// Entries.
@@ -62,42 +62,42 @@ pub struct KeyspaceFacts {
     pub value_bytes_max: u64,
     /// Entries of each bucket of the leading part, if it has buckets.
     pub buckets: BTreeMap<Vec<u8>, u64>,
-    /// Keys that go on where the one before them ends in a digit, with a digit.
+    /// Keys (count) that continue the key before them, which ends in a digit, with another digit.
     pub bleeding: u64,
-    /// The first two of those.
+    /// The first such pair.
     pub bleeding_example: Option<(Vec<u8>, Vec<u8>)>,
     /// Entries between split points.
     pub regions: Vec<u64>,
-    /// For each of [`DELIMITERS`]: how many keys hold it so many times.
+    /// For each of [`DELIMITERS`] and each number of occurrences, the number of keys.
     pub delimiters: BTreeMap<(u8, usize), u64>,
     last: Vec<u8>,
 }
 
-/// How a known query reads the table.
+/// How a query in the plan cache reads the table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueryFacts {
     /// Its text, literals lifted out.
     pub sql: String,
     /// The index it reads; `None` for the table itself.
     pub index: Option<IndexId>,
-    /// Ranges it reads.
+    /// Ranges read (count).
     pub ranges: usize,
-    /// They lie in several buckets.
+    /// The ranges lie in several buckets.
     pub fans_out: bool,
 }
 
 impl Facts {
-    /// Of one column.
+    /// Facts of one column.
     pub fn column(&self, id: ColumnId) -> Option<&ColumnFacts> {
         self.columns.iter().find(|(c, _)| *c == id).map(|(_, facts)| facts)
     }
 
-    /// Of one keyspace.
+    /// Facts of one keyspace.
     pub fn keyspace(&self, id: KeyspaceId) -> Option<&KeyspaceFacts> {
         self.keyspaces.iter().find(|(k, _)| *k == id).map(|(_, facts)| facts)
     }
 
-    /// Known queries, counted once however often each reads the table.
+    /// Number of distinct queries that read the table.
     pub fn known_queries(&self) -> usize {
         self.queries.iter().map(|query| &query.sql).collect::<BTreeSet<_>>().len()
     }
@@ -109,7 +109,7 @@ impl Facts {
 }
 
 impl KeyspaceFacts {
-    /// Counts the next entry, in key order.
+    /// Counts the next entry; entries come in key order.
     pub fn count(&mut self, layout: &KeyLayout, splits: &[Rowkey], key: &[u8], value: &[u8]) {
         let passed = splits[self.regions.len().saturating_sub(1)..].iter().take_while(|cut| key >= &cut[..]);
         let region = self.regions.len().max(1) + passed.count();
@@ -147,7 +147,7 @@ impl KeyspaceFacts {
     }
 }
 
-/// End of the leading part, if that has buckets.
+/// End of the leading part, if it is a bucket.
 fn bucket_end(layout: &KeyLayout, key: &[u8]) -> Option<usize> {
     let first = layout.parts().first()?;
     if first.columns().is_empty() && !first.is_random() {
@@ -156,13 +156,13 @@ fn bucket_end(layout: &KeyLayout, key: &[u8]) -> Option<usize> {
     first.has_buckets().then(|| layout.end_of(0, key, 0)).flatten()
 }
 
-/// The key is one text, so whatever structure it has is the user's own.
+/// Is the key a single text, so that any structure in it is the user's own?
 pub(super) fn is_made_by_hand(layout: &KeyLayout) -> bool {
     matches!(layout.parts(), [part] if part.is_plain_text())
 }
 
 impl ColumnFacts {
-    /// Of a sample of values of one type.
+    /// Facts of a sample of values of one type.
     pub fn of(values: &[Value]) -> ColumnFacts {
         let mut facts = ColumnFacts { chars_min: usize::MAX, ..ColumnFacts::default() };
         let (mut n, mut chars, mut numerals) = (0, 0, 0);
@@ -187,7 +187,7 @@ fn is_numeral(text: &str) -> bool {
     (1..=18).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// How `column` grows, seen in a sample of rows, by column, of a table with so many rows.
+/// How `column` grows, from a sample (by column) of a table with `rows` rows.
 pub fn growth(
     table: &TableDef,
     column: ColumnId,
@@ -204,7 +204,7 @@ pub fn growth(
             && !c.nullable
     });
     let share = |time: &[Value]| {
-        // Of neighbours that differ both ways: equal ones say nothing.
+        // Only count neighbours that differ in both columns.
         let pairs = || order.windows(2).filter(|p| values[p[0]] != values[p[1]] && time[p[0]] != time[p[1]]);
         let rising = pairs().filter(|p| time[p[0]] < time[p[1]]).count();
         let all = pairs().count();
@@ -217,7 +217,7 @@ pub fn growth(
         return Some(Growth::With(id, share));
     }
     if !known.is_empty() {
-        // There is a time, and it does not grow with it.
+        // There are time columns, but none grows with it.
         return None;
     }
     let (first, last) = (&values[*order.first()?], &values[*order.last()?]);

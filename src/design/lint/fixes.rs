@@ -1,4 +1,4 @@
-//! The SQL that puts a finding right.
+//! SQL that fixes a finding.
 
 use super::Subject;
 use crate::key::{ColumnId, KeyLayout};
@@ -6,14 +6,14 @@ use crate::schema::FamilyId;
 use crate::sql::name_sql;
 use crate::value::ColumnType;
 
-/// The parts of a layout, as SQL.
+/// The SQL of a layout's parts.
 pub(super) fn parts_of(layout: &KeyLayout) -> Vec<String> {
     let parts = layout.parts().iter();
     parts.map(|part| format!("{}{}", part.sql(), if part.is_descending() { " DESC" } else { "" })).collect()
 }
 
 impl Subject<'_> {
-    /// Gives the same table or index another layout.
+    /// Gives the table or index another layout.
     pub(super) fn with_layout(&self, layout: &str) -> String {
         let Some(index) = self.index else {
             return format!("ALTER TABLE {} REKEY ({layout})", name_sql(&self.table.name));
@@ -31,8 +31,8 @@ impl Subject<'_> {
         )
     }
 
-    /// Gives a column of the table's key, which is a part of it as it is, another type. `None` if that takes more
-    /// than a few statements: an index or a constraint has the column, too.
+    /// Gives a column that is a plain part of the table's key another type. `None` if that takes more than a
+    /// few statements, because an index or a constraint uses the column too.
     pub(super) fn with_type(&self, at: usize, column: ColumnId, ty: ColumnType) -> Option<String> {
         if self.index.is_some() || !self.is_free(column) {
             return None;
@@ -48,7 +48,8 @@ impl Subject<'_> {
         ))
     }
 
-    /// Gives the columns of a family a table of their own. `None` as for [`with_type`](Subject::with_type).
+    /// Moves the columns of a family to a table of their own. `None` as for
+    /// [`with_type`](Subject::with_type).
     pub(super) fn apart(&self, family: FamilyId) -> Option<String> {
         let (table, key) = (self.table, self.table.key.columns());
         let members: Vec<ColumnId> =
@@ -74,7 +75,7 @@ impl Subject<'_> {
         ))
     }
 
-    /// No index and no constraint would miss it.
+    /// Is the column used by no index and no constraint?
     fn is_free(&self, column: ColumnId) -> bool {
         let reads = |id: ColumnId| self.table.sources(id).contains(&column);
         self.table.checks.is_empty() && !self.table.indexes.iter().any(|i| i.inputs().any(reads))

@@ -1,4 +1,4 @@
-//! Rules about one layout: that of a table or of an index.
+//! Lint rules about one layout of a table or an index.
 
 use super::facts::{DELIMITERS, is_made_by_hand};
 use super::fixes::parts_of;
@@ -10,15 +10,15 @@ use crate::schema::{ColumnStatistics, IndexDef};
 use crate::sql::name_sql;
 use crate::value::ColumnType;
 
-/// Buckets to spread writes with, where there were none.
+/// Buckets (count) proposed where there were none.
 const BUCKETS: usize = 16;
-/// Largest bucket, in shares of the average one, above which a salt is skewed.
+/// A salt is skewed if its largest bucket exceeds the average by this factor.
 const SKEW: f64 = 1.5;
-/// Keys an index may have for its rows before it is said to have few.
+/// An index has few keys if it has at most this many.
 const FEW_KEYS: u64 = 20;
-/// Share of the rows of a rare key, in even shares.
+/// A key is rare if it has less than this share of the rows of an average key.
 const RARE: f64 = 0.1;
-/// The same of the first part of several.
+/// The same as `FEW_KEYS`, for the first of several parts.
 const FEW_STARTS: u64 = 8;
 
 pub(super) fn judge(subject: &Subject<'_>) -> Vec<Finding> {
@@ -26,7 +26,7 @@ pub(super) fn judge(subject: &Subject<'_>) -> Vec<Finding> {
     rules.iter().flat_map(|rule| rule(subject)).collect()
 }
 
-/// Keys that grow: by their type, or as the data shows.
+/// Growing keys: by type, or by the data.
 fn hotspot(s: &Subject<'_>) -> Vec<Finding> {
     let layout = s.layout();
     let Some((at, part)) = layout.leading() else { return Vec::new() };
@@ -74,24 +74,24 @@ fn hotspot(s: &Subject<'_>) -> Vec<Finding> {
     vec![s.finding(Rule::Hotspot, seen, why, s.with_layout(&layout.sql_with(at, &better)))]
 }
 
-/// What CREATE warns of and no data can make better or worse.
+/// Warnings of CREATE that do not depend on data.
 fn known_from_the_layout(s: &Subject<'_>) -> Vec<Finding> {
     let layout = s.layout();
     let warnings = layout.warnings(&|id| s.table.column_info(id)).into_iter();
     let settled = |concern| {
-        // These say more, or nothing, with data at hand.
+        // Other rules handle these, with data.
         matches!(concern, Concern::Hotspot | Concern::FanOut | Concern::LongKey | Concern::Unpadded)
     };
     let finding = |w: crate::key::Warning| {
         let fix = better(s, &w).map(|sql| s.with_layout(&layout.sql_with(w.part, &sql)));
         s.finding(w.concern.into(), w.what, &w.why, fix.unwrap_or(w.hint))
     };
-    // An entry of an index is found by its row, whatever its bucket.
+    // A random bucket is no concern in an index: its entries are found through their rows.
     let matters = |w: &crate::key::Warning| w.concern != Concern::DrawnKey || s.index.is_none();
     warnings.filter(|w| !settled(w.concern)).filter(matters).map(finding).collect()
 }
 
-/// The part, or parts, that do better than the one that CREATE warns of.
+/// A better part, or parts, in place of the one that CREATE warns of.
 fn better(s: &Subject<'_>, warning: &crate::key::Warning) -> Option<String> {
     let layout = s.layout();
     let part = layout.parts().get(warning.part)?;
@@ -115,7 +115,7 @@ fn better(s: &Subject<'_>, warning: &crate::key::Warning) -> Option<String> {
     }
 }
 
-/// `host1` and `host12` in keys that are one text.
+/// Keys that are a single text, in which `host1` is a prefix of `host12`.
 fn bleeding(s: &Subject<'_>) -> Vec<Finding> {
     let Some(counted) = s.counted().filter(|counted| counted.bleeding > 0) else { return Vec::new() };
     let (Some((short, long)), [part]) = (&counted.bleeding_example, s.layout().parts()) else {
@@ -160,7 +160,7 @@ fn skewed_salt(s: &Subject<'_>) -> Vec<Finding> {
         percent(1.0 / buckets.len() as f64),
     );
     let why = "a salt is there to spread writes, and this one sends them to few places";
-    // A hash of what tells rows apart spreads best.
+    // A hash of the key columns spreads best.
     let names: Vec<String> =
         s.table.key.columns().iter().map(|id| name_sql(s.table.column_name(*id))).collect();
     let hashed = format!("md5_bucket({}, {})", names.join(", "), buckets.len());
@@ -168,7 +168,7 @@ fn skewed_salt(s: &Subject<'_>) -> Vec<Finding> {
     vec![s.finding(Rule::SkewedSalt, seen, why, s.with_layout(&s.layout().sql_with(0, &better)))]
 }
 
-/// Buckets read one by one: by the queries that are known, or by any range scan.
+/// Queries that read all buckets: those in the plan cache, or any range scan.
 fn fan_out(s: &Subject<'_>) -> Vec<Finding> {
     let layout = s.layout();
     let warnings = layout.warnings(&|id| s.table.column_info(id)).into_iter();
@@ -198,7 +198,7 @@ fn fan_out(s: &Subject<'_>) -> Vec<Finding> {
             rest if s.index.is_some() => s.with_layout(&rest),
             rest if rest.is_empty() => warning.hint,
             _ => {
-                // The number of buckets is the last number of each form.
+                // In each form, the last number is that of buckets.
                 let (before, after) =
                     part.sql().rsplit_once(&buckets.to_string()).unwrap_or((part.sql(), ""));
                 let sql = format!("{before}{fewer}{after}");
@@ -210,8 +210,8 @@ fn fan_out(s: &Subject<'_>) -> Vec<Finding> {
     found
 }
 
-/// An index by which only a large part of the table can be told from the rest, by all of its key or by the part
-/// it begins with, and that answers no query that is known.
+/// An index that selects only large parts of the table, by its whole key or by its first part, and that
+/// serves no query in the plan cache.
 fn few_keys(s: &Subject<'_>) -> Vec<Finding> {
     let (Some(index), Some(counted)) = (s.index, s.counted()) else { return Vec::new() };
     let layout = &index.layout;
@@ -230,7 +230,7 @@ fn few_keys(s: &Subject<'_>) -> Vec<Finding> {
         let fix = format!("DROP INDEX {}", name_sql(&index.name));
         return vec![s.finding(Rule::FewKeys, seen, why, fix)];
     }
-    // Buckets are few on purpose, and an index that begins with a time is worse.
+    // Buckets are few on purpose, and leading with a time would be worse.
     let is_better = layout.parts().get(1).is_some_and(|next| match next.columns() {
         [column] => !grows(s, *column),
         _ => false,
@@ -251,7 +251,7 @@ fn few_keys(s: &Subject<'_>) -> Vec<Finding> {
     vec![Finding { severity: Severity::Note, ..s.finding(Rule::FewKeys, seen, why, fix) }]
 }
 
-/// Some of its keys stand for far fewer rows than most.
+/// Do some of its keys have far fewer rows than most?
 fn has_rare_keys(s: &Subject<'_>, index: &IndexDef) -> bool {
     let rarest = |statistics: &ColumnStatistics| {
         let others = (statistics.others() > 0.0).then(|| statistics.rare());
@@ -262,14 +262,14 @@ fn has_rare_keys(s: &Subject<'_>, index: &IndexDef) -> bool {
     known.any(|statistics| rarest(statistics) < RARE / statistics.distinct.max(1.0))
 }
 
-/// New values of it are greater than old ones.
+/// Do values of the column grow with time?
 fn grows(s: &Subject<'_>, column: ColumnId) -> bool {
     let info = s.table.column(column);
     let is_time = matches!(info.ty, ColumnType::Date | ColumnType::Timestamp | ColumnType::TimestampTz);
     is_time || info.identity.is_some() || s.facts.column(column).is_some_and(|facts| facts.growth.is_some())
 }
 
-/// Keys made by hand that do not all hold their delimiter equally often.
+/// Keys concatenated by the user in which the delimiter does not occur equally often.
 fn stray_delimiter(s: &Subject<'_>) -> Vec<Finding> {
     let Some(counted) = s.counted().filter(|_| is_made_by_hand(s.layout())) else { return Vec::new() };
     let mut found = Vec::new();
@@ -278,7 +278,7 @@ fn stray_delimiter(s: &Subject<'_>) -> Vec<Finding> {
         let with: u64 = times().map(|(_, n)| n).sum();
         let Some((&(_, usual), &most)) = times().max_by_key(|(_, n)| **n) else { continue };
         let others = counted.entries - most;
-        // A delimiter is in almost every key, mostly equally often.
+        // A character is a delimiter if it is in almost every key, mostly equally often.
         if (with as f64) < 0.9 * counted.entries as f64
             || (most as f64) < 0.8 * counted.entries as f64
             || others == 0

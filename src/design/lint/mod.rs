@@ -1,8 +1,8 @@
-//! LINT: what is wrong with a table's design, and the SQL that puts it right.
+//! LINT: finds problems in a table's design, and the SQL that fixes them.
 //!
-//! Each [`Rule`] is one small function over a table or one of its layouts and the [`Facts`] measured; without
-//! data, what the layout alone says ([`KeyLayout::warnings`](crate::key::KeyLayout::warnings), which CREATE
-//! prints) is all there is.
+//! Each [`Rule`] is one small function over a table or one of its layouts and the measured [`Facts`]. Without
+//! data, only the layout is judged ([`KeyLayout::warnings`](crate::key::KeyLayout::warnings), which CREATE
+//! prints).
 
 mod facts;
 mod fixes;
@@ -16,15 +16,15 @@ use crate::key::{Concern, KeyLayout};
 use crate::schema::{IndexDef, TableDef};
 use crate::store::KeyspaceId;
 
-/// Rows from which on what is seen in them is more than chance.
+/// Rows (count) from which what is seen in them is more than chance.
 const ROWS_ENOUGH: u64 = 100;
 
-/// What is judged. The codes are for good: one that is given up is not used again.
+/// The rules. Codes are permanent: that of a removed rule is not reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rule {
     /// New rows all go to one end of the table or index.
     Hotspot = 1,
-    /// `host1` is the start of `host12`.
+    /// One key's text is a prefix of another's: `host1`, `host12`.
     Bleeding = 2,
     /// Numbers as text of no fixed width.
     Unpadded = 3,
@@ -38,49 +38,49 @@ pub enum Rule {
     ReversedTime = 7,
     /// Text padded in front.
     PaddedText = 8,
-    /// Buckets that hold too much, or nothing.
+    /// Buckets that are too full, or empty.
     SkewedSalt = 9,
-    /// Buckets that queries have to read all.
+    /// Queries read all buckets.
     FanOut = 10,
-    /// A hash that range scans cannot see through.
+    /// A hash in front makes range scans read everything.
     WholeScan = 11,
-    /// An index whose keys are few.
+    /// An index with few distinct keys.
     FewKeys = 12,
-    /// The delimiter of keys put together by hand occurs in their values.
+    /// The delimiter of keys concatenated by the user occurs in their values.
     StrayDelimiter = 13,
-    /// Keys longer than need be.
+    /// Keys longer than necessary.
     LongKey = 14,
     /// Whole numbers in text.
     NumbersAsText = 15,
-    /// Few names, each spelt out in every key.
+    /// Few names, spelt out in every key.
     NamesAsText = 16,
-    /// An index that another one makes superfluous.
+    /// An index that another one makes redundant.
     RedundantIndex = 17,
     /// An index that no query reads.
     UnusedIndex = 18,
     /// A family with far fewer entries than the table has rows.
     SparseFamily = 19,
-    /// Rows of very many bytes.
+    /// Very large rows.
     WideRows = 20,
-    /// Regions that hold nothing, or too much.
+    /// Regions that are empty, or too full.
     LumpyRegions = 21,
-    /// A rowkey that is not unique without a bucket that is drawn.
+    /// A rowkey that is unique only with its random bucket.
     DrawnKey = 22,
 }
 
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// Writes will fail, or answers will not be what is meant.
+    /// Writes will fail, or answers are not what was meant.
     Error,
-    /// It costs, and more as the table grows.
+    /// It costs time or space, more as the table grows.
     Warning,
     /// It could be smaller or simpler.
     Note,
 }
 
 impl Severity {
-    /// As LINT prints it.
+    /// The name, as LINT prints it.
     pub fn name(self) -> &'static str {
         match self {
             Severity::Error => "error",
@@ -91,7 +91,7 @@ impl Severity {
 }
 
 impl Rule {
-    /// `RK001`.
+    /// The code, such as `RK001`.
     pub fn code(self) -> String {
         format!("RK{:03}", self as u8)
     }
@@ -140,26 +140,26 @@ impl From<Concern> for Rule {
     }
 }
 
-/// One thing found.
+/// A finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// By which rule.
+    /// The rule.
     pub rule: Rule,
     /// How bad it is.
     pub severity: Severity,
-    /// Of which table.
+    /// The table.
     pub table: String,
-    /// Of which of its indexes; empty for the table itself.
+    /// The index; empty for the table itself.
     pub index: String,
-    /// What was seen, in the data where there is any.
+    /// What was seen, in the data if there is any.
     pub seen: String,
     /// Why it matters.
     pub why: String,
-    /// The SQL that puts it right, or what to do where there is none.
+    /// The SQL that fixes it, or advice if there is none.
     pub fix: String,
 }
 
-/// A table or one of its indexes, as judged.
+/// A table or one of its indexes, to be judged.
 #[derive(Clone, Copy)]
 struct Subject<'a> {
     table: &'a TableDef,
@@ -176,7 +176,7 @@ impl<'a> Subject<'a> {
         self.index.map_or(self.table.rows(), |index| index.keyspace)
     }
 
-    /// What was counted, if that is enough to go by.
+    /// The counts, if there are enough entries to judge.
     fn counted(&self) -> Option<&'a KeyspaceFacts> {
         self.facts.keyspace(self.id()).filter(|counted| counted.entries >= ROWS_ENOUGH)
     }
@@ -194,7 +194,7 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// Everything found about a table and its indexes, the worst first.
+/// All findings about a table and its indexes, the worst first.
 pub fn lint(table: &TableDef, facts: &Facts) -> Vec<Finding> {
     let whole = Subject { table, index: None, facts };
     let indexes = table.indexes.iter().map(|index| Subject { index: Some(index), ..whole });
@@ -208,7 +208,7 @@ pub fn lint(table: &TableDef, facts: &Facts) -> Vec<Finding> {
     found
 }
 
-/// `41%`, and `0.3%` below one.
+/// `41%`; below one percent, `0.3%`.
 fn percent(share: f64) -> String {
     let percent = share * 100.0;
     if percent > 0.0 && percent < 1.0 { format!("{percent:.1}%") } else { format!("{percent:.0}%") }

@@ -1,25 +1,25 @@
-//! Rules about a table as a whole: its indexes among each other, its families, its rows.
+//! Lint rules about a table as a whole: its indexes, its families, its rows.
 
 use super::fixes::parts_of;
 use super::{Finding, ROWS_ENOUGH, Rule, Severity, Subject, bytes, percent};
 use crate::design::grouped;
 use crate::design::splits::{suited, unreachable};
-use crate::schema::{FamilyId, IndexDef};
+use crate::schema::{FamilyId, IndexDef, IndexState};
 use crate::sql::name_sql;
 
-/// Queries that must be known before an index that none of them reads is spoken of.
+/// Queries (count) that must be in the plan cache before an index is called unused.
 const QUERIES_ENOUGH: usize = 3;
 /// Share of the rows below which a family is sparse.
 const SPARSE: f64 = 0.05;
-/// Bytes of a row on average, and of the largest, from which on rows are wide.
+/// Bytes of an average row, and of the largest one, from which rows are called wide.
 const WIDE_MEAN: f64 = 16_384.0;
 const WIDE_MAX: u64 = 1 << 20;
-/// Rows of the largest region, in shares of the average one, above which regions are lumpy.
+/// Regions are lumpy if the largest exceeds the average by this factor.
 const LUMPY: f64 = 3.0;
 
 pub(super) fn judge(s: &Subject<'_>) -> Vec<Finding> {
     let mut found = redundant_indexes(s);
-    // What is superfluous anyway need not be called unused.
+    // A redundant index need not be called unused, too.
     let unused = unused_indexes(s).into_iter().filter(|unused| found.iter().all(|f| f.index != unused.index));
     let unused: Vec<Finding> = unused.collect();
     found.extend(unused);
@@ -29,7 +29,7 @@ pub(super) fn judge(s: &Subject<'_>) -> Vec<Finding> {
     found
 }
 
-/// Indexes whose keys start another index's, or the table's.
+/// Indexes whose key is a prefix of another index's, or of the table's.
 fn redundant_indexes(s: &Subject<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     for index in
@@ -38,8 +38,9 @@ fn redundant_indexes(s: &Subject<'_>) -> Vec<Finding> {
         let starts = |other: &[String]| other.starts_with(&parts_of(&index.layout));
         let by_other = s.table.indexes.iter().find(|other| {
             let same = parts_of(&other.layout) == parts_of(&index.layout);
-            // Of two that are the same, the younger goes.
+            // Of two equal indexes, the younger is redundant.
             other.id != index.id
+                && other.state == IndexState::Ready
                 && other.filter_sql == index.filter_sql
                 && starts(&parts_of(&other.layout))
                 && (!same || other.id < index.id || s.table.included(other).next().is_some())
@@ -67,7 +68,7 @@ fn drop_index(index: &IndexDef) -> String {
     format!("DROP INDEX {}", name_sql(&index.name))
 }
 
-/// Indexes that none of the known queries reads.
+/// Indexes that no query in the plan cache reads.
 fn unused_indexes(s: &Subject<'_>) -> Vec<Finding> {
     let queries = &s.facts.queries;
     if s.facts.known_queries() < QUERIES_ENOUGH {
@@ -93,7 +94,7 @@ fn unused_indexes(s: &Subject<'_>) -> Vec<Finding> {
     unused.map(finding).collect()
 }
 
-/// Families that few rows have anything in.
+/// Families in which few rows have values.
 fn sparse_families(s: &Subject<'_>) -> Vec<Finding> {
     let rows = s.facts.rows();
     if rows < 10 * ROWS_ENOUGH {
@@ -142,7 +143,7 @@ fn wide_rows(s: &Subject<'_>) -> Vec<Finding> {
     vec![finding]
 }
 
-/// Regions without rows, beside some with too many: a split that does not know where keys are.
+/// Empty regions beside overfull ones: the split points do not fit the keys.
 fn lumpy_regions(s: &Subject<'_>) -> Vec<Finding> {
     let n = s.table.splits.len() + 1;
     let Some(counted) = s.facts.keyspace(s.id()) else { return Vec::new() };

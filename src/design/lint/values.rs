@@ -1,4 +1,4 @@
-//! Rules about the values that one layout makes keys of: how wide they are, and what they could be instead.
+//! Lint rules about the values in a layout's keys: their width, and better representations.
 
 use super::{ColumnFacts, Finding, ROWS_ENOUGH, Rule, Severity, Subject, bytes, percent};
 use crate::design::grouped;
@@ -6,11 +6,11 @@ use crate::key::{ColumnId, Concern, KeyPart};
 use crate::sql::name_sql;
 use crate::value::{ColumnType, Value};
 
-/// Digits that a pad may have beyond those needed for ten thousand times the values.
+/// Spare digits of a pad (count), which allow ten thousand times the values.
 pub(super) const SPARE_DIGITS: usize = 4;
-/// Share of a pad's numbers from which on it is almost full.
+/// Share of a pad's numbers from which it is almost full.
 const ALMOST_FULL: f64 = 0.8;
-/// Names that are worth a code each, at the most.
+/// Distinct names (count), at most, for which codes are proposed.
 const CODES_MAX: usize = 50;
 
 pub(super) fn judge(subject: &Subject<'_>) -> Vec<Finding> {
@@ -18,7 +18,7 @@ pub(super) fn judge(subject: &Subject<'_>) -> Vec<Finding> {
     rules.iter().flat_map(|rule| rule(subject)).collect()
 }
 
-/// Parts that are one column's text as it is, with what was seen of it.
+/// Parts that are one column's plain text, with the facts of the column.
 fn texts<'a>(s: &Subject<'a>) -> Vec<(usize, &'a KeyPart, ColumnId, &'a ColumnFacts)> {
     let rows = s.facts.rows();
     let parts = s.layout().parts().iter().enumerate().filter(|(_, part)| part.is_plain_text());
@@ -29,7 +29,7 @@ fn texts<'a>(s: &Subject<'a>) -> Vec<(usize, &'a KeyPart, ColumnId, &'a ColumnFa
     known.filter(|_| rows >= ROWS_ENOUGH).collect()
 }
 
-/// Numbers of several lengths in text.
+/// Text parts with numbers of several lengths.
 fn unpadded(s: &Subject<'_>) -> Vec<Finding> {
     let layout = s.layout();
     let why =
@@ -64,7 +64,7 @@ fn unpadded(s: &Subject<'_>) -> Vec<Finding> {
     found
 }
 
-/// Padded parts with what was seen of their column: place, part, column, characters of the widest value,
+/// Padded parts with the facts of their column: index, part, column, characters of the widest value,
 /// characters of the pad.
 fn pads<'a>(s: &Subject<'a>) -> Vec<(usize, &'a KeyPart, ColumnId, usize, usize)> {
     if s.counted().is_none() {
@@ -81,7 +81,7 @@ fn pads<'a>(s: &Subject<'a>) -> Vec<(usize, &'a KeyPart, ColumnId, usize, usize)
     known.filter(|(_, _, _, widest, _)| *widest > 0).collect()
 }
 
-/// Values close to the greatest that fits.
+/// Pads whose values are close to the greatest that fits.
 fn narrow_pad(s: &Subject<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     for (at, part, column, widest, width) in pads(s) {
@@ -110,7 +110,7 @@ fn narrow_pad(s: &Subject<'_>) -> Vec<Finding> {
     found
 }
 
-/// The greatest value of a column of numbers, as far as the sample shows.
+/// The greatest value of a numeric column in the sample.
 fn greatest(s: &Subject<'_>, column: ColumnId) -> Option<f64> {
     let column = s.facts.statistics.column(column)?;
     let values = column.bounds.last().into_iter().chain(column.common.iter().map(|(value, _)| value));
@@ -119,7 +119,7 @@ fn greatest(s: &Subject<'_>, column: ColumnId) -> Option<f64> {
     numbers.fold(None, |most: Option<f64>, n| Some(most.map_or(n, |m| m.max(n))))
 }
 
-/// Many zeros before every value.
+/// Pads that put many zeros before every value.
 fn wide_pad(s: &Subject<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     for (at, part, column, widest, width) in pads(s) {
@@ -143,7 +143,7 @@ fn wide_pad(s: &Subject<'_>) -> Vec<Finding> {
     found
 }
 
-/// Keys that are most of what is stored.
+/// Keys that take up most of the storage.
 fn long_key(s: &Subject<'_>) -> Vec<Finding> {
     const LONG: f64 = 64.0;
     let warnings = s.layout().warnings(&|id| s.table.column_info(id)).into_iter();
@@ -171,14 +171,14 @@ fn long_key(s: &Subject<'_>) -> Vec<Finding> {
     found
 }
 
-/// The text that makes keys long, and its characters on average.
+/// The text column that contributes most to the keys' length, and its average length in characters.
 fn widest<'a>(s: &Subject<'a>) -> Option<(&'a str, f64)> {
     let texts =
         texts(s).into_iter().map(|(_, _, column, facts)| (s.table.column_name(column), facts.chars_mean));
     texts.max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
-/// `'2015122410'` where a LONG would do.
+/// Text such as `'2015122410'` where an integer would do.
 fn numbers_as_text(s: &Subject<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     for (at, _, column, facts) in texts(s) {
@@ -203,7 +203,7 @@ fn numbers_as_text(s: &Subject<'_>) -> Vec<Finding> {
     found
 }
 
-/// `'Taobao'` where `tb` would do.
+/// Text such as `'Taobao'` where a code such as `tb` would do.
 fn names_as_text(s: &Subject<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     for (at, _, column, facts) in texts(s) {
@@ -245,7 +245,7 @@ fn names_as_text(s: &Subject<'_>) -> Vec<Finding> {
     found
 }
 
-/// A code for each name: its first letters as far as they differ, of one length.
+/// A code for each name, all of one length: its first letters, as many as tell the names apart.
 fn codes(names: &[&str]) -> Vec<String> {
     let letters = |name: &str| -> Vec<char> {
         name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()

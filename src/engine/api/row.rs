@@ -1,4 +1,4 @@
-//! One row, and its values as Rust types.
+//! A row of a result, and its values as Rust types.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use crate::error::{Error, Result, sqlstate};
 use crate::exec::kept::NextRows;
 use crate::value::{Value, decimal_to_double};
 
-/// One row.
+/// A row of a result.
 #[derive(Clone)]
 pub struct Row {
     rows: Arc<Together>,
     at: usize,
 }
 
-/// Rows that were read together, and the names of their columns.
+/// Rows that were read in one batch, and their schema.
 pub(super) struct Together {
     pub rows: NextRows,
     pub schema: SchemaRef,
@@ -54,8 +54,8 @@ impl Row {
         self.schema().fields().iter().map(|field| field.name().as_str())
     }
 
-    /// The value of a column, by its name or its 0-based place, as a Rust type. Errors: no such column; NULL for a type that
-    /// has none; a value of another type.
+    /// The value of a column, by name or 0-based position, as a Rust type. Errors: no such column; NULL, and
+    /// the type is not an `Option`; a value of another type.
     pub fn get<T: FromValue>(&self, column: impl ColumnIndex) -> Result<T> {
         let at = column.place_in(self)?;
         if let Some(value) = T::from_value(self.value_at(at)?) {
@@ -76,7 +76,7 @@ impl Row {
         (0..self.schema().fields().len()).map(|column| self.value_at(column)).collect()
     }
 
-    /// The value of a column, by its name or its place.
+    /// The value of a column, by name or 0-based position.
     pub fn value(&self, column: impl ColumnIndex) -> Result<Value> {
         self.value_at(column.place_in(self)?)
     }
@@ -85,7 +85,7 @@ impl Row {
         self.rows.rows.value(self.at, column)
     }
 
-    /// The row as a `T`, its fields named like the columns.
+    /// Converts the row to a `T`, whose fields are named like the columns.
     pub fn deserialize<T: DeserializeOwned>(&self) -> Result<T> {
         let fields = self.schema().fields();
         let entries: Result<Vec<(&str, Cell)>> = fields
@@ -99,9 +99,9 @@ impl Row {
     }
 }
 
-/// What names a column of a row: its name, or its place, from 0 on.
+/// Names a column of a row: by its name, or by its position, from 0 on.
 pub trait ColumnIndex {
-    /// The column's place. Errors: there is no such column.
+    /// The column's position. Errors: there is no such column.
     fn place_in(&self, row: &Row) -> Result<usize>;
 }
 
@@ -202,12 +202,12 @@ impl<'de> Deserializer<'de> for Cell {
     }
 }
 
-/// Rust types that a column's value can be read as.
+/// Rust types that a column's value can be converted to.
 pub trait FromValue: Sized {
-    /// For messages.
+    /// The name of the type in error messages.
     const NAME: &'static str;
 
-    /// `None` if the value is of another type, or is NULL and the type is no `Option`.
+    /// `None` if the value has another type, or is NULL and `Self` is not an `Option`.
     fn from_value(value: Value) -> Option<Self>;
 }
 

@@ -19,14 +19,15 @@ use crate::sql::{
     span_of_name,
 };
 
-/// The table to be altered, if it has to be there. Errors: it is not, or it is being re-keyed.
+/// The table to alter; `None` if it is missing and IF EXISTS was given. Errors: no such table; it is being
+/// re-keyed.
 pub fn altered(catalog: &Catalog, alter: &AlterTable) -> Result<Option<Arc<TableDef>>> {
     let table = table_if(catalog, &alter.name, alter.if_exists)?;
     table.iter().try_for_each(|table| rekey::refuse(table))?;
     Ok(table)
 }
 
-/// ALTER TABLE ... SPLIT. The points may take a walk through the table, for which nobody waits.
+/// ALTER TABLE ... SPLIT. Finding the points may take a walk through the table, which blocks no writer.
 pub fn split_table(session: &mut Session, alter: &AlterTable, split: &Split) -> Result<Vec<Warning>> {
     let view = session.view()?;
     let Some(old) = altered(&view.catalog, alter)? else { return Ok(Vec::new()) };
@@ -112,7 +113,7 @@ pub fn alter_table(catalog: &Catalog, alter: &AlterTable) -> Changed<Vec<Warning
     finish(edit, warnings)
 }
 
-/// Adds a column to the definition, with what to know of it; `None` if it is there and may be.
+/// Adds a column to the definition and gives warnings; `None` if it exists and IF NOT EXISTS was given.
 pub fn new_column(table: &mut TableDef, add: &AddColumn) -> Result<Option<Vec<Warning>>> {
     let AddColumn { if_not_exists, column: def, family } = add;
     if table.column_id(&name_of(&def.name)).is_some() {
@@ -151,7 +152,7 @@ pub fn new_column(table: &mut TableDef, add: &AddColumn) -> Result<Option<Vec<Wa
     Ok(Some(cut_digits(def).into_iter().chain(hides_rowkey).collect()))
 }
 
-/// Errors: VERSIONS OF has a column of the name.
+/// Errors: VERSIONS OF already shows a column of this name.
 fn refuse_if_shown(table: &TableDef, name: &Ident) -> Result<()> {
     if !table.is_shown_in_versions(&name_of(name)) {
         return Ok(());
@@ -163,7 +164,7 @@ fn refuse_if_shown(table: &TableDef, name: &Ident) -> Result<()> {
         .at(span_of_name(name)))
 }
 
-/// What needs no look at the rows.
+/// Changes of a column that need no look at the rows.
 fn alter_column(table: &mut TableDef, id: ColumnId, change: &ColumnChange) -> Result<()> {
     let column = &mut table.columns[usize::from(id.0)];
     match change {
@@ -184,7 +185,7 @@ fn alter_column(table: &mut TableDef, id: ColumnId, change: &ColumnChange) -> Re
     }
 }
 
-/// A column may be NULL from now on, or is NOT NULL. Errors: a key was laid out by that.
+/// Makes a column nullable or NOT NULL. Errors: a key layout relies on it.
 pub fn may_be_null(table: &mut TableDef, id: ColumnId, nullable: bool) -> Result<()> {
     if table.column(id).nullable == nullable {
         return Ok(());
@@ -218,7 +219,7 @@ pub fn may_be_null(table: &mut TableDef, id: ColumnId, nullable: bool) -> Result
     Ok(())
 }
 
-/// Changes every expression that a table keeps as it was written.
+/// Applies `sql` to every expression that a table stores as SQL text.
 fn rewrite(table: &mut TableDef, sql: impl Fn(&str) -> Result<String>) -> Result<()> {
     table.key.rewrite(&sql)?;
     if let Some(history) = &mut table.history {

@@ -1,4 +1,4 @@
-//! Changes of a column, or of what is asked of rows, that those which are there have a part in. Nobody writes any meanwhile.
+//! ALTERs that must read or rewrite the existing rows; other writers wait.
 
 use sqlparser::ast::Ident;
 
@@ -20,7 +20,7 @@ use crate::sql::{AddColumn, AlterTable, CheckDef, OptionDef, name_of, name_sql, 
 use crate::store::{BulkWriter, Direction, WriteBatch};
 use crate::value::{ColumnType, Value};
 
-/// ADD COLUMN that gives the rows that are there a value: its DEFAULT, or its number.
+/// ADD COLUMN with a DEFAULT or an identity: fills in the existing rows.
 pub fn add_column(session: &mut Session, alter: &AlterTable, add: &AddColumn) -> Result<Vec<Warning>> {
     session.change_rows(|catalog, view, writer| {
         let Some(mut table) = altered(catalog, alter)?.map(|table| (*table).clone()) else {
@@ -39,7 +39,7 @@ pub fn add_column(session: &mut Session, alter: &AlterTable, add: &AddColumn) ->
     })
 }
 
-/// Takes away what has expired, before all rows that there are have to be as something says, or last longer.
+/// Removes expired rows: a new condition must not fail on them, and a longer `ttl` must not bring them back.
 fn purge(session: &mut Session, alter: &AlterTable) -> Result<()> {
     match session.catalog().table(&name_of(&alter.name)) {
         Ok(table) => session.purge(&table).map(drop),
@@ -47,7 +47,7 @@ fn purge(session: &mut Session, alter: &AlterTable) -> Result<()> {
     }
 }
 
-/// SET NOT NULL. Errors: a row that is there is NULL in it.
+/// SET NOT NULL. Errors: an existing row is NULL in the column.
 pub fn set_not_null(session: &mut Session, alter: &AlterTable, name: &Ident) -> Result<Vec<Warning>> {
     purge(session, alter)?;
     session.change_rows(|catalog, view, _| {
@@ -67,7 +67,7 @@ pub fn set_not_null(session: &mut Session, alter: &AlterTable, name: &Ident) -> 
     })
 }
 
-/// ADD CHECK. Errors: it does not hold for a row that is there; a name that is taken.
+/// ADD CHECK. Errors: an existing row violates it; the name is taken.
 pub fn add_check(session: &mut Session, alter: &AlterTable, def: &CheckDef) -> Result<Vec<Warning>> {
     purge(session, alter)?;
     session.change_rows(|catalog, view, _| {
@@ -92,10 +92,10 @@ pub fn add_check(session: &mut Session, alter: &AlterTable, def: &CheckDef) -> R
     })
 }
 
-/// SET (ttl = ..., versions = ...). Rows that have no write time so far are as old as the statement.
+/// SET (ttl = ..., versions = ...). Rows without a write time get that of the statement.
 ///
-/// Errors: an option that there is not; an index whose entries are not all there; a layout that has no versions; a view
-/// that reads what it would give up.
+/// Errors: an unknown option; an index that is not Ready; a layout that cannot keep versions; a view that
+/// reads versions which would be dropped.
 pub fn set_options(session: &mut Session, alter: &AlterTable, options: &[OptionDef]) -> Result<Vec<Warning>> {
     let wanted = TableOptions::new(options)?;
     purge(session, alter)?;
@@ -135,7 +135,7 @@ fn changed_meanwhile(table: &TableDef) -> Error {
         .hint("run the statement again")
 }
 
-/// From now on rows tell when they were written, in index tables as well.
+/// Makes rows and index entries store their write time from now on, and fills it in for existing rows.
 fn write_times(view: &View, table: &mut TableDef, writer: &mut dyn BulkWriter) -> Result<()> {
     if let Some(index) = table.indexes.iter().find(|index| index.state != IndexState::Ready) {
         return Err(Error::invalid(format!("index \"{}\" is {}", index.name, index.state.name()))
@@ -149,9 +149,10 @@ fn write_times(view: &View, table: &mut TableDef, writer: &mut dyn BulkWriter) -
     Filling { view, table, id: written_at }.with_entries(&now, writer)
 }
 
-/// Rows of a table, as they are, expired or not, that a condition holds for (count); `of`: both, as behind FROM.
+/// Number of rows for which a condition holds, expired rows included; `of`: table and condition, as after
+/// FROM.
 fn count(view: &View, of: &str) -> Result<i64> {
-    // At the beginning of time nothing has expired.
+    // At this time nothing has expired yet.
     let view = View { as_of_us: i64::MIN, ..view.clone() };
     let query = parse_query(&format!("SELECT count(*) FROM {of}"))?;
     let counted = view.db.runtime().block_on(view.select(query, &[]))?;
@@ -177,7 +178,7 @@ fn has_nulls(table: &TableDef, name: &Ident, rows: i64) -> Error {
         .at(span_of_name(name))
 }
 
-/// A new column of a table, and the rows that are to have a value in it.
+/// A new column of a table, to be filled in for existing rows.
 struct Filling<'a> {
     view: &'a View,
     table: &'a TableDef,
@@ -185,7 +186,7 @@ struct Filling<'a> {
 }
 
 impl Filling<'_> {
-    /// Writes them; `batch` gets what number the next row will have.
+    /// Fills all rows; `batch` gets the next identity number.
     fn all(&self, writer: &mut dyn BulkWriter, batch: &mut WriteBatch) -> Result<()> {
         self.each(|rowkeys| {
             let values = self.values(rowkeys.len(), batch)?;
@@ -193,7 +194,7 @@ impl Filling<'_> {
         })
     }
 
-    /// Writes them with one value, which all indexes include.
+    /// Fills all rows and their index entries with one value, which every index includes.
     fn with_entries(&self, value: &Value, writer: &mut dyn BulkWriter) -> Result<()> {
         let Filling { view, table, id } = self;
         self.each(|rowkeys| {
@@ -213,7 +214,7 @@ impl Filling<'_> {
         })
     }
 
-    /// Calls `fill` for all rows, some at a time.
+    /// Calls `fill` for all rows, a chunk at a time.
     fn each(&self, mut fill: impl FnMut(&[Rowkey]) -> Result<()>) -> Result<()> {
         let Filling { view, table, .. } = self;
         let label = format!("filling {}", table.column_name(self.id));
@@ -231,7 +232,7 @@ impl Filling<'_> {
         Ok(())
     }
 
-    /// The next of them.
+    /// The rowkeys of the next chunk.
     fn rowkeys(&self, range: &KeyRange) -> Result<Vec<Rowkey>> {
         let reader = self.view.snapshot.reader()?;
         let mut cursor = reader.cursor(self.table.rows(), range, Direction::Forward)?;
@@ -244,7 +245,7 @@ impl Filling<'_> {
         Ok(rowkeys)
     }
 
-    /// A value for each of so many rows. Errors: NULL, and the column is NOT NULL.
+    /// A value for each of `rows` rows. Errors: NULL, and the column is NOT NULL.
     fn values(&self, rows: usize, batch: &mut WriteBatch) -> Result<Vec<Value>> {
         let Filling { view, table, id } = *self;
         let (column, at) = (table.column(id), usize::from(id.0));

@@ -1,4 +1,4 @@
-//! Options of a table: how long its rows last, and how many versions of them are kept.
+//! Table options: `ttl`, how long rows last, and `versions`, how many versions of a row are kept.
 
 use crate::catalog::CatalogEdit;
 use crate::engine::expiry;
@@ -10,22 +10,22 @@ use crate::value::{Literal, Value};
 
 use super::key_columns;
 
-/// Versions of a row (count) that are kept at the most: each change walks over them.
+/// Versions of a row (count), at most: each change walks over them.
 const VERSIONS_MAX: u32 = 1000;
 
-/// What the options of a table say.
+/// The options of a table; `None`: not given.
 #[derive(Clone, Copy, Default)]
 pub struct TableOptions {
-    /// How long rows last, in microseconds; for ever: `Some(None)`.
+    /// How long rows last, in microseconds; `Some(None)`: forever.
     pub ttl_us: Option<Option<i64>>,
     /// Versions of each row (count), the newest included.
     pub versions: Option<u32>,
 }
 
 impl TableOptions {
-    /// Those of a WITH or SET.
+    /// Reads the options of a WITH or SET clause.
     ///
-    /// Errors: one that there is not, or twice; a value that makes no sense.
+    /// Errors: an unknown option; the same one twice; a value that makes no sense.
     pub fn new(options: &[OptionDef]) -> Result<TableOptions> {
         let mut found = TableOptions::default();
         for option in options {
@@ -46,14 +46,14 @@ impl TableOptions {
         Ok(found)
     }
 
-    /// Rows have to tell when they were written.
+    /// Do rows have to store their write time?
     pub fn need_times(self) -> bool {
         self.ttl_us.flatten().is_some() || self.versions.is_some_and(|versions| versions > 1)
     }
 
-    /// Gives them to a table, whose rows tell that if they have to.
+    /// Applies the options to a table whose rows store their write time if they need to.
     ///
-    /// Errors: its layout has no versions.
+    /// Errors: the table's layout cannot keep versions.
     pub fn apply(self, edit: &mut CatalogEdit, table: &mut TableDef) -> Result<()> {
         if let (Some(_), Some(ttl_us)) = (table.written_at, self.ttl_us) {
             table.ttl_us = ttl_us;
@@ -110,7 +110,7 @@ fn remember(edit: &mut CatalogEdit, table: &mut TableDef, versions: u32) -> Resu
     Ok(())
 }
 
-/// Gives up those that there are.
+/// Drops all kept versions.
 fn forget(edit: &mut CatalogEdit, table: &mut TableDef) {
     if let Some(history) = table.history.take() {
         history.keyspaces.into_iter().for_each(|keyspace| edit.free_keyspace(keyspace));
@@ -118,7 +118,7 @@ fn forget(edit: &mut CatalogEdit, table: &mut TableDef) {
     }
 }
 
-/// The table's layout, and behind it when a version was written, newest first.
+/// The layout of old versions: the table's, followed by the write time, newest first.
 fn layout_of_past(table: &TableDef) -> Result<KeyLayout> {
     let Some(written_at) = table.written_at else {
         return Err(Error::internal("rows that do not tell when they were written"));
@@ -126,7 +126,7 @@ fn layout_of_past(table: &TableDef) -> Result<KeyLayout> {
     if table.key.parts().iter().any(KeyPart::is_random) {
         return Err(Error::unsupported("random(n) would draw another bucket for each"));
     }
-    // The parts as they were written, for what ends each of them goes by what follows.
+    // Parse the key parts again: how a part is terminated depends on what follows it.
     let keys = match parse(&format!("ALTER TABLE t REKEY ({})", table.key.sql()))? {
         Statement::AlterTable(alter) => match alter.op {
             AlterTableOp::Rekey { keys } => keys,

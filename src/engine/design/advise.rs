@@ -1,8 +1,9 @@
-//! ADVISE: indexes and layouts that would serve some queries better, tried and measured.
+//! ADVISE: finds indexes and layouts that would serve a set of queries better, by trying and measuring them.
 //!
-//! The tables are copied once, a sample of large ones ([`Scratch`]). What the queries that read most compare and
-//! sort by suggests keys; each is tried on the copy, and the one that spares most is proposed. The next one is
-//! measured on top of it, and so on, beginning with the one that spared most before: few are tried twice.
+//! The tables (large ones as a sample) are copied once ([`Scratch`]). The columns that the heaviest queries
+//! compare and sort by suggest keys; each candidate is tried on the copy, and the one that saves most reads
+//! is proposed. The next one is measured on top of it, and so on, starting with the one that saved most
+//! before, so few are tried twice.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -26,21 +27,21 @@ use crate::sql::visit::{visit_expressions, visit_expressions_mut};
 use crate::sql::{CreateIndex, Statement, name_of, name_sql, parse, parse_query};
 use crate::value::Value;
 
-/// Indexes proposed at the most.
+/// Indexes proposed (count), at most.
 const INDEXES_MAX: usize = 4;
-/// Indexes tried at the most, and layouts of a table: those that the queries which read most suggest.
+/// Indexes and layouts of a table tried (count), at most; the heaviest queries suggest first.
 const TRIED_MAX: (usize, usize) = (60, 8);
-/// A proposal must spare this share of what is read, and a query must read that much to suggest one.
+/// A proposal must save this share of all reads; a query must make up `WORTH_A_LOOK` of them to suggest one.
 const WORTH: f64 = 0.1;
 const WORTH_A_LOOK: f64 = 0.01;
-/// Columns that an index is made to hold beside its key, at the most.
+/// INCLUDE columns of a proposed index (count), at most.
 const INCLUDE_MAX: usize = 4;
 
 /// A query to be served.
 struct Wanted {
     query: Query,
     params: Arc<[Value]>,
-    /// What it reads.
+    /// The tables that it reads.
     tables: Vec<Arc<TableDef>>,
 }
 
@@ -57,8 +58,8 @@ struct Proposal {
     warnings: Vec<Warning>,
 }
 
-/// Proposals, each index on top of those before it; then layouts, each by itself. With them, what to know of
-/// them.
+/// Proposals: indexes, each measured on top of those before it; then layouts, each on its own. Also gives
+/// warnings about them.
 pub async fn rows(view: &View, queries: &[Query]) -> Result<(RecordBatch, Vec<Warning>)> {
     let wanted = wanted(view, queries)?;
     let all: Vec<&Query> = wanted.iter().map(|w| &w.query).collect();
@@ -92,7 +93,7 @@ pub async fn rows(view: &View, queries: &[Query]) -> Result<(RecordBatch, Vec<Wa
     Ok((rows, proposals.into_iter().enumerate().flat_map(of_proposal).collect()))
 }
 
-/// The queries given, or those whose plans are kept.
+/// The given queries, or those in the plan cache.
 fn wanted(view: &View, queries: &[Query]) -> Result<Vec<Wanted>> {
     let wanted = |query: Query, params| Wanted { tables: tables_of(view, &[&query]), query, params };
     if !queries.is_empty() {
@@ -111,11 +112,11 @@ fn wanted(view: &View, queries: &[Query]) -> Result<Vec<Wanted>> {
     Ok(known)
 }
 
-/// An index that might serve.
+/// A candidate index.
 struct Candidate {
     sql: String,
     create: CreateIndex,
-    /// What it spared when it was last tried; on top of others it will hardly be more.
+    /// Reads it saved when it was last tried; on top of others it will hardly save more.
     spares: u64,
 }
 
@@ -132,7 +133,7 @@ impl Candidate {
     }
 }
 
-/// Queries, and how much they read without any advice.
+/// The queries, and what each reads without any advice.
 struct Advice<'a> {
     view: &'a View,
     wanted: Vec<Wanted>,
@@ -140,7 +141,7 @@ struct Advice<'a> {
 }
 
 impl Advice<'_> {
-    /// What each query reads, if it was `before` and `table` is another one now.
+    /// What each query reads after `table` has changed, if it read `before` until then.
     async fn reads(&self, scratch: &Scratch, table: &str, before: &[u64]) -> Result<Vec<u64>> {
         let mut reads = before.to_vec();
         for (w, reads) in self.wanted.iter().zip(&mut reads) {
@@ -151,7 +152,7 @@ impl Advice<'_> {
         Ok(reads)
     }
 
-    /// The queries that are worth a look, with what they do: those that read most first.
+    /// The queries worth a look and what they did, those that read most first.
     fn heavy<'t>(&'t self, tried: &'t [Tried]) -> Vec<(&'t Wanted, &'t Tried)> {
         let least = WORTH_A_LOOK * total(&self.before) as f64;
         let mut heavy: Vec<usize> = (0..tried.len()).filter(|at| self.before[*at] as f64 >= least).collect();
@@ -181,7 +182,7 @@ impl Advice<'_> {
         found.into_iter().filter_map(Candidate::new).collect()
     }
 
-    /// Adds, one by one, the index that spares most.
+    /// Proposes, one by one, the index that saves most.
     async fn indexes(&self, scratch: &Scratch, tried: &[Tried]) -> Result<Vec<Proposal>> {
         let mut candidates = self.candidates(tried);
         let mut before = self.before.clone();
@@ -218,7 +219,7 @@ impl Advice<'_> {
         Ok(proposals)
     }
 
-    /// What the queries read with one more index; `None` if it cannot be.
+    /// What the queries read with one more index; `None` if it cannot be built.
     async fn with_index(
         &self,
         scratch: &Scratch,
@@ -226,7 +227,7 @@ impl Advice<'_> {
         before: &[u64],
     ) -> Result<Option<Vec<u64>>> {
         match build::create_index(&scratch.db, &candidate.create, &self.view.watch) {
-            // A name that is taken, an expression that is no formula, a value that is too long for a key.
+            // The name is taken, an expression is no formula, or a value is too long for a key.
             Err(e) if matches!(e.kind(), Kind::Invalid | Kind::Unsupported) => return Ok(None),
             built => built?,
         };
@@ -235,8 +236,8 @@ impl Advice<'_> {
         Ok(Some(after))
     }
 
-    /// The layout that begins with the columns a query compares, if it serves all queries better than the
-    /// table's own.
+    /// A layout that starts with the columns a query compares, if it serves all queries together better than
+    /// the table's own.
     async fn layout(&self, scratch: &Scratch, table: &TableDef, tried: &[Tried]) -> Result<Option<Proposal>> {
         let mut candidates: Vec<Vec<IndexPart>> = Vec::new();
         let accesses = self.heavy(tried).into_iter().flat_map(|(_, tried)| &tried.accesses);
@@ -281,13 +282,13 @@ fn total(reads: &[u64]) -> u64 {
     reads.iter().sum()
 }
 
-/// What is spared is worth a proposal.
+/// Are enough reads saved for a proposal?
 fn spares(before: &[u64], after: &[u64]) -> bool {
     let (before, after) = (total(before), total(after));
     before > 0 && before.saturating_sub(after) as f64 >= WORTH * before as f64
 }
 
-/// Keys that would serve a scan: the columns it compares; those, then the ones it is sorted by.
+/// Keys that would serve a scan: the columns it compares; those followed by the ones it sorts by.
 fn key_lists(table: &TableDef, need: &Need) -> Vec<Vec<IndexPart>> {
     let Some(compared) = key_for(table, need) else { return Vec::new() };
     let mut lists = vec![compared.clone()];
@@ -305,7 +306,7 @@ fn key_lists(table: &TableDef, need: &Need) -> Vec<Vec<IndexPart>> {
     lists
 }
 
-/// What a query of one table compares that is more than a column: `upper(name)`.
+/// Expressions, such as `upper(name)`, that a query of one table compares.
 fn compared(query: &Query) -> Vec<Expr> {
     let mut found = Vec::new();
     let _: ControlFlow<()> = visit_expressions(query, |expr| {
@@ -327,7 +328,7 @@ fn compared(query: &Query) -> Vec<Expr> {
     };
     found.retain(is_computed);
     for expr in &mut found {
-        // There is but one table.
+        // There is only one table, so column names need no qualifier.
         let _: ControlFlow<()> = visit_expressions_mut(expr, |inner| {
             if let Expr::CompoundIdentifier(parts) = inner
                 && let Some(last) = parts.pop()
@@ -353,7 +354,7 @@ fn create_index(table: &TableDef, keys: &[IndexPart]) -> String {
     create(table, &names.join("_"), &keys_sql(table, keys))
 }
 
-/// An index by an expression, which it is called after: `people_by_upper_name`.
+/// An index on an expression, named after it: `people_by_upper_name`.
 fn create_formula_index(table: &TableDef, expr: &Expr) -> String {
     let sql = expr.to_string();
     let words = sql.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty());
@@ -365,7 +366,7 @@ fn create(table: &TableDef, by: &str, keys: &str) -> String {
     format!("CREATE INDEX {name} ON {} ({keys})", name_sql(&table.name))
 }
 
-/// Entries that a row is written as.
+/// Entries (count) written for each row.
 fn entries_of(table: &TableDef) -> u64 {
     (table.families.len() + table.indexes.len()) as u64
 }
@@ -375,7 +376,7 @@ fn served(before: &[u64], after: &[u64]) -> Vec<usize> {
     less.map(|(at, _)| at + 1).collect()
 }
 
-/// Columns that an index would have to hold so that no row is fetched; `None` if there are none, or many.
+/// INCLUDE columns that make an index covering; `None` if none are needed, or too many.
 fn included(table: &TableDef, output: &[Field], keys: &[IndexPart]) -> Option<String> {
     let there = |id: &ColumnId| table.key.undoable().contains(id) || keys.iter().any(|(key, _)| key == id);
     let columns = output.iter().flat_map(|field| match field {

@@ -1,4 +1,4 @@
-//! Pictures of what a statement tells in figures.
+//! Heat maps of SIMULATE and SHOW TRAFFIC.
 
 use super::{simulate, traffic};
 use crate::design::heatmap::Heatmap;
@@ -7,9 +7,9 @@ use crate::error::{Error, Result};
 use crate::sql::{Design, Show, Statement, parse};
 
 impl Session {
-    /// The pictures of a SIMULATE or a SHOW TRAFFIC statement.
+    /// The heat map of a SIMULATE or SHOW TRAFFIC statement.
     ///
-    /// Errors: another statement; whatever it runs into itself.
+    /// Errors: any other statement; those of the statement itself.
     pub fn heatmap(&mut self, sql: &str) -> Result<Heatmap> {
         self.begin_watch();
         let statement = parse(sql)?;

@@ -1,4 +1,4 @@
-//! DESCRIBE KEY: one key, part by part. The entries of a keyspace, decoded.
+//! DESCRIBE KEY, which shows a key part by part, and the dump of a keyspace as decoded entries.
 
 use arrow::array::RecordBatch;
 use sqlparser::ast::Ident;
@@ -16,10 +16,10 @@ use crate::sql::{name_of, name_sql, span_of_name};
 use crate::store::{Direction, KeyspaceId};
 use crate::value::Value;
 
-/// Characters of an entry that a dump shows.
+/// Characters of an entry (count) that a dump shows, at most.
 const SHOWN_CHARS: usize = 2_000;
 
-/// DESCRIBE KEY: a row for each part of a key; of the first key there is, if none is given.
+/// DESCRIBE KEY: a row for each part of a key; without one, of the first key of the keyspace.
 pub fn describe(view: &View, key: Option<&Value>, of: &Ident) -> Result<RecordBatch> {
     let name = name_of(of);
     let relation = view.catalog.find(&name);
@@ -68,7 +68,7 @@ struct Parts {
 }
 
 impl Parts {
-    /// Adds the parts of `key` and gives their length; what cannot be read is one row more.
+    /// Adds the parts of `key` and gives their length; an unreadable rest becomes one more row.
     fn add(&mut self, table: &TableDef, (of, layout): (&str, &KeyLayout), key: &[u8]) -> usize {
         let (pieces, wrong) = layout.take_apart(key);
         let mut end = 0;
@@ -115,9 +115,9 @@ impl Parts {
 }
 
 impl Database {
-    /// Hands the entries of a keyspace to `line`, decoded, a line each: those whose key starts with `prefix`,
-    /// `limit` at the most. A keyspace goes by the name of a table, of an index, of a family as in
-    /// `orders.details`, or by `catalog`. Gives whether there are more.
+    /// Passes the entries of a keyspace to `line`, decoded, one line each: those whose key starts with
+    /// `prefix`, `limit` at most. `keyspace` is the name of a table, of an index, of a family, such as
+    /// `orders.details`, or `catalog`. Gives whether there are more.
     ///
     /// Errors: no such keyspace; those of `line`. An entry that cannot be decoded is a line that says so.
     pub fn keydump(
@@ -147,7 +147,7 @@ impl Database {
     }
 }
 
-/// As much of an entry as anyone reads.
+/// Cuts an entry that is too long to be read.
 fn shortened(mut shown: String) -> String {
     if let Some((end, _)) = shown.char_indices().nth(SHOWN_CHARS) {
         let more = shown.len() - end;

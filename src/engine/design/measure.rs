@@ -1,4 +1,5 @@
-//! What LINT knows of a table: a sample of its rows, a count of its entries, the queries that came again.
+//! The facts that LINT goes by: a sample of a table's rows, a count of its entries, and the queries in the
+//! plan cache.
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use crate::plan::Predicate;
 use crate::schema::TableDef;
 use crate::store::{Direction, KeyspaceId, Reader};
 
-/// Entries between two looks at whether to stop.
+/// Entries between two checks for cancellation.
 const STEP: u64 = 16_384;
 
 /// Measures `table`.
@@ -33,7 +34,7 @@ pub fn facts(view: &View, table: &TableDef) -> Result<Facts> {
     Ok(Facts { statistics, columns, keyspaces, queries })
 }
 
-/// Facts of the columns that keys are made of.
+/// Facts of the key columns.
 fn columns(table: &TableDef, rows: u64, sample: &Sample) -> Vec<(ColumnId, ColumnFacts)> {
     let layouts = || std::iter::once(&table.key).chain(table.indexes.iter().map(|index| &index.layout));
     let leads = |id: ColumnId| layouts().any(|l| l.leading().is_some_and(|(_, part)| part.columns() == [id]));
@@ -63,17 +64,17 @@ fn counted(
     Ok(facts)
 }
 
-/// A scan of `table` by a query whose plan is kept.
+/// A scan of `table` by a query in the plan cache.
 pub struct KnownScan {
-    /// The query, its literals lifted out.
+    /// The query, with its literals lifted out.
     pub sql: String,
-    /// Which rows it wants.
+    /// The rows it selects.
     pub predicate: Predicate,
-    /// How it finds them.
+    /// The access path.
     pub spec: Arc<ScanSpec>,
 }
 
-/// How the queries whose plans are kept read `table`.
+/// How the queries in the plan cache read `table`.
 pub fn known_scans(view: &View, table: &TableDef) -> Result<Vec<KnownScan>> {
     let mut found = Vec::new();
     for (sql, kept) in view.db.plans().kept(view.catalog.identity()) {

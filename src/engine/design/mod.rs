@@ -1,4 +1,4 @@
-//! Statements about the design of keys: what `design` knows, asked about the data.
+//! Statements about key design: runs the analyses of [`crate::design`] on the data.
 
 mod advise;
 mod heatmap;
@@ -21,7 +21,7 @@ use crate::design::lint::{Finding, Severity, lint};
 use crate::error::Result;
 use crate::sql::Design;
 
-/// Runs one.
+/// Runs a design statement.
 pub async fn run(session: &Session, statement: &Design) -> Result<Outcome> {
     let view = session.view()?;
     let mut warnings = Vec::new();

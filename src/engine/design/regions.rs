@@ -1,7 +1,7 @@
 //! Regions: the split points of CREATE and ALTER TABLE, and SHOW REGIONS.
 //!
-//! The embedded store keeps a table in one piece: here regions are split points with counts, and what a
-//! store that has servers is to begin with.
+//! The embedded store keeps a table in one piece. Here regions are split points with counters; a store with
+//! servers would start from these split points.
 
 use arrow::array::RecordBatch;
 use sqlparser::ast::{Expr, Ident};
@@ -22,13 +22,14 @@ use crate::sql::{Split, SplitMethod, name_sql, span_of};
 use crate::store::{Direction, Reader};
 use crate::value::{Literal, Value};
 
-/// Digits of hex and decimal cuts, where the layout does not say how many its keys have.
+/// Digits of hex and decimal cuts, where the layout does not fix the number of digits.
 const DIGITS: usize = 16;
 
-/// Split points of a table after a SPLIT. `rows`: where its rows are, if there can be any, and who watches a walk.
+/// The split points of a table after a SPLIT. `rows`: a reader and a watch, unless the table is new and
+/// empty.
 ///
-/// Errors: points that are no keys, out of order, or there already; no region, or too many; a method that the
-/// layout or the data do not allow.
+/// Errors: points that are no keys, are out of order, or exist already; no region, or too many; a method that
+/// the layout or the data does not allow.
 pub fn cuts(table: &TableDef, split: &Split, rows: Option<(&dyn Reader, &Watch)>) -> Result<Vec<Rowkey>> {
     match split {
         Split::At(points) => at(table, points),
@@ -74,7 +75,7 @@ fn at(table: &TableDef, points: &[Expr]) -> Result<Vec<Rowkey>> {
     Ok(cuts)
 }
 
-/// A split point as written: a rowkey or the start of one, or the values of the first columns of the key.
+/// A split point as written: a rowkey or a prefix of one, or the values of the first key columns.
 fn point(table: &TableDef, expr: &Expr) -> Result<Rowkey> {
     let not_a_literal = || {
         Error::invalid(format!("{expr} is not a literal"))
@@ -109,7 +110,7 @@ fn point(table: &TableDef, expr: &Expr) -> Result<Rowkey> {
     }
 }
 
-/// A value as a part of the key: that of its column, or, for a hash or a bucket, its own text.
+/// Appends a value as a part of the key: encoded like its column, or, for a hash or a bucket, as text.
 fn put(table: &TableDef, part: &KeyPart, value: Value, key: &mut Vec<u8>) -> Result<()> {
     match part.columns() {
         [column] if part.facts().undoable => {
@@ -186,7 +187,7 @@ fn unsuited(table: &TableDef, regions: usize) -> Error {
     .state(sqlstate::INVALID_TABLE_DEFINITION)
 }
 
-/// Split points with as many rows between them, as short as they can be.
+/// Split points with equally many rows between them, each as short as possible.
 fn even(table: &TableDef, regions: usize, reader: &dyn Reader, watch: &Watch) -> Result<Vec<Rowkey>> {
     let rows = stored::count(table, reader, watch)?;
     if rows < regions as u64 {
@@ -207,7 +208,7 @@ fn even(table: &TableDef, regions: usize, reader: &dyn Reader, watch: &Watch) ->
     Ok(cuts)
 }
 
-/// What to know of a table's regions although they can be had.
+/// Warnings about a table's split points that are allowed but useless.
 pub fn warnings(table: &TableDef) -> Vec<Warning> {
     let idle = splits::unreachable(&table.key, &table.splits);
     if idle.is_empty() {
@@ -221,7 +222,7 @@ pub fn warnings(table: &TableDef) -> Vec<Warning> {
     }]
 }
 
-/// A split point as it can be written in SQL.
+/// A split point as an SQL literal.
 pub fn literal(table: &TableDef, key: &Rowkey) -> String {
     match std::str::from_utf8(key) {
         Ok(text) if table.key.is_text() && !text.contains(char::is_control) => {

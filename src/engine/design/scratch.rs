@@ -1,7 +1,7 @@
-//! Tables copied into a database in memory, to try on them what is only being thought about.
+//! Scratch databases: tables copied into memory, to try indexes and layouts that are only considered.
 //!
-//! Nothing is pretended: the layout or index is there, over the same rows or a sample of them, and the
-//! planner, the executor and their counters are the real ones.
+//! Nothing is simulated: the layout or index exists, over the same rows or a sample of them, and the planner,
+//! the executor and their counters are the real ones.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -24,26 +24,26 @@ use crate::sql::{parse_query, relations_of};
 use crate::store::{Direction, Reader, Snapshot};
 use crate::value::Value;
 
-/// Rows of a table that are copied, about; of a larger one, every so-many-th.
+/// Rows (count) copied of a table, about; a larger one is sampled evenly.
 const ROWS: u64 = 50_000;
 
 /// A copy of some tables.
 pub struct Scratch {
-    /// It.
+    /// The database with the copies.
     pub db: Database,
-    /// Of which table it has not every row, but one in so many.
+    /// Of a sampled table, only one row in so many was copied.
     sampled: BTreeMap<String, u64>,
 }
 
 /// What one query did on a scratch database.
 pub struct Tried {
-    /// EXPLAIN ANALYZE.
+    /// The lines of EXPLAIN ANALYZE.
     pub lines: Vec<String>,
-    /// Its accesses.
+    /// What each access did.
     pub accesses: Vec<Ran>,
 }
 
-/// Tables that queries name, those inside their views included; none twice.
+/// The tables that queries read, also through views; each once.
 pub fn tables_of(view: &View, queries: &[&Query]) -> Vec<Arc<TableDef>> {
     let mut names: Vec<String> = queries.iter().flat_map(|query| relations_of(query)).collect();
     let (mut seen, mut found) = (HashSet::new(), BTreeMap::new());
@@ -67,7 +67,7 @@ impl Scratch {
         Scratch::of(&view.catalog, &*view.snapshot, tables, None, &view.watch)
     }
 
-    /// Another copy of the same rows, in which a table has another layout.
+    /// A copy of the same rows in which `table` has another layout.
     ///
     /// Errors: rows that the layout cannot hold, or that would share a key.
     pub fn with_layout(&self, table: &TableDef, layout: &KeyLayout, watch: &Watch) -> Result<Scratch> {
@@ -108,7 +108,7 @@ impl Scratch {
         Ok(scratch)
     }
 
-    /// Copies a table, all of it or a sample; gives of how many rows each is one.
+    /// Copies a table or a sample of it; gives `n` if one row in `n` was copied.
     fn copy(&self, reader: &dyn Reader, table: &TableDef, layout: &KeyLayout, watch: &Watch) -> Result<u64> {
         let copy = self.define(table, layout)?;
         let every = reader.entries(table.rows())?.div_ceil(ROWS).max(1);
@@ -129,9 +129,8 @@ impl Scratch {
         Ok(every)
     }
 
-    /// The same definition under another layout and other keyspaces, in one region.
+    /// The same definition with another layout, new keyspaces and a single region.
     fn define(&self, table: &TableDef, layout: &KeyLayout) -> Result<TableDef> {
-        // Nobody else has it.
         self.db.change_catalog(&CancelHandle::default(), |catalog| {
             let mut edit = catalog.edit();
             let mut copy = table.clone();
@@ -153,7 +152,7 @@ impl Scratch {
         })
     }
 
-    /// Runs a query and counts.
+    /// Runs a query and counts its reads.
     pub async fn run(&self, view: &View, query: &Query, params: &[Value]) -> Result<Tried> {
         let here =
             View { watch: view.watch.clone(), settings: view.settings.clone(), ..self.db.session().view()? };
@@ -168,12 +167,12 @@ impl Scratch {
         Ok(Tried { lines: explain::explain(&plan, true, false), accesses: explain::ran(&plan) })
     }
 
-    /// Of the table that was copied least, one row in so many is here.
+    /// For the table sampled most sparsely: one row in so many was copied.
     pub fn every(&self) -> u64 {
         self.sampled.values().copied().max().unwrap_or(1)
     }
 
-    /// What a query would read of the whole tables.
+    /// What the query would read from the full tables.
     pub fn reads(&self, tried: &Tried) -> Reads {
         let mut all = Reads::default();
         for access in &tried.accesses {
@@ -185,17 +184,17 @@ impl Scratch {
         all
     }
 
-    /// How often an access would read as much.
+    /// The factor from what an access read here to the full table.
     fn times(&self, Ran { need, spec, is_narrowed, .. }: &Ran) -> u64 {
         let every = self.sampled.get(&spec.table.name).copied().unwrap_or(1);
-        // What stops at a limit stops there among more rows too, and a key that is known is one key.
+        // A scan that stops at a LIMIT stops there in the full table too, and a GET stays one GET.
         let stops = need.limit.is_some() && (need.order.is_empty() || spec.access.ordered);
         let is_known = !is_narrowed && spec.access.walks().iter().all(|w| matches!(w.method, Method::Get(_)));
         if stops || is_known { 1 } else { every }
     }
 }
 
-/// The error of rows that a layout which is only tried cannot hold.
+/// The error for rows that a layout on trial cannot hold.
 fn under(layout: &KeyLayout, error: Error) -> Error {
     let why = format!("LAYOUT ({}) is tried on the rows of the table", layout.sql());
     match error.sqlstate() {

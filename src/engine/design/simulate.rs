@@ -1,4 +1,4 @@
-//! SIMULATE WRITES: rows of the table, a query or a file, replayed onto regions under several layouts.
+//! SIMULATE WRITES: replays the rows of a table, a query or a file onto regions, under several layouts.
 
 use arrow::array::RecordBatch;
 use futures::TryStreamExt;
@@ -23,12 +23,12 @@ use crate::schema::TableDef;
 use crate::sql::{CopyFile, Simulate, SimulateBy, WritesFrom, name_of, parse_query, span_of};
 use crate::value::{ColumnType, Value};
 
-/// Regions, unless the statement or the table says otherwise.
+/// Regions (count), unless the statement or the table says otherwise.
 const REGIONS: usize = 16;
-/// Writes at the most: their keys are held in memory, once for each layout.
+/// Writes (count), at most: their keys are held in memory, once for each layout.
 const WRITES_MAX: usize = 2_000_000;
 
-/// What the writes would do under one layout.
+/// What the writes do under one layout.
 struct Under {
     layout: KeyLayout,
     simulation: Simulation,
@@ -46,7 +46,7 @@ pub async fn rows(view: &View, wanted: &Simulate) -> Result<RecordBatch> {
     }
 }
 
-/// The same as pictures.
+/// SIMULATE as a heat map.
 pub async fn heatmap(view: &View, wanted: &Simulate, source: String) -> Result<Heatmap> {
     let (all, time) = run(view, wanted).await?;
     let panel = |under: Under| {
@@ -67,7 +67,8 @@ pub async fn heatmap(view: &View, wanted: &Simulate, source: String) -> Result<H
     })
 }
 
-/// Replays the writes under the table's own layout, then under each other one. With what tells when a write was.
+/// Replays the writes under the table's own layout, then under each other one. Also gives the time of each
+/// write.
 async fn run(view: &View, wanted: &Simulate) -> Result<(Vec<Under>, impl Fn(usize) -> String)> {
     let table = view.table(&wanted.table)?;
     let own = table.splits.len() + 1;
@@ -94,7 +95,7 @@ async fn run(view: &View, wanted: &Simulate) -> Result<(Vec<Under>, impl Fn(usiz
         let keys = keys(&table, &layout, &rows)?;
         let splits = match at {
             0 if wanted.regions.is_none() && own > 1 => table.splits.clone(),
-            // Regions that keys do not spread over evenly grow out of one.
+            // If keys do not spread evenly over fixed regions, the regions grow out of one.
             _ => suited(&layout, n).unwrap_or_default(),
         };
         let setup = Setup { splits, rows_max: (2 * keys.len()).div_ceil(n), regions: n };
@@ -109,7 +110,7 @@ async fn run(view: &View, wanted: &Simulate) -> Result<(Vec<Under>, impl Fn(usiz
     Ok((all, time))
 }
 
-/// Rows with values of the columns that the layouts are made of, in the order they are written.
+/// Rows with the values of all columns in the layouts, in write order.
 async fn source(
     view: &View,
     table: &TableDef,
@@ -144,7 +145,7 @@ async fn source(
     Ok(rows)
 }
 
-/// The rows of a file such as COPY reads.
+/// The rows of a file in a COPY format.
 fn of_file(view: &View, table: &TableDef, file: &CopyFile) -> Result<Vec<Vec<Value>>> {
     let columns: Vec<ColumnId> = table.live_columns().map(|(id, _)| id).collect();
     let mut file = FileRows::open(file, table, &columns)?;
@@ -162,7 +163,7 @@ fn of_file(view: &View, table: &TableDef, file: &CopyFile) -> Result<Vec<Vec<Val
     Ok(rows)
 }
 
-/// The rows of a query that has at least these columns.
+/// The rows of a query that outputs at least these columns.
 async fn of_query(
     view: &View,
     table: &TableDef,
@@ -207,7 +208,7 @@ fn bounded(writes: usize) -> Result<()> {
         .state(sqlstate::LIMIT))
 }
 
-/// The column that tells in which order rows came.
+/// The column that tells the order in which rows were written.
 fn arrival(table: &TableDef) -> Result<ColumnId> {
     let is = |ty: &[ColumnType]| table.live_columns().find(|(_, c)| ty.contains(&c.ty)).map(|(id, _)| id);
     let identity = table.live_columns().find(|(_, c)| c.identity.is_some()).map(|(id, _)| id);
@@ -224,7 +225,7 @@ fn arrival(table: &TableDef) -> Result<ColumnId> {
 fn keys(table: &TableDef, layout: &KeyLayout, rows: &[Vec<Value>]) -> Result<Vec<Rowkey>> {
     let key = |(n, row): (usize, &Vec<Value>)| {
         let mut key = Vec::with_capacity(32);
-        // Chance is the same in every run.
+        // `random(n)` draws the same in every run.
         layout.encode(row, &|id| table.column_name(id), drawn(n as u64 + 1), &mut key).map_err(|e| {
             let error = Error::from(e);
             let why = error.reason().map_or_else(String::new, |why| format!(": {why}"));
@@ -235,7 +236,7 @@ fn keys(table: &TableDef, layout: &KeyLayout, rows: &[Vec<Value>]) -> Result<Vec
     rows.iter().enumerate().map(key).collect()
 }
 
-/// Regions that the known queries which read the table itself would ask under `layout`, on average.
+/// Regions that a query in the plan cache which reads the table itself would ask under `layout`, on average.
 fn read_fan_out(layout: &KeyLayout, known: &[KnownScan], simulation: &Simulation) -> Option<f64> {
     let reads_table = |scan: &&KnownScan| scan.spec.access.indexes().next().is_none() && !scan.spec.as_table;
     let asked = known.iter().filter(reads_table);
@@ -247,7 +248,7 @@ fn read_fan_out(layout: &KeyLayout, known: &[KnownScan], simulation: &Simulation
     (!asked.is_empty()).then(|| asked.iter().sum::<f64>() / asked.len() as f64)
 }
 
-/// To four digits, as figures are read.
+/// Rounded to four decimals.
 fn rounded(n: f64) -> f64 {
     (n * 10_000.0).round() / 10_000.0
 }
@@ -271,7 +272,7 @@ fn by_layout(all: &[Under]) -> Result<RecordBatch> {
     ])
 }
 
-/// Bounds of a region, from the first keys of all.
+/// Bounds of a region, from the first keys of all regions.
 fn bounds(layout: &KeyLayout, starts: &[&Rowkey], at: usize) -> (String, String) {
     let shown = |key: &&Rowkey| layout.show(key);
     let from = if at == 0 { None } else { starts.get(at).map(shown) };

@@ -1,4 +1,4 @@
-//! SHOW TRAFFIC: what is read and written where, as it goes on. The same as pictures.
+//! SHOW TRAFFIC: reads and writes per region, live, as a table or a heat map.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -14,7 +14,7 @@ use crate::schema::{Access, Lately, TableDef};
 use crate::sql::name_sql;
 use crate::value::Value;
 
-/// What was done in each region; in one that is the whole table nobody counts.
+/// The counters of each region; a table of one region is not counted.
 pub fn done(table: &TableDef, access: Access) -> Cells {
     let counts = table.traffic.counts();
     let of = |at: usize| counts.get(at).map_or(0, |n| n[access as usize] as i64);
@@ -24,7 +24,7 @@ pub fn done(table: &TableDef, access: Access) -> Cells {
     }
 }
 
-/// A table that is counted. Errors: it has one region only.
+/// The table, which must be counted. Errors: it has one region only.
 fn counted(view: &View, name: &Ident) -> Result<Arc<TableDef>> {
     let table = view.table(name)?;
     if table.splits.is_empty() {
@@ -36,7 +36,7 @@ fn counted(view: &View, name: &Ident) -> Result<Arc<TableDef>> {
     Ok(table)
 }
 
-/// SHOW TRAFFIC: a row for each region of a table, with pictures of the last minutes; nothing is read for it.
+/// SHOW TRAFFIC: a row for each region, with a sparkline of the last minutes; reads no rows.
 pub fn show(view: &View, name: &Ident) -> Result<RecordBatch> {
     let table = counted(view, name)?;
     let n = table.splits.len() + 1;
@@ -55,7 +55,7 @@ pub fn show(view: &View, name: &Ident) -> Result<RecordBatch> {
     ])
 }
 
-/// The last minutes of a table, reads beside writes.
+/// A heat map of a table's last minutes, reads beside writes.
 pub fn heatmap(view: &View, name: &Ident, source: String) -> Result<Heatmap> {
     let table = counted(view, name)?;
     let lately = table.traffic.lately();
@@ -83,7 +83,7 @@ pub fn heatmap(view: &View, name: &Ident, source: String) -> Result<Heatmap> {
     })
 }
 
-/// Rows of each region in each slice of time, the one that goes on last.
+/// Rows per slice of time and region; the last slice is the current one.
 fn slices(lately: &Lately, access: Access) -> Vec<Vec<u64>> {
     let Some((first, counts)) = lately.slices.first() else { return Vec::new() };
     let mut all = vec![vec![0; counts.len()]; (lately.now - first) as usize + 1];
@@ -93,7 +93,7 @@ fn slices(lately: &Lately, access: Access) -> Vec<Vec<u64>> {
     all
 }
 
-/// When each slice began, and now. The clock's time is that of UTC.
+/// When each slice began, and now, in UTC.
 fn times(lately: &Lately, clock: SystemTime) -> Vec<String> {
     let Some((first, _)) = lately.slices.first() else { return Vec::new() };
     let ago = |slice: u64| (lately.now - slice) * lately.slice_ms + lately.passed_ms;
@@ -105,11 +105,11 @@ fn times(lately: &Lately, clock: SystemTime) -> Vec<String> {
     (*first..=lately.now).map(|slice| time(ago(slice))).chain([time(0)]).collect()
 }
 
-/// Levels of a picture: nothing, then eighths of the most there is.
+/// Levels of a sparkline: nothing, then eighths of the maximum.
 const LEVELS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// One region a line, one slice of time a character. As high as the region has a share of the most that any
-/// region had in a slice.
+/// Sparklines: a line for each region, a character for each slice of time. The height is relative to the
+/// maximum of all regions and slices.
 fn pictures(slices: &[Vec<u64>], regions: usize) -> Vec<String> {
     let most = slices.iter().flatten().copied().max().unwrap_or(0);
     let level = |rows: u64| LEVELS[(rows * 8).div_ceil(most.max(1)) as usize];

@@ -1,4 +1,4 @@
-//! EXPLAIN WHATIF: a query as it would run with one more index, or with another layout.
+//! EXPLAIN WHATIF: a query's plan and reads with one more index, or with another layout.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::error::{Error, Result, sqlstate};
 use crate::schema::TableDef;
 use crate::sql::{Change, CreateIndex, span_of_name};
 
-/// The plan as it is, then as it would be, with what each reads.
+/// The plan as it is and as it would be, with what each reads.
 pub async fn rows(view: &View, change: &Change, query: &Query) -> Result<RecordBatch> {
     let tables = tables_of(view, &[query]);
     let table = changed(view, change, &tables)?;
@@ -24,7 +24,7 @@ pub async fn rows(view: &View, change: &Change, query: &Query) -> Result<RecordB
     let (then, after) = match change.layout {
         true => {
             let layout = primary_layout(&table, &change.keys)?;
-            // A sample is compared with itself.
+            // Both runs use the same sample.
             let then = now.with_layout(&table, &layout, &view.watch)?;
             let after = then.run(view, query, &[]).await?;
             (then, after)
@@ -51,7 +51,7 @@ fn said(scratch: &Scratch, tried: &Tried) -> String {
     format!("{about}{} entries, {} GETs", grouped(reads.entries), grouped(reads.gets + reads.fetched))
 }
 
-/// The table that changes: the one named, or the only one there is.
+/// The table to change: the one named, or the only one the query reads.
 fn changed(view: &View, change: &Change, tables: &[Arc<TableDef>]) -> Result<Arc<TableDef>> {
     let Some(name) = &change.table else {
         return match tables {
@@ -70,12 +70,12 @@ fn changed(view: &View, change: &Change, tables: &[Arc<TableDef>]) -> Result<Arc
     }
 }
 
-/// The index as a statement.
+/// The change as a CREATE INDEX statement.
 fn create(change: &Change, table: &TableDef) -> CreateIndex {
     CreateIndex {
         unique: false,
         if_not_exists: false,
-        // In the copy, where nothing else is called so.
+        // In the scratch copy this name is free.
         name: Some(Ident::new("whatif")),
         table: Ident::with_quote('"', table.name.clone()),
         keys: change.keys.clone(),

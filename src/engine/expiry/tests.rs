@@ -1,5 +1,5 @@
-//! A table whose rows expire beside one where somebody deletes them in time: whatever is asked or written, both say the
-//! same.
+//! A table whose rows expire, beside one where a test deletes them in time: every query and write must give
+//! the same result on both.
 
 mod versions;
 
@@ -18,7 +18,7 @@ const TTL: i64 = 10;
 
 const COLUMNS: &str = "(id BIGINT, who TEXT, v INT, note TEXT DEFAULT 'new', FAMILY f (note), PRIMARY KEY (";
 
-/// Index tables of every kind.
+/// Indexes of every kind.
 const INDEXES: [&str; 5] = [
     "CREATE INDEX t_who ON t (who, v DESC)",
     "CREATE UNIQUE INDEX t_v ON t (v) INCLUDE (who)",
@@ -27,7 +27,7 @@ const INDEXES: [&str; 5] = [
     "CREATE INDEX t_bucket ON t (id % 4, v)",
 ];
 
-/// Of some numbers.
+/// Writes with some of four numbers as parameters.
 const WRITES: [&str; 13] = [
     "INSERT INTO t VALUES ($1, 'a', $2, 'x'), ($3, 'b', $4, 'y') RETURNING id",
     "INSERT INTO t VALUES ($1, 'c', $2, NULL) RETURNING id",
@@ -44,7 +44,7 @@ const WRITES: [&str; 13] = [
     "DELETE FROM t WHERE id IN ($1, $3) OR who = 'u' AND v < $2 RETURNING id",
 ];
 
-/// Of two numbers; rows in an order.
+/// Queries with two numbers as parameters; their rows are ordered.
 const QUERIES: [&str; 27] = [
     "SELECT * FROM t ORDER BY id",
     "SELECT rowkey, * FROM t WHERE id = $1",
@@ -75,21 +75,21 @@ const QUERIES: [&str; 27] = [
     "SELECT id FROM t WHERE v IS NULL OR note IS NULL ORDER BY id DESC",
 ];
 
-/// Everything that a statement says, errors included.
+/// Everything that a statement returns, errors included.
 fn said(session: &mut Session, sql: &str, params: &[Value]) -> Result<Vec<String>, String> {
     let shown = |e: Error| e.to_string();
     let rows = session.query(sql, params).map_err(shown)?;
     rows.map(|row| row.map(|row| format!("{row:?}")).map_err(shown)).collect()
 }
 
-/// The two, and when each row of the second was written.
+/// The two databases, and when each row of the second was written.
 struct Pair {
     expiring: Database,
     kept: Database,
     day: i64,
     written: BTreeMap<i64, i64>,
     drawn: u64,
-    /// What is done, for messages.
+    /// The seed and the statements so far, for messages.
     seed: u64,
     steps: Vec<String>,
 }
@@ -108,7 +108,7 @@ impl Pair {
         };
         let key = ["reverse(lpad(id, 6))", "id", "left(md5(id), 2), id"][pair.below(3)];
         let create = format!("CREATE TABLE t {COLUMNS}{key}))");
-        // From the beginning, or later.
+        // With a `ttl` from the beginning, or later by ALTER TABLE.
         match pair.below(2) {
             0 => {
                 pair.expiring.execute_batch(&format!("{create} WITH (ttl = '{TTL} days')")).unwrap();
@@ -193,7 +193,7 @@ impl Pair {
         }
     }
 
-    /// Each query, and what is done without SQL.
+    /// Runs each query, and reads without SQL.
     fn compare(&mut self) {
         let params = self.numbers()[..2].to_vec();
         for sql in QUERIES {
@@ -300,7 +300,7 @@ fn a_purge_does_not_undo_who_writes_a_row_anew() {
     session.execute("BEGIN", &[]).unwrap();
     session.execute("UPSERT INTO t VALUES (1, 7)", &[]).unwrap();
     db.execute("PURGE").unwrap();
-    // The transaction has found that there is no such row, which the purge has not changed; but it has written there.
+    // The purge did not change what the transaction has read (no such row), but it wrote to the same key.
     let committed = session.execute("COMMIT", &[]);
     assert!(committed.is_ok() || committed.is_err_and(|e| e.kind() == Kind::Conflict));
     db.execute("UPSERT INTO t VALUES (1, 7)").unwrap();
@@ -326,7 +326,7 @@ fn explain_shows_when_rows_had_to_be_written() {
         let explained = explained(sql);
         assert!(explained.contains(shown), "{sql}: {explained}");
     }
-    // Nearly all rows pass that filter, so nobody is told to make an index of it.
+    // Nearly all rows pass the expiry filter, so EXPLAIN must not suggest an index for it.
     let all = said(&mut db.session(), "EXPLAIN VERBOSE SELECT * FROM t", &[]).unwrap().join("\n");
     assert!(!all.contains("CREATE INDEX"), "{all}");
 }
@@ -338,7 +338,7 @@ fn how_long_rows_last_can_change() {
     assert_eq!(all(), [1, 2, 3]);
     db.execute("ALTER TABLE t SET (ttl = '3 days')").unwrap();
     assert_eq!(all(), [2, 3]);
-    // What has expired does not come back.
+    // Expired rows do not come back.
     db.execute("ALTER TABLE t SET (ttl = forever)").unwrap();
     assert_eq!(all(), [2, 3]);
     assert_eq!(db.definitions(Some("t")).unwrap()[0].lines().last(), Some(")"));
@@ -350,7 +350,7 @@ fn how_long_rows_last_can_change() {
     assert!(all().is_empty());
 }
 
-/// Nobody sees an expired row, and still it must not get in the way, or come back.
+/// Expired rows, though invisible, must neither get in the way nor come back.
 #[test]
 fn what_comes_later_holds_for_all_rows_that_can_be_seen_ever() {
     for as_one in [false, true] {

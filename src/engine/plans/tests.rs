@@ -1,4 +1,4 @@
-//! Which queries are planned once, and run again as they ran first.
+//! Which queries get a kept plan, and that later runs give the same rows as the first.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::df::table::Binding;
 use crate::engine::Database;
 use crate::value::Value;
 
-/// The run of a query of one number whose plan is kept.
+/// Binds the kept plan of a query with one number as its parameter.
 fn run_again(db: &Database, sql: &str, param: i64, guards: Guards) -> Option<Run> {
     let lifted = crate::sql::lift(sql).unwrap();
     let mut query = Keyed::new("", &lifted, &[Value::Int(param)]).unwrap();
@@ -47,7 +47,8 @@ fn a_scan_of_a_range_in_an_order_that_it_does_not_have_runs_again() {
     }
 }
 
-/// Of one page the rows come in order, of the other they are sorted: only the plan of this one has its values in it.
+/// One page comes in index order, the other must be sorted: only the plan of the latter depends on its
+/// values.
 #[test]
 fn pages_that_are_read_in_different_ways_come_again() {
     let db = Database::in_memory().unwrap();
@@ -125,7 +126,7 @@ fn texts_that_come_once_do_not_cost_others_their_plans() {
     assert_eq!(db.plans().kept(catalog.version()).len(), 1);
 }
 
-/// Of the queries of this database, those whose plan is kept and those that are planned each time.
+/// The number of queries with a kept plan, and of those planned each time.
 fn known(db: &Database) -> (usize, usize) {
     let plans = db.plans().0.read();
     let count = |is_it: fn(&Known) -> bool| plans.values().filter(|(_, known)| is_it(known)).count();
@@ -144,7 +145,7 @@ fn parameters_that_shape_the_plan_are_in_the_plan() {
     )
     .unwrap();
     let (int, text) = (Value::Int, |text: &str| Value::Text(text.to_owned()));
-    // Runs with other values of the first parameter take the plan of the values of the others.
+    // Runs with other values of the first parameter share the plan for the values of the others.
     let statements: [(&str, Vec<Value>, usize); 6] = [
         ("SELECT k FROM t WHERE k > $1 ORDER BY k LIMIT $2 OFFSET $3", vec![int(2), int(1)], 1),
         ("SELECT count(*) FROM t WHERE k > $1 GROUP BY n + $2", vec![int(1)], 1),
@@ -221,7 +222,7 @@ fn one_plan_is_enough_for_all_values() {
         let kinds: [fn(i64) -> Value; 3] =
             [Value::Int, |n| Value::Double(n as f64 + 0.5), |n| Value::Decimal((n * 10 + 5).into(), 1)];
         let text: &[fn(i64) -> Value] = &[|n| Value::Text(n.to_string())];
-        // An integer beside a number with a fraction is compared as another type.
+        // An integer compared with a number that has a fraction is compared as another type.
         let kinds = match ["||", "k > $1 AND", "n > $1"].map(|what| sql.contains(what)) {
             [true, ..] => text,
             [_, false, false] => &kinds[..],
@@ -240,7 +241,7 @@ fn one_plan_is_enough_for_all_values() {
                 let found = rows(db.prepare(sql).unwrap().query(&[value(n)]).unwrap());
                 assert_eq!(found, expected, "{sql} {literal}");
             }
-            // A plan is kept that takes other values as well.
+            // The kept plan must also hold for other values.
             let holds = |n| {
                 let mut query = Keyed::new("", &lifted, &[value(n)]).unwrap();
                 let (catalog, _) = db.view().unwrap();
@@ -282,7 +283,7 @@ fn a_few_rows_are_joined_one_by_one() {
         "SELECT a.id, (SELECT count(*) FROM b WHERE b.a = a.id) FROM a WHERE a.id = $1",
         "SELECT v FROM b WHERE a = $1 ORDER BY v DESC LIMIT 3",
         "SELECT v * 2 FROM b WHERE a = $1",
-        // The newest ones, each with what it finds.
+        // Top rows, each with a subquery.
         "SELECT id, (SELECT count(*) FROM b WHERE b.a = a.id) FROM a WHERE k < 3 + $1 ORDER BY k DESC LIMIT 20",
         "SELECT id, (SELECT sum(v) FROM b WHERE b.a = a.id) FROM a WHERE id > $1 ORDER BY id LIMIT 20 OFFSET 5",
         "SELECT id, (SELECT count(*) FROM b WHERE b.a = a.id) AS c FROM a WHERE id BETWEEN $1 AND $1 + 9 ORDER BY c DESC, id LIMIT 3",
@@ -303,19 +304,19 @@ fn a_few_rows_are_joined_one_by_one() {
         let guards = Guards { gets: Some(1000), ..Guards::default() };
         assert_eq!(runs_one_by_one(sql, 7, guards), Some(false), "{sql}");
     }
-    // Each has a hundred partners: of a few rows they are counted one by one, of many all at once.
+    // Each row has a hundred partners: for few rows they are counted one by one, for many in one pass.
     let partners = "SELECT x.id, (SELECT count(*) FROM a y WHERE y.k = x.k) FROM a x WHERE x.id <= $1";
     let mut statement = db.prepare(partners).unwrap();
     (3..6).for_each(|id| assert_eq!(statement.query(&[Value::Int(id)]).unwrap().count(), id as usize));
     assert_eq!(runs_one_by_one(partners, 7, Guards::default()), Some(true));
     assert_eq!(runs_one_by_one(partners, 63, Guards::default()), Some(true));
     assert_eq!(runs_one_by_one(partners, 1500, Guards::default()), Some(false));
-    // No key says where the partners are.
+    // No key leads to the partners.
     let whole = "SELECT x.id, (SELECT count(*) FROM b WHERE b.n = x.k) FROM a x WHERE x.id = $1";
     let mut statement = db.prepare(whole).unwrap();
     (3..6).for_each(|id| assert_eq!(statement.query(&[Value::Int(id)]).unwrap().count(), 1));
     assert_eq!(runs_one_by_one(whole, 7, Guards::default()), Some(false));
-    // One row after the other would be slower where they are many; so it is tried again and again, ever more rarely.
+    // One row after the other is slower for many rows, so that is tried ever more rarely.
     let many = "SELECT a.id, b.v FROM a JOIN b ON b.a = a.id AND b.n = 1 WHERE a.k = $1";
     let mut statement = db.prepare(many).unwrap();
     (3..6).for_each(|k| assert_eq!(statement.query(&[Value::Int(k)]).unwrap().count(), 100));
@@ -385,7 +386,7 @@ fn pages_of_a_scan_have_one_plan() {
     let some = |from: i64, rows: i64, most: i64| (from + 1..=(from + rows).min(most)).collect::<Vec<_>>();
     let numbers =
         |rows: crate::engine::Rows| -> Vec<i64> { rows.map(|row| row.unwrap().get(0).unwrap()).collect() };
-    // The most rows that there are, and whether one plan is enough.
+    // The number of rows without LIMIT, and whether one plan suffices.
     let statements = [
         ("SELECT k FROM t ORDER BY k LIMIT $1 OFFSET $2", 50, true),
         ("SELECT k, note FROM t WHERE k > 0 LIMIT $1 OFFSET $2", 50, true),
@@ -405,7 +406,7 @@ fn pages_of_a_scan_have_one_plan() {
         let (after, _) = known(&db);
         assert_eq!(after == before + 1, is_one, "{sql}");
     }
-    // As written.
+    // LIMIT and OFFSET as literals.
     let (before, _) = known(&db);
     for offset in [10, 20, 30, 45, 0, 60] {
         let found =

@@ -1,7 +1,7 @@
-//! Definitions changed by a session: in force at once, or with its open transaction.
+//! DDL in a session: it takes effect at once, or with the commit of the open transaction.
 //!
-//! A transaction that changes definitions has a draft of the catalog to itself. Its commit puts the draft in the place of
-//! the catalog that the transaction began with, and is refused if that is not in force any more.
+//! A transaction that changes definitions works on its own draft of the catalog. Its commit replaces the
+//! catalog that the transaction began with, and fails if that is not in force any more.
 
 use std::sync::Arc;
 
@@ -27,17 +27,17 @@ impl Open {
 }
 
 impl Session {
-    /// The definitions as its next statement sees them.
+    /// The definitions as the next statement sees them.
     pub(in crate::engine) fn catalog(&self) -> Arc<Catalog> {
         self.open.as_ref().map_or_else(|| self.db.catalog(), |open| Arc::clone(&open.catalog))
     }
 
-    /// Who watches its statements.
+    /// Cancellation and progress of its statements.
     pub(in crate::engine) fn watch(&self) -> &Watch {
         &self.watch
     }
 
-    /// Changes definitions: `change` makes the next catalog from the current one. Errors: `Cancelled` before that.
+    /// Runs DDL: `change` makes the next catalog from the current one. Errors: `Cancelled` before that.
     pub(in crate::engine) fn change_catalog<T>(
         &mut self,
         change: impl FnOnce(&Catalog) -> Changed<T>,
@@ -51,8 +51,8 @@ impl Session {
         Ok(result)
     }
 
-    /// The same, together with what `change` writes into the rows that it sees: outside a transaction nobody else writes
-    /// until the next catalog is in.
+    /// Like `change_catalog`, for DDL that also writes the rows that it sees: outside of a transaction, no
+    /// other writer gets in before it is committed.
     pub(in crate::engine) fn change_rows<T>(
         &mut self,
         change: impl FnOnce(&Catalog, &View, &mut dyn BulkWriter) -> Changed<T>,
@@ -72,7 +72,8 @@ impl Session {
         Ok(result)
     }
 
-    /// What its next statement sees, however much of it there is, and whether or not rows tell times so far.
+    /// The view of the next statement without its limits, and with the time even if no table stores write
+    /// times.
     fn unguarded_view(&self) -> Result<View> {
         let as_of_us = self.open.as_ref().map_or_else(|| self.db.now_us(), |open| open.as_of_us);
         Ok(View { settings: Settings::default(), as_of_us, ..self.view()? })
@@ -91,7 +92,7 @@ impl Session {
         }
     }
 
-    /// Takes the rows of a table away that have expired, if they do; gives their number.
+    /// Purges the expired rows of a table, if it has a `ttl`; gives their number.
     pub(in crate::engine) fn purge(&mut self, table: &TableDef) -> Result<u64> {
         self.check_may_write()?;
         if self.open.is_none() {

@@ -12,12 +12,12 @@ use crate::error::{Error, Result, sqlstate};
 use crate::sql::{self, Lifted, Prepare, Statement, name_of, span_of, span_of_name};
 use crate::value::{ColumnType, Value};
 
-/// A statement behind PREPARE.
+/// A prepared statement.
 pub struct Named {
     parsed: Parsed,
-    /// Those of its first parameters, if they were told.
+    /// The types of its first parameters, if declared.
     types: Vec<ColumnType>,
-    /// Its text, if it is a query: EXECUTE runs by the plan that is kept for it.
+    /// Its text, if it is a query: the key of its plan.
     lifted: Option<Lifted>,
 }
 
@@ -43,7 +43,7 @@ impl Session {
         Ok(self.done("PREPARE"))
     }
 
-    /// Errors: nothing is prepared under the name; an argument is no literal, or not of its parameter's type.
+    /// Errors: no statement of this name; an argument that is no literal, or not of its parameter's type.
     pub(super) async fn execute_prepared(
         &mut self,
         name: &Ident,
@@ -73,7 +73,7 @@ impl Session {
             }
             Err(error) => Err(error),
         };
-        // Its place is one in what was prepared.
+        // The error's place refers to the text of PREPARE, not to this statement.
         outcome.map_err(Error::unplaced)
     }
 }

@@ -1,4 +1,4 @@
-//! Writes, and the transactions around them.
+//! Statements that write, and BEGIN, COMMIT, ROLLBACK and savepoints.
 
 use std::sync::Arc;
 
@@ -24,14 +24,14 @@ impl Open {
         Open { catalog: Arc::clone(&base), base, transaction, as_of_us, savepoints: Vec::new() }
     }
 
-    /// What it looks like now.
+    /// The current state, for a savepoint.
     pub(super) fn mark(&self) -> Mark {
         Mark { catalog: Arc::clone(&self.catalog), written: self.transaction.savepoint() }
     }
 }
 
 impl Session {
-    /// What a statement sees that writes; by itself, it has to remember what it reads.
+    /// The view of a statement that writes; outside of a transaction it records what it reads.
     fn writing_view(&self) -> Result<View> {
         let view = self.view()?;
         if self.open.is_some() {
@@ -76,15 +76,15 @@ impl Session {
         Ok(())
     }
 
-    /// Keeps others from committing until this session is dropped.
+    /// Keeps other sessions from committing until this one is dropped.
     pub(in crate::engine) fn take_turn(&mut self) -> Result<()> {
         self.turn = Some(self.db.shared.turns.take(&self.watch.cancel)?);
         Ok(())
     }
 
-    /// What is to be done when rows have changed for good.
+    /// Refreshes statistics after a write is committed, if needed.
     pub(super) fn settled(&self, outcome: Outcome) -> Outcome {
-        // Whoever has the turn would wait for itself.
+        // A session that has the turn would wait for itself.
         if self.open.is_none() && self.turn.is_none() {
             analyze::refresh(&self.db, &self.watch);
         }
@@ -136,26 +136,26 @@ impl Session {
         Ok(self.done("BEGIN"))
     }
 
-    /// Begins a transaction that reads a moment held elsewhere.
+    /// Begins a transaction that reads a given snapshot.
     pub(in crate::engine) fn read_at(&mut self, moment: &Moment) {
         let transaction = Transaction::read_only(Arc::clone(&moment.snapshot));
         self.open = Some(Open::new(Arc::clone(&moment.catalog), transaction, moment.as_of_us));
     }
 
-    /// What the open transaction has written so far. Errors: it may not write, or there is none.
+    /// A savepoint of the open transaction. Errors: it may not write, or there is none.
     pub(in crate::engine) fn written(&mut self) -> Result<Savepoint> {
         self.check_may_write()?;
         Ok(self.open()?.transaction.savepoint())
     }
 
-    /// Adds to what the open transaction has written.
+    /// Adds a batch to the writes of the open transaction.
     pub(in crate::engine) fn write_down(&mut self, batch: WriteBatch) {
         if let Some(open) = &mut self.open {
             open.transaction.apply(batch);
         }
     }
 
-    /// Forgets what the open transaction has written since then.
+    /// Undoes what the open transaction has written since the savepoint.
     pub(in crate::engine) fn undo(&mut self, written: &Savepoint) {
         if let Some(open) = &mut self.open {
             open.transaction.rollback_to(written);
@@ -191,7 +191,7 @@ impl Session {
         Ok(self.done("ROLLBACK"))
     }
 
-    /// Rolls back whatever is open.
+    /// Rolls back the open transaction, if any.
     pub(in crate::engine) fn abandon(&mut self) {
         self.open = None;
     }

@@ -1,4 +1,4 @@
-//! UPDATE and DELETE: a query finds the rows and their new values.
+//! UPDATE and DELETE: a query finds the rows and computes their new values, which are then written.
 
 use std::collections::HashSet;
 
@@ -23,10 +23,11 @@ use crate::sql::{Assignment, Delete, Update, name_of, name_sql};
 use crate::store::WriteBatch;
 use crate::value::{Value, ValueRef};
 
-/// Rows (count) from which a DELETE of all rows gives whole keyspaces up, which takes a flush more than small writes do.
+/// Rows (count) from which a DELETE of all rows clears whole keyspaces, which costs one flush more than small
+/// writes.
 const ROWS_CLEARED: u64 = 4096;
 
-/// Rows (count) whose writes are given room at once.
+/// Rows (count) for whose writes memory is reserved at once.
 const ROWS_RESERVED: usize = 1 << 16;
 
 /// UPDATE.
@@ -67,8 +68,8 @@ pub async fn delete(view: &View, stmt: &Delete, given: Given<'_>) -> Result<Writ
     Rewriting::new(target, found.num_rows(), None).all(Pieces::new(found, alone), taken).await
 }
 
-/// The DELETE takes all rows of its table, without a look at each: nothing is asked but their number, they are many, and
-/// nothing goes on with the table that wants to know each.
+/// Can the DELETE clear its table without visiting the rows? It must ask for nothing but their number, they
+/// must be many, and no index build, REKEY or counter may depend on single deletes.
 pub(super) fn clears(view: &View, table: &TableDef, stmt: &Delete) -> Result<bool> {
     let is_plain = stmt.filter.is_none() && stmt.limit.is_none() && stmt.returning.is_none();
     let is_alone = stmt.hints.is_empty() && stmt.using.is_empty() && stmt.order_by.is_empty();
@@ -81,7 +82,7 @@ pub(super) fn clears(view: &View, table: &TableDef, stmt: &Delete) -> Result<boo
     Ok(view.snapshot.reader()?.entries(table.rows())? >= ROWS_CLEARED)
 }
 
-/// Gives the keyspaces of a table up.
+/// Clears the keyspaces of a table.
 fn clear(view: &View, table: &TableDef) -> Result<Written> {
     let affected = stored::count(table, &*view.snapshot.reader()?, &view.watch)?;
     let mut batch = WriteBatch::default();
@@ -89,32 +90,32 @@ fn clear(view: &View, table: &TableDef) -> Result<Written> {
     Ok(Written { batch, affected, returning: None })
 }
 
-/// The rows of an UPDATE or DELETE on their way through, piece by piece.
+/// Writes the rows of an UPDATE or DELETE, piece by piece.
 struct Rewriting<'a> {
     target: Target<'a>,
-    /// What the rows are given; `None`: they go.
+    /// The new values; `None`: the rows are deleted.
     assigned: Option<&'a Assigned<'a>>,
     writes: Writes<'a>,
     affected: u64,
-    /// What RETURNING asks for.
+    /// Rows for RETURNING.
     returned: Vec<Kept>,
-    /// What changes is all that has to be looked at.
+    /// Only the changed columns matter: no index, CHECK or RETURNING needs the whole row.
     is_simple: bool,
-    /// Its rows can be written a part at a time.
+    /// The rows may be written in parts, through the bulk door.
     is_in_parts: bool,
 }
 
 /// A row that was written.
 struct Kept {
     rowkey: Rowkey,
-    /// As it is now, or as it was if it is gone.
+    /// The new row, or the old one if it was deleted.
     row: Vec<Value>,
-    /// Where it is among those found.
+    /// Its position among the rows found.
     place: u64,
 }
 
 impl<'a> Rewriting<'a> {
-    /// Of about so many rows.
+    /// `rows`: their expected number.
     fn new(target: Target<'a>, rows: usize, assigned: Option<&'a Assigned<'a>>) -> Self {
         let mut batch = WriteBatch::default();
         batch.mutations.reserve(rows.min(ROWS_RESERVED));
@@ -128,7 +129,7 @@ impl<'a> Rewriting<'a> {
         Rewriting { target, assigned, writes, affected: 0, returned: Vec::new(), is_simple, is_in_parts }
     }
 
-    /// All of them. `taken`: columns of other tables, for each row found.
+    /// Writes all rows. `taken`: columns of other tables, for each row found.
     async fn all(mut self, mut pieces: Pieces, taken: RecordBatch) -> Result<Written> {
         while let Some(piece) = pieces.next().transpose()? {
             self.rewrite(piece).await?;
@@ -139,8 +140,8 @@ impl<'a> Rewriting<'a> {
         self.finish(taken).await
     }
 
-    /// Writes what there is, and the rows still to come, through the store's bulk door: in one atomic step, nobody else
-    /// writing meanwhile.
+    /// Writes the pending changes and the rows still to come through the store's bulk door, in one atomic
+    /// step that keeps other writers out.
     ///
     /// Errors: `Conflict` when something that was read has changed.
     fn through_the_bulk_door(mut self, mut pieces: Pieces) -> Result<Written> {
@@ -153,20 +154,20 @@ impl<'a> Rewriting<'a> {
             view.watch.step("writing rows", self.affected, Some(pieces.len()), "rows")?;
             if self.writes.are_many() {
                 self.writes.move_into(&mut *writer)?;
-                // Rows are read as they were when the statement began; this is for what has changed between then and now.
+                // Rows are read as of the statement's snapshot; this checks that none has changed since.
                 check_reads(view, table, &*writer)?;
             }
         }
         self.writes.move_into(&mut *writer)?;
         check_reads(view, table, &*writer)?;
-        // The last moment to stop: from here on it is done or not.
+        // Last check for cancellation: a commit is not interrupted.
         view.watch.cancel.check()?;
         writer.commit()?;
         view.watch.finish("writing rows", self.affected, "rows");
         Ok(Written { batch: WriteBatch::default(), affected: self.affected, returning: None })
     }
 
-    /// Writes what becomes of the rows of a piece.
+    /// Writes the changes of a piece.
     async fn rewrite(&mut self, piece: Piece) -> Result<()> {
         let Target { view, table, .. } = self.target;
         view.watch.cancel.check()?;
@@ -186,7 +187,8 @@ impl<'a> Rewriting<'a> {
         self.write(piece, old, new)
     }
 
-    /// The same of rows that nothing else goes by. Those that go were found where they are, so they are not read.
+    /// Like `rewrite`, where only the changed columns matter. Rows to delete are not read: the query has just
+    /// found them.
     fn rewrite_simple(&mut self, mut piece: Piece) -> Result<()> {
         let Target { view, table, .. } = self.target;
         self.affected += piece.rowkeys.len() as u64;
@@ -210,7 +212,7 @@ impl<'a> Rewriting<'a> {
         Ok(())
     }
 
-    /// The rows of a piece as they are. Errors: `Corrupt` when one is not there, which an index had told of.
+    /// Reads the rows of a piece. Errors: `Corrupt` when one is missing that an index has told of.
     fn read(&self, piece: &Piece) -> Result<Vec<StoredRow>> {
         let Target { view, table, .. } = self.target;
         let rowkeys = piece.rowkeys();
@@ -219,7 +221,7 @@ impl<'a> Rewriting<'a> {
         rows.into_iter().zip(&rowkeys).map(there).collect()
     }
 
-    /// Writes what becomes of the rows of a piece; without `new`, they go.
+    /// Writes the new rows of a piece; without `new`, deletes them.
     fn write(&mut self, piece: Piece, old: Vec<StoredRow>, new: Option<Vec<Vec<Value>>>) -> Result<()> {
         let reader = self.target.view.snapshot.reader()?;
         let mut new = new.map(Vec::into_iter);
@@ -253,24 +255,24 @@ fn gone(table: &TableDef, rowkey: &[u8]) -> Error {
         .hint(format!("CHECK TABLE {} lists what is wrong", name_sql(&table.name)))
 }
 
-/// Rows found, some at a time.
+/// The rows found, consumed in pieces.
 struct Pieces {
     found: RecordBatch,
     at: usize,
-    /// Those before; `None` where no row is found twice.
+    /// Rowkeys so far; `None` where no row is found twice.
     seen: Option<HashSet<Rowkey>>,
 }
 
 struct Piece {
     rowkeys: Vec<Rowkey>,
-    /// Where each row is among those found.
+    /// The position of each row among those found.
     places: Vec<u64>,
-    /// Of all of these the values that were computed.
+    /// The computed values of all rows found.
     computed: Vec<ArrayRef>,
 }
 
 impl Piece {
-    /// The values of the `n`th row that were computed.
+    /// The computed values of the `n`th row.
     fn computed(&self, n: usize) -> impl Iterator<Item = Result<Value>> {
         self.computed.iter().map(move |column| any_value_at(column, self.places[n] as usize))
     }
@@ -281,12 +283,12 @@ impl Piece {
 }
 
 impl Pieces {
-    /// `alone`: the table is joined with no other.
+    /// `alone`: the table is not joined.
     fn new(found: RecordBatch, alone: bool) -> Pieces {
         Pieces { found, at: 0, seen: (!alone).then(HashSet::new) }
     }
 
-    /// Rows found in all, those that are found again included.
+    /// Rows found in all, duplicates included.
     fn len(&self) -> u64 {
         self.found.num_rows() as u64
     }
@@ -336,7 +338,7 @@ pub(super) fn deleted_rows(view: &View, stmt: &Delete) -> Result<Query> {
     delete_query(stmt, &Returned::new(view, &table, &name, &stmt.returning, &stmt.using)?)
 }
 
-/// The rowkeys and computed values of an UPDATE, and what RETURNING takes from other tables.
+/// Selects the rowkeys and computed values of an UPDATE, and what RETURNING takes from other tables.
 fn update_query(stmt: &Update, assigned: &Assigned, returned: &Returned) -> Result<Query> {
     let name = name_in(&stmt.table, &stmt.alias);
     let mut list = vec![column_item(&name, ROWKEY)];
@@ -346,7 +348,7 @@ fn update_query(stmt: &Update, assigned: &Assigned, returned: &Returned) -> Resu
     select(&stmt.hints, list, from, stmt.filter.clone())
 }
 
-/// The rowkeys of a DELETE, and what RETURNING takes from other tables.
+/// Selects the rowkeys of a DELETE, and what RETURNING takes from other tables.
 fn delete_query(stmt: &Delete, returned: &Returned) -> Result<Query> {
     let name = name_in(&stmt.table, &stmt.alias);
     let mut list = vec![column_item(&name, ROWKEY)];
@@ -364,7 +366,7 @@ fn delete_query(stmt: &Delete, returned: &Returned) -> Result<Query> {
     Ok(query)
 }
 
-/// Statements that do what an UPDATE of key columns means.
+/// The statements to suggest in place of an UPDATE of key columns.
 fn move_rows(table: &TableDef, stmt: &Update) -> String {
     let (names, values): (Vec<String>, Vec<String>) = table
         .live_columns()
@@ -386,10 +388,10 @@ fn move_rows(table: &TableDef, stmt: &Update) -> String {
         return "in one transaction, INSERT the rows under their new keys and DELETE the old ones by theirs"
             .into();
     };
-    // The filter may find the new rows too: those stay.
+    // The filter may match the new rows too, which must stay.
     let new: Vec<String> = keys.iter().map(|a| format!("{} = {}", a.column, a.value)).collect();
     let (find, remove) = (format!(" WHERE {filter}"), format!("({filter}) AND NOT ({})", new.join(" AND ")));
-    // The same values for the whole key: a second row would have no place, and its DELETE must not run then.
+    // If the whole key is assigned, a second row would collide; then the DELETE must not run.
     let is_whole = table.key.columns().iter().all(|id| {
         let is_assigned = |a: &&Assignment| table.column_id(&name_of(&a.column)) == Some(*id);
         keys.iter().any(is_assigned)

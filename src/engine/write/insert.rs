@@ -1,4 +1,4 @@
-//! INSERT and UPSERT: rows of a source, sorted out against what is there.
+//! INSERT and UPSERT: makes rows of the source and checks them against existing ones.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -27,16 +27,16 @@ use crate::sql::{Insert, InsertMode, InsertSource, is_default, name_of, span_of,
 use crate::store::WriteBatch;
 use crate::value::{ColumnType, Value};
 
-/// Names of what DO UPDATE computes from, and of the number of its rows.
+/// Names of the relation that DO UPDATE computes from, and of its column that numbers the rows.
 const PAIRS: &str = "__pairs";
 const NUMBER: &str = "__n";
 
-/// INSERT and UPSERT. `alone`: outside a transaction, where a large INSERT ... SELECT is loaded at
-/// once and leaves no batch to commit.
+/// INSERT and UPSERT. `alone`: outside of a transaction, where a large INSERT ... SELECT goes through the
+/// bulk loader and leaves no batch to commit.
 pub async fn insert(view: &View, stmt: &Insert, given: Given<'_>, alone: bool) -> Result<Written> {
     let table = view.table(&stmt.table)?;
     let mut batch = WriteBatch::default();
-    // A load purges first, and may be about what it has read.
+    // A load purges expired rows first, which may be rows that the statement has read.
     let may_load = alone
         && matches!(stmt.mode, InsertMode::Insert)
         && stmt.returning.is_none()
@@ -46,7 +46,7 @@ pub async fn insert(view: &View, stmt: &Insert, given: Given<'_>, alone: bool) -
         Sourced::Loaded(affected) => return Ok(Written { batch, affected, returning: None }),
     };
     let columns = cells.columns.clone();
-    // What an UPSERT leaves out may be there already: its rows are complete once they are put together.
+    // Columns that an UPSERT omits keep their values, so constraints are checked after the merge.
     let is_upsert = matches!(stmt.mode, InsertMode::Upsert);
     let rows = match is_upsert {
         true => filled(view, &table, cells, &mut batch).await?,
@@ -66,7 +66,7 @@ pub async fn insert(view: &View, stmt: &Insert, given: Given<'_>, alone: bool) -
     target.finish(staged.changed, batch).await
 }
 
-/// Inserts cells that no statement was written with.
+/// Inserts cells that come from no statement.
 pub async fn insert_cells(view: &View, table: &TableDef, cells: Cells<'_>) -> Result<Written> {
     let mut batch = WriteBatch::default();
     let columns = cells.columns.clone();
@@ -76,11 +76,11 @@ pub async fn insert_cells(view: &View, table: &TableDef, cells: Cells<'_>) -> Re
     Target::new(view, table, (&name, &None), &None, &[]).finish(staged.changed, batch).await
 }
 
-/// What became of an INSERT's source.
+/// The source of an INSERT, read or already loaded.
 enum Sourced<'a> {
-    /// Its rows, to be written.
+    /// Rows to be written.
     Cells(Cells<'a>),
-    /// So many rows, which are in the table already.
+    /// Rows already in the table (count).
     Loaded(u64),
 }
 
@@ -116,7 +116,7 @@ async fn source_cells<'a>(
     Ok(Sourced::Cells(Cells { columns, rows, overriding: stmt.overriding, before: 0, written }))
 }
 
-/// Columns an INSERT names; all of them if it names none.
+/// Columns that an INSERT names; all of them if it names none.
 fn target_columns(table: &TableDef, stmt: &Insert) -> Result<Vec<ColumnId>> {
     if stmt.columns.is_empty() {
         return Ok(table.live_columns().map(|(id, _)| id).collect());
@@ -132,10 +132,10 @@ fn target_columns(table: &TableDef, stmt: &Insert) -> Result<Vec<ColumnId>> {
     Ok(columns)
 }
 
-/// Those of `columns` that rows of these widths fill. Without a column list, fewer values stand for
-/// the first columns.
+/// The columns that rows of these widths fill. Without a column list, fewer values stand for the first
+/// columns.
 ///
-/// Errors: a row with more or fewer values than that.
+/// Errors: a row with another number of values.
 fn fitting(
     stmt: &Insert,
     mut columns: Vec<ColumnId>,
@@ -159,7 +159,7 @@ fn fitting(
     Ok(columns)
 }
 
-/// Cells of VALUES: literals as they are, all other expressions evaluated in one query.
+/// Cells of VALUES: literals are taken as they are, all other expressions computed in one query.
 async fn values_cells(view: &View, rows: &[Vec<Expr>], given: Given<'_>) -> Result<Vec<Vec<Option<Value>>>> {
     let mut cells = Vec::with_capacity(rows.len());
     let mut computed: Vec<(usize, usize, &Expr)> = Vec::new();
@@ -193,24 +193,24 @@ async fn values_cells(view: &View, rows: &[Vec<Expr>], given: Given<'_>) -> Resu
     Ok(cells)
 }
 
-/// An INSERT's rows sorted out against what is there.
+/// An INSERT's rows, after the check against existing ones.
 struct Staged {
     changed: Changed,
-    /// Rows that exist and that DO UPDATE is to change: rowkey, row as it is, row proposed.
+    /// Existing rows that DO UPDATE may change: rowkey, existing row, proposed row.
     conflicts: Vec<(Rowkey, Vec<Value>, Vec<Value>)>,
 }
 
-/// What an ON CONFLICT answers to; anything else that is taken is an error.
+/// The keys whose duplicates ON CONFLICT handles; a duplicate of any other key is an error.
 #[derive(Default)]
 struct Arbiter {
-    /// A rowkey that exists.
+    /// A duplicate rowkey.
     rowkey: bool,
-    /// Keys that exist in these UNIQUE indexes.
+    /// Duplicate keys in these UNIQUE indexes.
     indexes: Vec<IndexId>,
 }
 
 impl Arbiter {
-    /// What the columns in `target` identify; without any, everything that is unique.
+    /// The keys that the columns in `target` identify; without columns, all unique keys.
     ///
     /// Errors: an unknown column; columns that are no key.
     fn new(table: &TableDef, target: &[Ident]) -> Result<Arbiter> {
@@ -218,7 +218,7 @@ impl Arbiter {
             target.iter().map(|name| column_named(table, name)).collect::<Result<_>>()?;
         let named =
             |key: &[ColumnId]| target.is_empty() || key.iter().copied().collect::<HashSet<_>>() == columns;
-        // One that is not Ready does not know every row.
+        // An index that is not Ready may lack entries.
         let unique = table.indexes.iter().filter(|i| i.unique && i.state == IndexState::Ready);
         let unique = unique.filter(|i| named(&i.layout.columns()));
         let arbiter =
@@ -303,7 +303,7 @@ fn stage(
     Ok(Staged { changed: Changed { changes: writer.suspend(), touched }, conflicts })
 }
 
-/// `old` with the given columns of `new`, and as new.
+/// `old` with the given columns of `new`, and its write time.
 fn overwrite(table: &TableDef, old: &[Value], new: &[Value], given: &[ColumnId]) -> Vec<Value> {
     let mut row = old.to_vec();
     for id in given.iter().chain(&table.written_at) {
@@ -312,7 +312,7 @@ fn overwrite(table: &TableDef, old: &[Value], new: &[Value], given: &[ColumnId])
     row
 }
 
-/// Each row that is there beside the one proposed for its place, whose columns are called `excluded.a`, and its number.
+/// Each existing row beside the proposed one, whose columns are called `excluded.a`, and a number.
 fn pairs(old: &RecordBatch, new: &RecordBatch) -> Result<RecordBatch> {
     let mut fields: Vec<Field> = old.schema().fields().iter().map(|f| f.as_ref().clone()).collect();
     fields.extend(new.schema().fields().iter().map(|f| f.as_ref().clone().with_name(excluded(f.name()))));
@@ -326,7 +326,7 @@ fn excluded(column: &str) -> String {
     format!("excluded.{column}")
 }
 
-/// Makes `excluded.a` the name of one column.
+/// Turns `excluded.a` into the name of a single column.
 fn name_excluded(expr: &mut Expr) {
     if let Expr::CompoundIdentifier(parts) = expr
         && let [of, column] = &parts[..]
@@ -337,7 +337,8 @@ fn name_excluded(expr: &mut Expr) {
     }
 }
 
-/// The number of each pair, what is computed from it, and whether it passes; `name`: what the statement calls its table.
+/// Selects each pair's number, the computed values, and whether it passes the WHERE; `name`: the table's name
+/// in the statement.
 fn settling(name: &str, assigned: &Assigned, filter: Option<&Expr>) -> Result<Query> {
     let verdict = filter.cloned().unwrap_or_else(|| Expr::value(Sql::Boolean(true)));
     let mut list = vec![column_item(name, NUMBER)];
@@ -349,9 +350,9 @@ fn settling(name: &str, assigned: &Assigned, filter: Option<&Expr>) -> Result<Qu
     select(&[], list, relations(PAIRS, name, &[])?, None)
 }
 
-/// DO UPDATE: new values of the conflicting rows, from what is there and what was proposed.
+/// DO UPDATE: computes the conflicting rows' new values from the existing and the proposed rows.
 ///
-/// Errors: a column of the rowkey is set to another value than it has.
+/// Errors: a column of the rowkey is set to another value.
 async fn settle(
     view: &View,
     table: &TableDef,
@@ -371,7 +372,7 @@ async fn settle(
         given.queries.rows.of(assigned.computed(), || settling(&name, &assigned, filter.as_deref()))?;
     let rows = vec![(PAIRS.to_owned(), pairs(&old, &new)?)];
     let mut results: Vec<Vec<Value>> = values_of(&view.select_from(asked, rows, given.params).await?)?;
-    // A subquery becomes a join, which may give the rows in any order.
+    // A subquery becomes a join, which may change the order of rows.
     results.sort_unstable_by(|a, b| a[0].cmp(&b[0]));
     if results.len() != conflicts.len() {
         return Err(Error::internal("DO UPDATE gives another number of rows than there are"));

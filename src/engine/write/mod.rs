@@ -1,11 +1,12 @@
-//! INSERT, UPSERT, UPDATE and DELETE: which rows, and then one batch.
+//! INSERT, UPSERT, UPDATE and DELETE: finds the rows, then collects all changes in one write batch.
 //!
-//! `insert` makes rows of its source, `change` finds the rows of an UPDATE or DELETE; both stage what becomes of
-//! them, and [`Target::finish`] ends every statement: changes and index entries into one batch, then RETURNING.
+//! `insert` makes rows of its source, `change` finds the rows of an UPDATE or DELETE; both stage the new
+//! rows, and [`Target::finish`] ends every statement: changes and index entries go into one batch, then
+//! RETURNING is answered.
 //!
-//! UPDATE and DELETE first run as a SELECT of the rowkeys (and new values) over the statement's
-//! snapshot, through the same door as every query; only then is anything written. DataFusion's own
-//! UPDATE and DELETE hooks are not used: they lose filters that hold subqueries.
+//! UPDATE and DELETE first run as a SELECT of the rowkeys (and new values) over the statement's snapshot,
+//! planned like every query; only then is anything written. DataFusion's own UPDATE and DELETE hooks are not
+//! used: they lose filters that hold subqueries.
 
 mod change;
 mod insert;
@@ -42,46 +43,46 @@ use returned::Others;
 pub use change::{delete, update};
 pub use insert::{insert, insert_cells};
 
-/// Name of the rowkey in the SELECT of an UPDATE or DELETE; no column can be called so by accident.
+/// Name of the rowkey in the SELECT of an UPDATE or DELETE; users cannot take it by accident.
 pub const ROWKEY: &str = "__rowkey";
 
-/// What RETURNING's query reads the rows from; nothing can be called so by accident.
+/// Name of the relation that RETURNING selects from; users cannot take it by accident.
 const WRITTEN: &str = "__written";
 
-/// What a statement that writes is run with.
+/// The parameters of a statement that writes, and its kept queries.
 #[derive(Clone, Copy)]
 pub struct Given<'a> {
     pub params: &'a [Value],
-    /// Those of its last run, if there was one.
+    /// The queries of its last run, if there was one.
     pub queries: &'a KeptQueries,
 }
 
 /// What a statement writes, before it is committed.
 pub struct Written {
-    /// All of it.
+    /// All its writes.
     pub batch: WriteBatch,
-    /// Rows touched.
+    /// Rows written (count).
     pub affected: u64,
-    /// RETURNING's rows.
+    /// The rows of RETURNING.
     pub returning: Option<RecordBatch>,
 }
 
-/// Rows that a statement changes, worked out and not yet in a batch.
+/// Changed rows that are not yet in a batch.
 struct Changed {
     changes: Changes,
-    /// Their rowkeys, in the statement's order.
+    /// The rowkeys, in the statement's order.
     touched: Vec<Rowkey>,
 }
 
-/// The statement that changes them: what its end needs.
+/// The statement that changes rows: what `finish` needs.
 struct Target<'a> {
     view: &'a View,
     table: &'a TableDef,
-    /// What the statement calls the table.
+    /// The table's name or alias in the statement.
     name: String,
     returning: Option<&'a [SelectItem]>,
     params: &'a [Value],
-    /// What RETURNING takes from other tables.
+    /// Columns of other tables for RETURNING.
     others: Option<Others>,
 }
 
@@ -123,7 +124,7 @@ impl<'a> Target<'a> {
         Ok(Written { batch, affected: touched.len() as u64, returning })
     }
 
-    /// RETURNING over rows as they are now, or as they were if they are gone.
+    /// RETURNING over the new rows, or over the old ones if they were deleted.
     async fn returning(
         &self,
         rowkeys: &[Rowkey],
@@ -146,18 +147,18 @@ impl<'a> Target<'a> {
                 {
                     all()
                 }
-                // Of another table, which the query then says is not there.
+                // A wildcard of another table: the query will report that it does not exist.
                 item => item.to_string(),
             })
             .collect();
-        // What a subquery in it reads is the table as it was.
+        // Subqueries in RETURNING read the table as it was before.
         let (written, name) = (quote(WRITTEN), quote(&self.name));
         let sql = format!("SELECT {} FROM {written} AS {name}", list.join(", "));
         self.view.compute(&sql, vec![(WRITTEN.to_owned(), batch)], self.params).await.map(Some)
     }
 }
 
-/// The query that finds the rows of a statement; `None` if it reads none.
+/// The query that EXPLAIN shows for a statement; `None` if it reads no rows.
 pub fn explained_query(view: &View, statement: &Statement) -> Result<Option<Query>> {
     Ok(match statement {
         Statement::Query(query) => Some((**query).clone()),
@@ -175,8 +176,8 @@ pub fn explained_query(view: &View, statement: &Statement) -> Result<Option<Quer
     })
 }
 
-/// What a statement writes that reads no rows: an INSERT of values puts rows, and an entry of each in these index
-/// tables; a DELETE of all rows clears them.
+/// What EXPLAIN shows for a statement that reads no rows: an INSERT of values, with the indexes it writes
+/// entries to, or a DELETE that clears the table.
 pub fn explained_rows(view: &View, statement: &Statement) -> Result<String> {
     let (table, verb, rows) = match statement {
         Statement::Insert(insert) => {
@@ -200,8 +201,7 @@ pub fn explained_rows(view: &View, statement: &Statement) -> Result<String> {
     })
 }
 
-/// Errors: an aggregate of the rows that a statement writes, or what gives several rows for one, in a clause that computes
-/// a value from each of them.
+/// Errors: `computed` is evaluated once for each row, but contains an aggregate or a set-returning function.
 fn of_each_row(view: &View, computed: &impl Visit, clause: &str) -> Result<()> {
     let mut others = OfOtherRows { view, depth: 0 };
     let ControlFlow::Break((place, is_aggregate)) = visit(computed, &mut others) else { return Ok(()) };
@@ -216,7 +216,7 @@ fn of_each_row(view: &View, computed: &impl Visit, clause: &str) -> Result<()> {
         .at(place))
 }
 
-/// Finds the first aggregate, or unnest, outside of subqueries; true: it is an aggregate.
+/// Finds the first aggregate or unnest outside of subqueries; breaks with true for an aggregate.
 struct OfOtherRows<'a> {
     view: &'a View,
     depth: usize,
@@ -249,7 +249,8 @@ impl Visitor for OfOtherRows<'_> {
     }
 }
 
-/// Target columns of SET, and behind them the one that tells when a row was written. Errors: an unknown column; one that is set twice.
+/// The target columns of SET, followed by the hidden write-time column, if any. Errors: an unknown column;
+/// one that is set twice.
 fn assigned_columns(table: &TableDef, assignments: &[Assignment]) -> Result<Vec<ColumnId>> {
     let mut targets = Vec::with_capacity(assignments.len());
     for assignment in assignments {
@@ -268,12 +269,12 @@ fn assigned_columns(table: &TableDef, assignments: &[Assignment]) -> Result<Vec<
         }
         targets.push(id);
     }
-    // Whatever is written of a row, it is as new as that.
+    // Every change of a row renews its write time.
     targets.extend(table.written_at);
     Ok(targets)
 }
 
-/// What SET gives its targets: values, as far as the statement tells them, and what a query computes.
+/// The new values of SET's targets: given by the statement, or computed by a query.
 struct Assigned<'a> {
     targets: &'a [ColumnId],
     exprs: Vec<Cow<'a, Expr>>,
@@ -281,7 +282,7 @@ struct Assigned<'a> {
 }
 
 impl<'a> Assigned<'a> {
-    /// DEFAULT is what the column says. Errors: that does not parse.
+    /// Resolves DEFAULT to the column's expression. Errors: that does not parse.
     fn new(
         view: &View,
         table: &TableDef,
@@ -300,27 +301,28 @@ impl<'a> Assigned<'a> {
         };
         let exprs: Vec<Cow<Expr>> = assignments.iter().zip(targets).map(expr).collect::<Result<_>>()?;
         exprs.iter().try_for_each(|expr| of_each_row(view, &**expr, "SET"))?;
-        // Whatever is wrong with one, the query will say.
+        // If the value is wrong, the query will report it.
         let values = exprs.iter().map(|expr| view.value_of(expr, params).unwrap_or_default());
         let written_at = table.written_at.map(|_| Some(Value::TimestampTz(view.as_of_us)));
         let values = values.chain(written_at).collect();
         Ok(Assigned { targets, exprs, values })
     }
 
-    /// Places of what is to be computed; `None` if a DEFAULT is, which the statement does not tell.
+    /// Positions of the expressions to compute; `None` if one is a DEFAULT, which the statement's text does
+    /// not contain.
     fn computed(&self) -> Option<Vec<usize>> {
         let computed =
             self.exprs.iter().zip(&self.values).enumerate().filter(|(_, (_, value))| value.is_none());
         computed.map(|(at, (expr, _))| matches!(expr, Cow::Borrowed(_)).then_some(at)).collect()
     }
 
-    /// What is to be computed, as items of a SELECT.
+    /// The expressions to compute, as items of a SELECT.
     fn items(&self) -> impl Iterator<Item = SelectItem> {
         let computed = self.exprs.iter().zip(&self.values).filter(|(_, value)| value.is_none());
         computed.enumerate().map(|(i, (expr, _))| named((**expr).clone(), &format!("__set_{i}")))
     }
 
-    /// The columns' values, with what was computed. Errors: one does not fit its column.
+    /// The targets' new values, `computed` included. Errors: one does not fit its column.
     fn values(
         &self,
         table: &TableDef,
@@ -333,7 +335,7 @@ impl<'a> Assigned<'a> {
         })
     }
 
-    /// The row as it becomes. Errors: as [`Assigned::values`].
+    /// The new row. Errors: as [`Assigned::values`].
     fn row(
         &self,
         table: &TableDef,
@@ -350,7 +352,7 @@ impl<'a> Assigned<'a> {
     }
 }
 
-/// The error for a column whose new value would change the rowkey.
+/// The error for a new value that would change the rowkey.
 fn key_update(table: &TableDef, column: &Ident, hint: impl Into<String>) -> Error {
     let what = format!("column \"{}\" is part of the rowkey of \"{}\"", name_of(column), table.name);
     kept_rowkey(what, column, hint)
@@ -381,13 +383,14 @@ fn select(
     Ok(query)
 }
 
-/// `SELECT 1 FROM t AS t`, to be filled in. To parse it for each statement would take longer than to find a row.
+/// `SELECT 1 FROM t AS t`, to be filled in. Parsing it for each statement would take longer than finding a
+/// row.
 fn skeleton() -> Result<Query> {
     static PARSED: LazyLock<Option<Query>> = LazyLock::new(|| parse_query("SELECT 1 FROM t AS t").ok());
     PARSED.clone().ok_or_else(|| Error::internal("a query without its parts does not parse"))
 }
 
-/// What a query reads, instead of the one table of the skeleton: `table AS name, others`.
+/// The FROM of a query: `table AS name, others`.
 fn relations(table: &str, name: &str, others: &[TableWithJoins]) -> Result<Vec<TableWithJoins>> {
     let mut from = match *skeleton()?.body {
         SetExpr::Select(select) => select.from,
@@ -403,7 +406,7 @@ fn relations(table: &str, name: &str, others: &[TableWithJoins]) -> Result<Vec<T
     Ok(from)
 }
 
-/// A column of what a query reads by this name.
+/// The column of a relation as a SELECT item.
 fn column_item(name: &str, column: &str) -> SelectItem {
     let names = [name, column].map(|name| Ident::with_quote('"', name));
     SelectItem::UnnamedExpr(Expr::CompoundIdentifier(names.into()))
@@ -413,7 +416,7 @@ fn named(expr: Expr, name: &str) -> SelectItem {
     SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', name) }
 }
 
-/// What the statement calls its table.
+/// The table's name or alias in the statement.
 fn name_in(table: &Ident, alias: &Option<Ident>) -> String {
     name_of(alias.as_ref().unwrap_or(table))
 }

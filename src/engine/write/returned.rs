@@ -1,7 +1,7 @@
-//! RETURNING of columns that are not the table's: those of FROM and USING.
+//! RETURNING of columns of other tables, those of FROM and USING.
 //!
-//! They are known when the rows are found, and RETURNING is answered when these are written. So the query that finds
-//! rows gives them, too, and RETURNING finds them as more columns of the table.
+//! Their values are known when rows are found, but RETURNING is answered after rows are written. So the query
+//! that finds the rows selects these columns too, and RETURNING sees them as additional columns of the table.
 
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
@@ -21,23 +21,24 @@ use crate::schema::TableDef;
 use crate::sql::visit::visit_mut;
 use crate::sql::{name_of, name_sql, table_name_of};
 
-/// What RETURNING asks for, and what the query that finds rows must give for it.
+/// The items of RETURNING, and what the query that finds rows must select for them.
 pub struct Returned {
-    /// Of the table and the columns taken.
+    /// The items, rewritten to the table's and the taken columns.
     pub items: Option<Vec<SelectItem>>,
-    /// Of the other tables, called by [`column()`].
+    /// Expressions over other tables; their columns are called [`column()`].
     taken: Vec<Expr>,
 }
 
 /// Columns taken from other tables, for each row found.
 pub struct Others {
     columns: RecordBatch,
-    /// Where each row written is in them.
+    /// For each row written, its position in `columns`.
     places: UInt64Array,
 }
 
 impl Returned {
-    /// Of a statement that calls its table `name`, and reads `others`. Errors: `x.*` of an `x` whose columns are not known.
+    /// For a statement that calls its table `name` and reads `others`. Errors: `x.*` where the columns of `x`
+    /// are unknown.
     pub fn new(
         view: &View,
         table: &TableDef,
@@ -83,17 +84,17 @@ impl Returned {
         Ok(Returned { items, taken: take.taken })
     }
 
-    /// All of it is the table's.
+    /// Whether RETURNING needs no columns of other tables.
     pub fn takes_nothing(&self) -> bool {
         self.taken.is_empty()
     }
 
-    /// What the query that finds rows gives for it.
+    /// The items to add to the query that finds rows.
     pub fn selected(&self) -> impl Iterator<Item = SelectItem> {
         self.taken.iter().enumerate().map(|(n, expr)| named(expr.clone(), &column(n)))
     }
 
-    /// The found rows without what was taken, and that, if anything was.
+    /// Splits the found rows into the table's own columns and those taken from other tables.
     pub fn split(&self, found: RecordBatch) -> Result<(RecordBatch, RecordBatch)> {
         let own = found.num_columns() - self.taken.len();
         let part = |columns: Range<usize>| found.project(&columns.collect::<Vec<_>>());
@@ -102,12 +103,12 @@ impl Returned {
 }
 
 impl Others {
-    /// `places`: those of the rows written.
+    /// `places`: positions of the rows written.
     pub fn new(columns: RecordBatch, places: impl Iterator<Item = u64>) -> Option<Others> {
         (columns.num_columns() > 0).then(|| Others { columns, places: UInt64Array::from_iter_values(places) })
     }
 
-    /// Adds the columns to those of the rows written.
+    /// Appends the columns to the rows written.
     pub fn beside(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         let mut fields: Vec<Arc<Field>> = batch.schema().fields().iter().cloned().collect();
         let mut columns = batch.columns().to_vec();
@@ -120,7 +121,7 @@ impl Others {
     }
 }
 
-/// The columns of one of the tables that a statement reads, by what it calls them.
+/// The columns of one of `others`, by its name or alias in the statement.
 fn columns_of(view: &View, called: &str, others: &[TableWithJoins]) -> Result<Vec<String>> {
     let factors = others
         .iter()
@@ -149,12 +150,12 @@ fn columns_of(view: &View, called: &str, others: &[TableWithJoins]) -> Result<Ve
         .hint(format!("name them, as in {}.id", name_sql(called))))
 }
 
-/// What a column taken from another table is called; no column can be called so by accident.
+/// The name of a taken column; users cannot take it by accident.
 fn column(n: usize) -> String {
     format!("__other_{n}")
 }
 
-/// Puts names of columns taken in the place of those of other tables, but not inside subqueries.
+/// Replaces columns of other tables by the names of taken columns, except inside subqueries.
 struct Take<'a> {
     table: &'a TableDef,
     name: &'a str,

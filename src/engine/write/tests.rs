@@ -1,4 +1,4 @@
-//! Statements that come again: each run is as if it were the first.
+//! Repeated statements: each run must behave like the first.
 
 use crate::engine::{Database, Session};
 use crate::error::Result;
@@ -13,7 +13,7 @@ const TABLE: &str =
 const REFILL: &str =
     "DELETE FROM t; INSERT INTO t (k, n, s) SELECT v, v, 's' || v FROM generate_series(1, 9) g(v)";
 
-/// Of a key, and of a second value of any kind.
+/// Statements with a key and a second value of any type as parameters.
 const STATEMENTS: [&str; 19] = [
     "UPDATE t SET n = $2 WHERE k = $1",
     "UPDATE t SET n = -$2 WHERE k = $1",
@@ -36,7 +36,7 @@ const STATEMENTS: [&str; 19] = [
     "DELETE FROM t WHERE n > $2 ORDER BY k DESC LIMIT $1 - $1 + 1",
 ];
 
-/// What changes between the rounds.
+/// Changes between the rounds.
 const CHANGES: [&str; 5] = [
     "SELECT 1",
     "CREATE INDEX t_by_n ON t (n) INCLUDE (s); ANALYZE",
@@ -56,7 +56,7 @@ fn second_values(run: i64) -> [Value; 5] {
     ]
 }
 
-/// All that a statement says.
+/// Everything that a statement returns, and the table's rows after it.
 fn said(db: &Database, run: impl FnOnce(&mut Session) -> Result<String>) -> String {
     let mut session = db.session();
     let said = run(&mut session).unwrap_or_else(|e| e.to_string());

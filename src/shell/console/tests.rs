@@ -1,4 +1,4 @@
-//! What a connection writes.
+//! Tests of what a console writes.
 
 use super::super::testing::console;
 use super::*;

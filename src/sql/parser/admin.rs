@@ -1,4 +1,5 @@
-//! EXPLAIN, ANALYZE, PURGE, transactions, prepared statements, SHOW, DESCRIBE, CHECK, REPAIR, BACKUP, SET, RESET.
+//! Parses EXPLAIN, ANALYZE, PURGE, transactions, prepared statements, SHOW, DESCRIBE, CHECK, REPAIR, BACKUP,
+//! SET, RESET.
 
 use sqlparser::ast::Ident;
 use sqlparser::tokenizer::Token;
@@ -39,7 +40,7 @@ impl Parser<'_> {
         Ok(Statement::Explain(Box::new(Explain { verbose, analyze, json, statement })))
     }
 
-    /// `(ANALYZE, ...` and not `(SELECT ...`.
+    /// `(ANALYZE, ...`, as opposed to `(SELECT ...`.
     fn starts_explain_options(&self) -> bool {
         let second = &self.inner.peek_nth_token_ref(1).token;
         let options = ["ANALYZE", "ANALYSE", "VERBOSE", "FORMAT"];
@@ -68,7 +69,7 @@ impl Parser<'_> {
 
     /// The statement inside EXPLAIN or PREPARE, with its text.
     fn inner_statement(&mut self, outer: &str) -> Result<(Box<Statement>, String)> {
-        // Looked at before it is read: EXPLAIN EXPLAIN ... must not recurse.
+        // Checked before parsing: EXPLAIN EXPLAIN ... must not recurse.
         let wraps = ["EXPLAIN", "PREPARE"].iter().any(|word| self.peek_words(&[word]));
         let wrong = self.expected("SELECT, INSERT, UPSERT, UPDATE or DELETE");
         if wraps {
@@ -95,7 +96,7 @@ impl Parser<'_> {
         Ok(Statement::Purge { table: self.table_if_any()? })
     }
 
-    /// The first word of a statement, and behind it `[TABLE] name`, or nothing.
+    /// Skips the statement's first word, then reads `[TABLE] name`, or nothing.
     fn table_if_any(&mut self) -> Result<Option<Ident>> {
         self.inner.advance_token();
         self.word("TABLE");
@@ -112,7 +113,7 @@ impl Parser<'_> {
             self.expect_word("TRANSACTION")?;
         } else {
             self.expect_word("BEGIN")?;
-            // SQLite's kinds of lock: nobody waits for one here.
+            // SQLite's lock modes are accepted and ignored: snapshots need no locks.
             let _ = self.word("DEFERRED") || self.word("IMMEDIATE") || self.word("EXCLUSIVE");
             self.transaction_word();
         }
@@ -132,7 +133,7 @@ impl Parser<'_> {
         Ok(Statement::Begin { read_only })
     }
 
-    /// Every level is given as the strongest.
+    /// Every isolation level is accepted, and gives the strongest.
     fn isolation_level(&mut self) -> Result<()> {
         let levels: [&[&str]; 5] = [
             &["SERIALIZABLE"],

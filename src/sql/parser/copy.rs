@@ -1,4 +1,4 @@
-//! COPY.
+//! Parses COPY.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::error::{Result, Span};
 use crate::sql::ast::*;
 use crate::value::Value;
 
-/// Options of a COPY, as they are read.
+/// The options of a COPY, while they are read.
 #[derive(Default)]
 struct Options {
     format: Option<CopyFormat>,
@@ -17,7 +17,7 @@ struct Options {
     delimiter: Option<char>,
     null: Option<String>,
     skip_errors: Option<bool>,
-    /// Place of the first that is about CSV.
+    /// Place of the first option that applies to csv only.
     csv: Option<Span>,
 }
 
@@ -90,7 +90,7 @@ impl Parser<'_> {
         Ok(CopySource::Table { name, columns })
     }
 
-    /// `[WITH] (FORMAT csv, ...)`; COPY may go on with the same options without parentheses.
+    /// `[WITH] (FORMAT csv, ...)`, or the same options after COPY without parentheses.
     fn copy_options(&mut self, to: bool) -> Result<Options> {
         let mut options = Options::default();
         let with = self.word("WITH");

@@ -1,4 +1,4 @@
-//! CREATE, DROP, ALTER, TRUNCATE.
+//! Parses CREATE, DROP, ALTER and TRUNCATE.
 
 use sqlparser::tokenizer::{Location, Token};
 
@@ -8,7 +8,7 @@ use crate::sql::ast::*;
 use crate::sql::{name_of, refused};
 use crate::value::ColumnType;
 
-/// What stands between the parentheses of CREATE TABLE, as it is read.
+/// The elements in the parentheses of CREATE TABLE, while they are read.
 #[derive(Default)]
 struct Elements {
     columns: Vec<ColumnDef>,
@@ -96,7 +96,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `FAMILY c (a, ...`, and not a column called family of type `varchar(10)`.
+    /// `FAMILY c (a, ...`, as opposed to a column called family, of type `varchar(10)` say.
     fn starts_family(&self) -> bool {
         let token = |n| &self.inner.peek_nth_token_ref(n).token;
         self.peek_words(&["FAMILY"])
@@ -108,7 +108,7 @@ impl Parser<'_> {
     fn family(&mut self) -> Result<FamilyDef> {
         self.expect_word("FAMILY")?;
         let name = self.name("the name of the family")?;
-        // All its columns may have been dropped.
+        // A family may be empty: all its columns may have been dropped.
         let is_empty = self.inner.peek_nth_token_ref(1).token == Token::RParen;
         let columns = match is_empty && self.token(&Token::LParen) && self.token(&Token::RParen) {
             true => Vec::new(),
@@ -117,7 +117,7 @@ impl Parser<'_> {
         Ok(FamilyDef { name, columns, options: self.options()? })
     }
 
-    /// Takes PRIMARY KEY, if it comes next; an error if it is the table's second.
+    /// Reads PRIMARY KEY, if it comes next; an error if it is the table's second.
     fn primary_key(&mut self, elements: &Elements) -> Result<bool> {
         let from = self.here();
         if !self.word("PRIMARY") {
@@ -177,7 +177,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Reads one option of a column; false if none comes next. `nullable`: NULL was one.
+    /// Reads one option of a column; false if none comes next. `nullable` records that NULL was given.
     fn column_option(
         &mut self,
         column: &mut ColumnDef,
@@ -238,7 +238,7 @@ impl Parser<'_> {
             .hint("keep one of them")
     }
 
-    /// `DEFAULT expr`, where NOT NULL after it is an option of the column and not part of `expr`.
+    /// `DEFAULT expr`; a NOT NULL after it belongs to the column, not to `expr`.
     fn default(&mut self) -> Result<sqlparser::ast::Expr> {
         let option = self.inner.parse_optional_column_option();
         match self.lift(option)? {
@@ -247,7 +247,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Takes `GENERATED ... AS IDENTITY` or AUTOINCREMENT, if it comes next.
+    /// Reads `GENERATED ... AS IDENTITY` or AUTOINCREMENT, if it comes next.
     fn identity(&mut self) -> Result<Option<Identity>> {
         if self.word("AUTOINCREMENT") || self.word("AUTO_INCREMENT") {
             return Ok(Some(Identity { always: false, start: 1, increment: 1 }));
@@ -312,7 +312,7 @@ impl Parser<'_> {
         Ok(KeyExpr { expr, descending, sql, span })
     }
 
-    /// NULLS FIRST and LAST can be said, but not chosen.
+    /// NULLS FIRST or LAST may be written only if it is the order that applies anyway.
     fn nulls_order(&mut self, descending: bool) -> Result<()> {
         let (kept, other) = match descending {
             true => (["NULLS", "LAST"], ["NULLS", "FIRST"]),
@@ -509,7 +509,7 @@ impl Parser<'_> {
         })
     }
 
-    /// A CHECK, if a constraint is what is added.
+    /// The CHECK of ADD CONSTRAINT, if it is one.
     fn new_constraint(&mut self) -> Result<Option<CheckDef>> {
         let name = match self.word("CONSTRAINT") {
             true => Some(self.name("the name of the constraint")?),
@@ -553,7 +553,7 @@ impl Parser<'_> {
     }
 }
 
-/// The column as a key part of its own.
+/// The column as a key part.
 fn key_of(column: &ColumnDef) -> KeyExpr {
     KeyExpr {
         expr: sqlparser::ast::Expr::Identifier(column.name.clone()),

@@ -1,4 +1,4 @@
-//! LINT, DESCRIBE KEY, SIMULATE, ADVISE: statements about the design of keys.
+//! Parses statements about key design: LINT, DESCRIBE KEY, SIMULATE, ADVISE, and SPLIT.
 
 use sqlparser::tokenizer::Token;
 
@@ -8,7 +8,7 @@ use crate::sql::ast::*;
 use crate::value::{ColumnType, Value};
 
 impl Parser<'_> {
-    /// `KEY 'abc' OF t`, `KEY OF t`, `KEY t`, and not a table called key.
+    /// `KEY 'abc' OF t`, `KEY OF t`, `KEY t`, as opposed to a table called key.
     pub(super) fn starts_describe_key(&self) -> bool {
         let second = &self.inner.peek_nth_token_ref(1).token;
         self.peek_words(&["KEY"]) && !matches!(second, Token::EOF | Token::SemiColon | Token::Period)
@@ -91,7 +91,7 @@ impl Parser<'_> {
         Ok(Statement::Design(Box::new(Design::Simulate(simulate))))
     }
 
-    /// What follows EXPLAIN WHATIF.
+    /// Reads the rest of EXPLAIN WHATIF.
     pub(super) fn whatif(&mut self) -> Result<Statement> {
         self.expect_token(Token::LParen)?;
         let layout = match (self.word("INDEX"), self.word("LAYOUT")) {
@@ -132,7 +132,7 @@ impl Parser<'_> {
         Ok(Statement::Design(Box::new(Design::Advise { queries })))
     }
 
-    /// What follows SPLIT: `ON (points)`, in other words `AT (points)`, or `INTO n method`.
+    /// Reads the rest of SPLIT: `ON (points)`, `AT (points)`, or `INTO n method`.
     pub(super) fn split(&mut self) -> Result<Split> {
         if self.word("ON") || self.word("AT") {
             self.expect_token(Token::LParen)?;

@@ -1,4 +1,4 @@
-//! INSERT, UPSERT, UPDATE, DELETE.
+//! Parses INSERT, UPSERT, UPDATE and DELETE.
 
 use sqlparser::ast::{self, Expr, Ident, OptimizerHint, OptimizerHintStyle, SelectItem, TableWithJoins};
 use sqlparser::tokenizer::{Token, Whitespace, Word};
@@ -34,7 +34,7 @@ impl Parser<'_> {
         Ok(Statement::Insert(Box::new(insert)))
     }
 
-    /// SQLite's INSERT OR ...
+    /// The hint for SQLite's INSERT OR ...
     fn hint_for_or(&self) -> &'static str {
         match self.peek_words(&["OR", "IGNORE"]) {
             true => "write INSERT INTO ... ON CONFLICT DO NOTHING",
@@ -42,7 +42,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `(a, ...` and not `(SELECT ...`.
+    /// `(a, ...`, as opposed to `(SELECT ...`.
     fn starts_columns(&self) -> bool {
         let second = &self.inner.peek_nth_token_ref(1).token;
         let query = |w: &Word| {
@@ -105,7 +105,7 @@ impl Parser<'_> {
         Ok(Expr::Identifier(word))
     }
 
-    /// A number or text that is a whole value of a row, as most are: they need no parser of expressions.
+    /// A number or text that is a whole cell, as most are, read without the expression parser.
     fn literal(&mut self) -> Option<Expr> {
         let (here, after) = (self.inner.peek_token_ref(), self.inner.peek_nth_token_ref(1));
         if !matches!(after.token, Token::Comma | Token::RParen) {
@@ -190,7 +190,7 @@ impl Parser<'_> {
         Ok(Statement::Delete(Box::new(delete)))
     }
 
-    /// The hints that come next.
+    /// Reads the hints that come next.
     fn hints(&mut self) -> Vec<OptimizerHint> {
         let mut hints = Vec::new();
         while let Token::Whitespace(Whitespace::MultiLineComment(comment)) =

@@ -1,4 +1,4 @@
-//! What is said when a statement does not parse: ours, and sqlparser's put into the same words.
+//! Error messages of the parser: ours, and sqlparser's in the same words.
 
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::ParserError;
@@ -48,7 +48,7 @@ const STATEMENTS: &[&str] = &[
     "WITH",
 ];
 
-/// Words that start the clauses a statement can go on with, for "did you mean".
+/// Words that start clauses, for "did you mean".
 const CLAUSES: &[&str] = &[
     "AND",
     "AS",
@@ -104,7 +104,7 @@ impl Parser<'_> {
         Error::invalid(what).state(sqlstate::SYNTAX).at(span)
     }
 
-    /// Place of the next token, or of the end.
+    /// Place of the next token, or of the end of the text.
     pub(super) fn next_span(&self) -> Span {
         let next = self.peek();
         match next.token {
@@ -129,12 +129,12 @@ impl Parser<'_> {
         }
     }
 
-    /// There is more where the statement should end. In `SELECT a FORM t` it is the word before: taken for an alias, but
-    /// more likely a clause.
+    /// The error for more tokens where the statement should end. In `SELECT a FORM t` it is about the word
+    /// before: it was taken for an alias, but is more likely a misspelt clause.
     pub(super) fn expected_end(&self) -> Error {
         let mut taken = self.taken();
         let last = (taken.next(), taken.next());
-        // sqlparser takes it for the name of a column.
+        // sqlparser took it for the name of a column.
         if let (Some(word), Some(before)) = last
             && let Token::Word(Word { keyword: Keyword::AND | Keyword::OR, quote_style: None, .. }) =
                 word.token
@@ -164,7 +164,7 @@ impl Parser<'_> {
         }
     }
 
-    /// sqlparser's error as ours, at the token it speaks of.
+    /// Converts sqlparser's error to ours, at the token it speaks of.
     pub(super) fn lift<T>(&self, result: std::result::Result<T, ParserError>) -> Result<T> {
         result.map_err(|e| match e {
             ParserError::ParserError(message) | ParserError::TokenizerError(message) => {
@@ -174,7 +174,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Reads `Expected: x, found: y at Line: 1, Column: 8`.
+    /// Parses `Expected: x, found: y at Line: 1, Column: 8`.
     fn foreign(&self, message: &str) -> Error {
         let (text, place) = match message.rsplit_once(" at Line: ") {
             Some((text, place)) => (text, parse_place(place)),
@@ -209,7 +209,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The token at a place in sqlparser's message; the one before, if the message names that.
+    /// The token at a place in sqlparser's message, or the one before it, if the message names that one.
     fn token_said(&self, place: Location, found: &str) -> Option<&TokenWithSpan> {
         let at = (0..).map_while(|n| match self.inner.token_at(n) {
             token if token.token == Token::EOF => None,
@@ -231,10 +231,10 @@ impl Parser<'_> {
     }
 }
 
-/// How a name is quoted, for who does it in another way.
+/// The hint for names in other quotes.
 const DOUBLE_QUOTES: &str = "names stand in double quotes: \"order\"";
 
-/// What other databases write where we expect something else, and what to do here.
+/// Clauses of other databases, and what to write here.
 const ELSEWHERE: &[(&str, &str)] = &[
     ("SALT_BUCKETS", "lead the key with a bucket: PRIMARY KEY (md5_bucket(id, 16), id)"),
     ("ENGINE", "the engine is chosen with the database: rowkeydb --engine lsm FOLDER"),
@@ -243,7 +243,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("CLUSTERED", "leave it out: every table is stored by its rowkey"),
 ];
 
-/// Adds the clause that a word may have meant.
+/// Adds the clause that a word may have meant as a hint.
 fn misspelt(error: Error, word: &str) -> Error {
     if let Some((_, hint)) = ELSEWHERE.iter().find(|(theirs, _)| theirs.eq_ignore_ascii_case(word)) {
         return error.hint(*hint);
@@ -262,7 +262,7 @@ fn parse_place(text: &str) -> Option<Location> {
     Some(Location { line: line.parse().ok()?, column: column.parse().ok()? })
 }
 
-/// sqlparser's name for what it expected, as we would put it.
+/// sqlparser's name for what it expected, in our words.
 fn friendly(expected: &str) -> String {
     let expected = expected.trim_end_matches(':');
     match expected {

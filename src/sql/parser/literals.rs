@@ -1,7 +1,8 @@
-//! Rows of literals behind VALUES, read off the text without tokens: most of a long INSERT is nothing else.
+//! A fast path for VALUES: reads rows of literals directly from the text, as they make up most of a long
+//! INSERT.
 //!
-//! What is read here comes out as it would from tokens, places included, and in the form that the engine expects; at
-//! the first thing that is no plain literal the whole statement is left to them.
+//! The result is the same as through tokens, places included, and already normalised. At anything but a plain
+//! literal this path gives up, and the whole statement goes through the tokens.
 
 use sqlparser::ast::{Expr, Ident, UnaryOperator, Value};
 use sqlparser::tokenizer::{Location, Span};
@@ -9,19 +10,19 @@ use sqlparser::tokenizer::{Location, Span};
 use crate::sql::lex::Piece;
 use crate::sql::refused;
 
-/// Longer numbers are out of range, if they have no zeros in front.
+/// Longer numbers may be out of range; the tokens decide.
 const DIGITS_MAX: usize = 38;
 
-/// An INSERT in its parts.
+/// An INSERT, split at its rows.
 pub(super) struct Literals<'a> {
-    /// Up to VALUES, that included.
+    /// The text up to VALUES, inclusive.
     pub(super) head: Piece<'a>,
     pub(super) rows: Vec<Vec<Expr>>,
-    /// What follows the rows.
+    /// The text after the rows.
     pub(super) tail: Piece<'a>,
 }
 
-/// `None`: it is no INSERT, or there is more to its rows.
+/// Reads an INSERT; `None` if it is none, or its rows are not all literals.
 pub(super) fn read(sql: &str) -> Option<Literals<'_>> {
     let first = sql.trim_start().get(..6)?;
     if !["insert", "upsert"].iter().any(|word| first.eq_ignore_ascii_case(word)) {
@@ -42,7 +43,7 @@ pub(super) fn read(sql: &str) -> Option<Literals<'_>> {
     Some(Literals { head, rows, tail })
 }
 
-/// How far the text was read.
+/// The text, and the position reached.
 struct Text<'a> {
     sql: &'a str,
     at: usize,
@@ -54,7 +55,7 @@ impl<'a> Text<'a> {
         self.sql.as_bytes().get(self.at).copied()
     }
 
-    /// Goes past so many bytes of one line, which are ASCII.
+    /// Skips bytes of one line, which must be ASCII.
     fn skip(&mut self, bytes: usize) {
         self.at += bytes;
         self.place.column += bytes as u64;
@@ -81,14 +82,14 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// Letters, digits and `_` from here on.
+    /// The letters, digits and `_` at the current position.
     fn word(&self) -> &'a str {
         let rest = &self.sql[self.at..];
         let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
         &rest[..rest.bytes().take_while(|byte| is_part(byte)).count()]
     }
 
-    /// Goes past VALUES, where names and a list of names are all that comes before.
+    /// Skips to the end of VALUES, if only names and a list of names come before it.
     fn skip_to_rows(&mut self) -> Option<()> {
         let mut depth = 0;
         loop {
@@ -120,7 +121,7 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// `(value, ...)`; `expected`: so many values, perhaps.
+    /// `(value, ...)`; `expected`: the likely number of values.
     fn row(&mut self, expected: usize) -> Option<Vec<Expr>> {
         self.skip_blanks();
         if !self.takes(b'(') {
@@ -183,7 +184,7 @@ impl<'a> Text<'a> {
         if self.takes(b'.') {
             self.digits()?;
         }
-        // Anything else, such as 1e5, goes on here.
+        // Something else, such as 1e5, goes on here.
         let ends = matches!(self.peek()?, b',' | b')' | b' ' | b'\t' | b'\r' | b'\n');
         let digits = self.sql[from..self.at].to_owned();
         (ends && digits.len() <= DIGITS_MAX).then(|| self.literal(Value::Number(digits, false), start))
@@ -195,7 +196,7 @@ impl<'a> Text<'a> {
         (count > 0).then_some(())
     }
 
-    /// What stands in single quotes, of which two stand for one.
+    /// The text in single quotes; a doubled quote stands for one.
     fn quoted(&mut self) -> Option<String> {
         let mut text = String::new();
         self.skip(1);
@@ -212,7 +213,7 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// Goes past any text.
+    /// Skips any text.
     fn pass(&mut self, text: &str) {
         self.at += text.len();
         match text.rfind('\n') {

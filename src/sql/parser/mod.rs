@@ -1,10 +1,10 @@
-//! Text of one statement → [`Statement`].
+//! The parser: text of one statement to [`Statement`].
 //!
-//! [`parse`] makes tokens, and reads a statement off them by its first word. The statements are read here,
-//! word by word; their queries, expressions and types by sqlparser, over the same tokens. Then the whole is
+//! [`parse`] makes tokens and chooses a reader by the first word. Statements are read here, word by word;
+//! their queries, expressions and types are read by sqlparser, over the same tokens. Finally the statement is
 //! put into the form the engine expects ([`rewrite::normalise`]).
 //!
-//! Every error points at a token: ours because we stand at it, sqlparser's by the place in its message.
+//! Every error points at a token: ours at the current one, sqlparser's at the place in its message.
 
 mod admin;
 mod copy;
@@ -40,12 +40,12 @@ use literals::Literals;
 /// Parses one statement, with or without a `;`. Errors: SYNTAX, with the place; unsupported statements;
 /// LIMIT for one nested too deeply.
 pub fn parse(sql: &str) -> Result<Statement> {
-    // Whatever is wrong with one is said of its tokens.
+    // If the fast path fails, parse from tokens, for the error message.
     let read = literals::read(sql).and_then(|literals| parse_parts(sql, Some(literals)).ok());
     read.map_or_else(|| parse_parts(sql, None), Ok)
 }
 
-/// `literals`: the statement's rows, if they are read already.
+/// `literals`: the rows, if the fast path has read them.
 fn parse_parts(sql: &str, literals: Option<Literals<'_>>) -> Result<Statement> {
     recursive::set_minimum_stack_size(STACK_KEPT);
     let source = Source::new(sql);
@@ -67,23 +67,23 @@ fn parse_parts(sql: &str, literals: Option<Literals<'_>>) -> Result<Statement> {
     }
     rewrite::normalise(&mut statement)?;
     shape::check_depth(&statement)?;
-    // They are in the form that the engine expects.
+    // These rows are normalised already.
     if let (Statement::Insert(insert), Some(rows)) = (&mut statement, rows) {
         insert.source = InsertSource::Values(rows);
     }
     Ok(statement)
 }
 
-/// Bytes of stack that sqlparser finds at each level of nesting, or takes a new stack. Its own 128 KiB are
-/// less than what parsing `((t JOIN u ...` needs between two looks, in a debug build. The setting is the process's:
-/// DataFusion's planner keeps as much.
+/// Bytes of stack that sqlparser finds at each level of nesting, or else moves to a new stack. Its own 128
+/// KiB are less than `((t JOIN u ...` needs between two checks, in a debug build. The setting is global to
+/// the process; DataFusion's planner keeps as much.
 const STACK_KEPT: usize = 512 << 10;
 
-/// A place among the tokens of one statement.
+/// A position in the tokens of one statement.
 struct Parser<'a> {
     inner: SqlParser<'a>,
     source: &'a Source<'a>,
-    /// No tokens were made of the rows behind VALUES, which is still to come.
+    /// The rows after VALUES have been read by the fast path and are not among the tokens.
     has_rows: bool,
 }
 
@@ -129,7 +129,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A query, or a statement that writes, behind WITH.
+    /// Reads WITH and the query or the writing statement after it.
     fn with(&mut self) -> Result<Statement> {
         self.expect_word("WITH")?;
         let with_token = AttachedToken(self.inner.get_current_token().clone());
@@ -149,7 +149,7 @@ impl Parser<'_> {
         Ok(Statement::Query(query))
     }
 
-    /// Nothing may follow but semicolons.
+    /// Only semicolons may follow.
     fn end(&mut self) -> Result<()> {
         if self.token(&Token::SemiColon) {
             while self.token(&Token::SemiColon) {}
@@ -301,7 +301,7 @@ impl Parser<'_> {
         Ok(items)
     }
 
-    /// `[AS] alias`, where the words of `stop` are no alias.
+    /// `[AS] alias`, where the words of `stop` do not count as an alias.
     fn alias(&mut self, stop: &[&str]) -> Result<Option<Ident>> {
         let explicit = self.word("AS");
         let is_name = match &self.peek().token {
@@ -369,7 +369,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `[TRUE | FALSE | ON | OFF]` after the name of a switch; nothing is on.
+    /// `[TRUE | FALSE | ON | OFF]` after the name of a switch; without a value it is on.
     fn switch(&mut self) -> bool {
         if self.word("FALSE") || self.word("OFF") {
             return false;
@@ -388,7 +388,7 @@ impl Parser<'_> {
         if next.token == Token::EOF { self.end_of_last() } else { next.span.start }
     }
 
-    /// End of the token taken last; an attempt to take one past the end changes nothing.
+    /// End of the last token taken; attempts to read past the end do not count.
     fn end_of_last(&self) -> Location {
         self.taken().next().map_or(Location { line: 1, column: 1 }, |t| t.span.end)
     }

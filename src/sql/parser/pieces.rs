@@ -1,4 +1,4 @@
-//! Queries, expressions and types on their own, outside a statement.
+//! Parses queries, expressions and types outside of a statement.
 
 use std::ops::ControlFlow;
 
@@ -32,8 +32,8 @@ pub fn parse_expr(sql: &str) -> Result<Expr> {
     }
 }
 
-/// An expression in which a column is called otherwise; as it was, if it does not name that. Errors: it is no
-/// expression.
+/// Renames a column in an expression's text; the text stays as it is if it does not name the column. Errors:
+/// it is no expression.
 pub fn rename_column(sql: &str, from: &str, to: &str) -> Result<String> {
     let quoted = crate::sql::name_sql(to) != to;
     let to = if quoted { Ident::with_quote('"', to) } else { Ident::new(to) };
@@ -43,7 +43,7 @@ pub fn rename_column(sql: &str, from: &str, to: &str) -> Result<String> {
     })
 }
 
-/// An expression asks for a column. Errors: it is no expression.
+/// Does an expression name the column? Errors: it is no expression.
 pub fn names_column(sql: &str, column: &str) -> Result<bool> {
     let found = visit_expressions(&parse_expr(sql)?, |expr| match expr {
         Expr::Identifier(ident) if name_of(ident) == column => ControlFlow::Break(()),
@@ -52,8 +52,8 @@ pub fn names_column(sql: &str, column: &str) -> Result<bool> {
     Ok(found.is_break())
 }
 
-/// An expression over one table without the table's name before its columns: as it is kept, since the table may come
-/// to be called otherwise. Errors: it is no expression.
+/// An expression over one table, without the table's name before its columns. It is stored so, as the table
+/// may be renamed. Errors: it is no expression.
 pub fn unqualified(sql: &str, table: &str) -> Result<String> {
     rename(sql, |expr| match expr {
         Expr::CompoundIdentifier(parts) => match parts.as_slice() {
@@ -77,7 +77,7 @@ fn rename(sql: &str, name: impl Fn(&Expr) -> Option<Ident>) -> Result<String> {
     Ok(if renamed { expr.to_string() } else { sql.to_owned() })
 }
 
-/// The characters that a cast to an SQL type leaves of a text; `None` for all, or a type that is no text.
+/// The length to which a cast to an SQL type cuts a text; `None`: no limit, or the type is not text.
 pub fn text_limit(data_type: &DataType) -> Option<u32> {
     types::convert(data_type, "").ok().filter(|spec| spec.data_type == ColumnType::Varchar)?.max_len
 }

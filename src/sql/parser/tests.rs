@@ -1,9 +1,9 @@
-//! SQL → the statement, printed back; and the errors, with their carets.
+//! Parser tests: each statement is printed back; each error is compared as a whole, with its caret.
 
 use crate::sql::ast::*;
 use crate::sql::parse;
 
-/// Each statement, and how it prints; `=` if it prints as written.
+/// Statements and how they print; `=`: as written.
 const STATEMENTS: &[(&str, &str)] = &[
     // CREATE TABLE
     (
@@ -238,7 +238,7 @@ fn statements_print_as_what_they_are() {
     }
 }
 
-/// Each wrong statement, and the whole message.
+/// Wrong statements and their full messages.
 const ERRORS: &[(&str, &str)] = &[
     (
         "SELCT 1",
@@ -567,7 +567,7 @@ fn texts_are_kept_as_written() {
     assert_eq!(table.primary_key.unwrap()[0].sql, "lpad( a,4 )");
 }
 
-/// What must end soon, with a statement or an error, on the default stack of a thread.
+/// Statements that must end soon, parsed or refused, on a thread's default stack.
 #[test]
 fn nesting_never_overflows_the_stack_nor_takes_exponential_time() {
     let repeat = |prefix: &str, open: &str, middle: &str, close: &str, times: usize| {
@@ -611,7 +611,7 @@ fn nesting_never_overflows_the_stack_nor_takes_exponential_time() {
         for times in [20, 44, 170, 300, 10_000] {
             for broken in ["", " !"] {
                 let sql = repeat(prefix, open, middle, close, times) + broken;
-                // Printed and walked, too: a tree that parses must be safe to use.
+                // A tree that parses must also be safe to clone and print.
                 let printed = parse(&sql).map(|statement| statement.clone().to_string());
                 let deep = times == 10_000 && *close != "[]" && *close != "[1]";
                 assert!(!deep || printed.is_err(), "{prefix}{open}");

@@ -1,4 +1,4 @@
-//! Column types: every spelling that users of PostgreSQL, SQLite and MySQL bring → our [`ColumnType`].
+//! Column types: maps the spellings of PostgreSQL, SQLite and MySQL to our [`ColumnType`].
 
 use sqlparser::ast::{BinaryLength, CharacterLength, DataType, ExactNumberInfo, TimezoneInfo};
 use sqlparser::tokenizer::{Token, Word};
@@ -35,13 +35,13 @@ const TYPES: &[&str] = &[
     "VARCHAR",
 ];
 
-/// A type as a column has it.
+/// A parsed column type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TypeSpec {
     pub(super) data_type: ColumnType,
-    /// Characters of text, or bytes.
+    /// Longest value, in characters of text, or in bytes.
     pub(super) max_len: Option<u32>,
-    /// `SERIAL` and its kin: an identity column.
+    /// `SERIAL` and similar types: an identity column.
     pub(super) serial: bool,
 }
 
@@ -97,7 +97,7 @@ pub(super) fn convert(parsed: &DataType, written: &str) -> Result<TypeSpec> {
         DataType::Varchar(len) | DataType::CharacterVarying(len) | DataType::CharVarying(len) => {
             limited(ColumnType::Varchar, characters(len))
         }
-        // CHAR(n) is a limit, too: nothing pads with blanks.
+        // CHAR(n) is only a limit: values are not padded.
         DataType::Char(len) | DataType::Character(len) | DataType::Nvarchar(len) => {
             limited(ColumnType::Varchar, characters(len))
         }

@@ -1,4 +1,4 @@
-//! Tables that keep versions: what is said of a time is what was said then.
+//! Tables that keep versions: AS OF a time must return what was returned at that time.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::value::Value;
 
 const HOUR_US: i64 = 3_600_000_000;
 
-/// Of two numbers.
+/// Queries with two numbers as parameters.
 const QUERIES: [&str; 9] = [
     "SELECT * FROM t ORDER BY id",
     "SELECT * FROM t WHERE id = $1",
@@ -22,14 +22,14 @@ const QUERIES: [&str; 9] = [
     "SELECT id FROM t AS a WHERE NOT EXISTS (SELECT 1 FROM t AS b WHERE b.v = a.v + 1) ORDER BY id",
 ];
 
-/// The query of the tables as they were at a time.
+/// The query, of the tables as they were at a time.
 fn as_of(sql: &str, time_us: i64) -> String {
     let time = Value::TimestampTz(time_us);
     sql.replace("FROM t", &format!("FROM t AS OF TIMESTAMP '{time}'"))
         .replace("JOIN t", &format!("JOIN t AS OF TIMESTAMP '{time}'"))
 }
 
-/// A moment, and what was said.
+/// A time, and the parameters and answers of all queries then.
 type Moment = (i64, Vec<Value>, Vec<Result<Vec<String>, String>>);
 
 struct Bench {
@@ -63,11 +63,11 @@ impl Bench {
     }
 
     fn numbers(&mut self) -> Vec<Value> {
-        // Few rows, of many values.
+        // Few rows, many values.
         [8, 300, 8, 300].map(|below| Value::Int(self.below(below) as i64)).to_vec()
     }
 
-    /// One statement, or some in one transaction.
+    /// One statement, or three in one transaction.
     fn write(&mut self) {
         let mut session = self.db.session();
         let together = self.below(4) == 0;
@@ -117,7 +117,7 @@ fn a_time_is_answered_as_it_was() {
     }
 }
 
-/// Versions that have expired by now are not there, of whatever time they are.
+/// Versions that have expired by now are gone, also from AS OF an earlier time.
 #[test]
 fn versions_expire_as_rows_do() {
     for seed in 1..4 {
@@ -168,7 +168,7 @@ fn the_newest_versions_are_kept() {
             of_row
         });
         for (id, all) in &all {
-            // A row that is there has one version more than those that have ended.
+            // A live row has one version more than its ended ones.
             let is_there = all[0].contains("Boolean(true)");
             let newest = &all[..all.len().min(versions + usize::from(is_there))];
             assert_eq!(kept[id], newest, "{id} seed {seed}\n{}", few.steps.join("\n"));
@@ -188,7 +188,7 @@ fn versions_begin_and_end_with_their_option() {
         db.execute_with("UPDATE t SET n = $1", &[n.into()]).unwrap();
     }
     assert_eq!(of("SELECT n FROM VERSIONS OF t ORDER BY n").unwrap().len(), 2);
-    // Columns that come and go are those of all versions.
+    // Added and renamed columns apply to all versions.
     db.execute_batch(
         "ALTER TABLE t ADD COLUMN more TEXT NOT NULL DEFAULT 'x'; ALTER TABLE t RENAME COLUMN n TO m",
     )
@@ -212,7 +212,7 @@ fn versions_begin_and_end_with_their_option() {
     );
 }
 
-/// The rowkey of a version is longer than that of its row, which is told before there is one.
+/// A version has a longer rowkey than its row; an INSERT must fail already if the version would not fit.
 #[test]
 fn what_can_be_inserted_can_be_deleted() {
     let db = Database::in_memory().unwrap();

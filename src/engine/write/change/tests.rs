@@ -1,14 +1,14 @@
-//! UPDATE and DELETE of many rows, written a part at a time: as if they were written at once.
+//! UPDATE and DELETE of many rows, written in parts: the result must be the same as if written at once.
 
 use std::thread;
 
 use crate::engine::{CancelHandle, Database, Engine, Options, Session};
 use crate::error::Kind;
 
-/// More than some parts.
+/// More than fit into one part.
 const ROWS: usize = 3000;
 
-/// A database of each engine with a table that has all there is to write: families, and indexes of all kinds.
+/// A database of each engine, and a table with families and indexes of all kinds.
 fn databases() -> Vec<(tempfile::TempDir, Database)> {
     let engines = [None, Some(Engine::Lmdb), Some(Engine::Lsm)];
     let made = engines.into_iter().map(|engine| {
@@ -48,7 +48,7 @@ fn number(db: &Database, sql: &str) -> i64 {
     db.query(sql).unwrap().one().unwrap().get(0).unwrap()
 }
 
-/// Those of one transaction are written at once.
+/// Inside a transaction all rows are written at once, which serves as reference.
 #[test]
 fn what_is_written_in_parts_is_what_is_written_at_once() {
     let statements = [
@@ -94,7 +94,7 @@ fn one_that_fails_or_is_stopped_in_the_middle_leaves_nothing() {
             assert!(rows(&db) == before);
         }
         assert_eq!(problems(&db), 0);
-        // Others are let in again.
+        // Other writers are let in again.
         assert_eq!(db.execute("UPDATE t SET a = 9 WHERE id = 1").unwrap(), 1);
     }
 }
