@@ -91,6 +91,9 @@ fn the_first_rows_of_a_join_are_the_first_of_all() {
                 "a.t, b.name, a.id",
                 "a.t DESC, a.id",
                 "a.k DESC, a.t, a.c, a.id",
+                // Sorted, and then looked up.
+                "a.c, a.id",
+                "a.b DESC, a.c, a.id",
             ];
             if is_of_partner {
                 orders.push("a.id, b.name");
@@ -109,6 +112,10 @@ fn the_first_rows_of_a_join_are_the_first_of_all() {
                     rows.map(|row| row.split(' ').take(3).collect::<Vec<_>>().join(" ")).collect()
                 };
                 let case = format!("seed {seed}, data {n}: {few}");
+                for _ in 0..2 {
+                    let again = rows(&db, &few);
+                    assert_eq!(places(&mut again.iter()), places(&mut first.clone()), "again, {case}");
+                }
                 assert_eq!(places(&mut found.iter()), places(&mut first.clone()), "{case}");
                 let mut distinct = found.clone();
                 distinct.sort();

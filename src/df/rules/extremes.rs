@@ -38,7 +38,12 @@ struct Extreme<'p> {
 pub fn from_one_end(plan: LogicalPlan) -> DfResult<LogicalPlan> {
     let changed = plan.rewrite_up_with_subqueries(|node| {
         let changed = match &node {
-            LogicalPlan::Aggregate(aggregate) if aggregate.group_expr.is_empty() => rewritten(aggregate)?,
+            LogicalPlan::Aggregate(aggregate) if aggregate.group_expr.is_empty() => {
+                match rewritten(aggregate)? {
+                    None => one_of_each_prefix(aggregate)?,
+                    rewritten => rewritten,
+                }
+            }
             LogicalPlan::Aggregate(aggregate) => one_of_each(aggregate)?,
             LogicalPlan::Filter(filter) => first_of_each(filter)?,
             LogicalPlan::Join(join) => any_of_each(join)?,
@@ -88,6 +93,30 @@ fn one_of_each(aggregate: &Aggregate) -> DfResult<Option<LogicalPlan>> {
         }
         None => Ok(None),
     }
+}
+
+/// For one extreme without groups, of a column inside a key: tells the source that the first row of each group by the
+/// columns in front is enough. The extreme of all is one of theirs.
+fn one_of_each_prefix(aggregate: &Aggregate) -> DfResult<Option<LogicalPlan>> {
+    let extremes: Option<Vec<Extreme<'_>>> = aggregate.aggr_expr.iter().map(extreme).collect();
+    let Some([extreme]) = extremes.as_deref() else { return Ok(None) };
+    let told = |scan: &TableScan, source: &TableSource, columns: &[Column]| {
+        let [column] = columns else { return None };
+        let (field, nullable) = source.field(&column.name)?;
+        // NULLs come first, but are no minimum.
+        if nullable && !extreme.is_max {
+            return None;
+        }
+        let of = source.in_front_of(&column.name)?;
+        let mut source = source.clone();
+        source.each = Some(Each { of, order: vec![OrderBy { field, descending: extreme.is_max }], rows: 1 });
+        Some(TableScan { source: provider_as_source(Arc::new(source)), ..scan.clone() })
+    };
+    let Some(input) = change_scan(&aggregate.input, std::slice::from_ref(extreme.column), &told)? else {
+        return Ok(None);
+    };
+    let calls = aggregate.aggr_expr.clone();
+    Ok(Some(LogicalPlan::Aggregate(Aggregate::try_new(Arc::new(input), Vec::new(), calls)?)))
 }
 
 /// For a semi or anti join: tells the source that one row for each value is enough.

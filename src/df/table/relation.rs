@@ -187,6 +187,24 @@ impl Relation {
 }
 
 impl super::TableSource {
+    /// The columns in front of `column` in a key that has it as a part of its own, if there are any: those of the key with
+    /// the fewest.
+    pub fn in_front_of(&self, column: &str) -> Option<Vec<Field>> {
+        let Relation { names, index: None, .. } = &*self.relation else { return None };
+        let (Field::Column(id), _) = names.columns.get(column)? else { return None };
+        let front = |layout: &KeyLayout| {
+            let is_own = |part: &KeyPart| part.columns() == [*id] && part.buckets().is_none();
+            let parts = layout.parts();
+            let front = &parts[..parts.iter().position(is_own)?];
+            let mut fields: Vec<Field> =
+                front.iter().flat_map(|part| part.columns()).map(|id| Field::Column(*id)).collect();
+            fields.sort_unstable();
+            fields.dedup();
+            (!fields.is_empty()).then_some(fields)
+        };
+        self.relation.layouts().filter_map(front).min_by_key(Vec::len)
+    }
+
     /// The table or index table whose rowkey this column is, if no part of that key is text.
     pub fn binary_keys(&self, column: &str) -> Option<&str> {
         let Relation { table, index, names, .. } = &*self.relation;

@@ -326,6 +326,42 @@ fn a_few_rows_are_joined_one_by_one() {
     assert_eq!(runs_one_by_one(many, 77, Guards::default()), Some(true));
 }
 
+/// Of many rows the first few are wanted: these are looked up, not all of them.
+#[test]
+fn rows_are_sorted_before_they_are_looked_up() {
+    let db = Database::in_memory().unwrap();
+    db.execute_batch(
+        "CREATE TABLE c (id INT PRIMARY KEY, name TEXT, city INT);
+         CREATE TABLE o (id INT PRIMARY KEY, c INT, at INT, amount INT);
+         CREATE INDEX o_at ON o (at);
+         INSERT INTO c SELECT v, 'c' || v, v % 50 FROM generate_series(1, 3000) t(v);
+         INSERT INTO o SELECT v, v * 7 % 3000 + 1, v, v * 7919 % 10007 FROM generate_series(1, 20000) t(v)",
+    )
+    .unwrap();
+    let from = "SELECT o.id, c.name FROM o";
+    let sorted = |rest: &str| {
+        let sql = format!("{from} {rest}");
+        let mut statement = db.prepare(&sql).unwrap();
+        let mut ids = |at| -> Vec<i64> {
+            statement.query(&[Value::Int(at)]).unwrap().map(|row| row.unwrap().get(0).unwrap()).collect()
+        };
+        let found: Vec<_> = [100, 5000, 9000, 100].map(&mut ids).into();
+        assert_eq!(found[0], found[3], "{sql}");
+        assert!(found.iter().all(|found| found.len() == 5), "{sql}");
+        let Some(Run::Plan(plan)) = run_again(&db, &sql, 700, Guards::default()) else { return None };
+        let plan = format!("{plan:?}");
+        let places = ["GlobalLimitExec", "LookupJoinExec", "SortExec"].map(|name| plan.find(name));
+        Some(places.iter().all(Option::is_some) && places.is_sorted())
+    };
+    let range = "WHERE o.at BETWEEN $1 AND $1 + 2000";
+    let by_amount = "ORDER BY o.amount DESC, o.id LIMIT 5";
+    assert_eq!(sorted(&format!("JOIN c ON c.id = o.c {range} {by_amount}")), Some(true));
+    assert_eq!(sorted(&format!("LEFT JOIN c ON c.id = o.c {range} {by_amount}")), Some(true));
+    // Few customers pass, and the order is not the orders'.
+    assert_eq!(sorted(&format!("JOIN c ON c.id = o.c AND c.city = 7 {range} {by_amount}")), Some(false));
+    assert_eq!(sorted(&format!("JOIN c ON c.id = o.c {range} ORDER BY c.name, o.id LIMIT 5")), Some(false));
+}
+
 #[test]
 fn few_rows_of_a_table_without_statistics_are_not_shared() {
     let db = Database::in_memory().unwrap();

@@ -44,11 +44,13 @@ struct How {
     expected: Option<f64>,
     /// No operator above depends on the order of the rows.
     any_order: bool,
+    /// All that is above up to a sort passes rows on, whatever their order.
+    sorted_above: bool,
 }
 
 /// Replaces hash joins by lookup joins where these read less.
 pub fn instead_of_hashes(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
-    let how = How { by: By::Rowkeys, expected: None, any_order: true };
+    let how = How { by: By::Rowkeys, expected: None, any_order: true, sorted_above: false };
     let lookup = |join: &HashJoinExec| LookupJoinExec::of(join, how);
     plan.rewrite_up(|node| replaced(node, &|join| Ok(lookup(join)?.map(executable)))).data()
 }
@@ -59,7 +61,7 @@ pub fn instead_of_hashes_either_way(
     plan: Arc<dyn ExecutionPlan>,
     by: By,
 ) -> DfResult<Arc<dyn ExecutionPlan>> {
-    either_way(plan, How { by, expected: None, any_order: true })
+    either_way(plan, How { by, expected: None, any_order: true, sorted_above: false })
 }
 
 fn either_way(plan: Arc<dyn ExecutionPlan>, how: How) -> DfResult<Arc<dyn ExecutionPlan>> {
@@ -75,7 +77,7 @@ fn either_way(plan: Arc<dyn ExecutionPlan>, how: How) -> DfResult<Arc<dyn Execut
 /// Replaces every hash join that can be a lookup join, as if there were few outer rows. [`are_worth_it`] decides for
 /// each run.
 pub fn instead_of_all_hashes(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
-    either_way(plan, How { by: By::Ranges, expected: Some(0.0), any_order: true })
+    either_way(plan, How { by: By::Ranges, expected: Some(0.0), any_order: true, sorted_above: false })
 }
 
 /// All joins of the plan are lookup joins.
@@ -102,7 +104,7 @@ pub fn are_worth_it(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
 /// [`instead_of_hashes`] in the recursive term of a recursive query: there the rows of the previous step are the outer
 /// rows, whatever the planner's estimate. Other joins would read their tables anew in each step.
 pub fn in_recursions(plan: Arc<dyn ExecutionPlan>) -> DfResult<Transformed<Arc<dyn ExecutionPlan>>> {
-    let how = How { by: By::Ranges, expected: Some(1.0), any_order: true };
+    let how = How { by: By::Ranges, expected: Some(1.0), any_order: true, sorted_above: false };
     let of_step = |join: &HashJoinExec| match (reads_step(join.left()), reads_step(join.right())) {
         (true, false) => Ok(LookupJoinExec::of(join, how)?.map(executable)),
         (false, true) if *join.join_type() == JoinType::Inner => turned(join, how),
@@ -206,7 +208,8 @@ impl LookupJoinExec {
 
     /// The join as a lookup join of which the first `wanted` rows are enough.
     pub(super) fn of_first(join: &HashJoinExec, wanted: usize) -> DfResult<Option<LookupJoinExec>> {
-        let how = How { by: By::Ranges, expected: Some(wanted as f64), any_order: false };
+        let (by, expected) = (By::Ranges, Some(wanted as f64));
+        let how = How { by, expected, any_order: false, sorted_above: true };
         if join.fetch().is_some() { Ok(None) } else { LookupJoinExec::of(join, how) }
     }
 
@@ -217,6 +220,7 @@ impl LookupJoinExec {
         wanted: usize,
     ) -> DfResult<LookupJoinExec> {
         let mut equivalence = self.properties.equivalence_properties().clone();
+        equivalence.clear_orderings();
         if let Some(order) = rows.output_ordering() {
             let schema = equivalence.schema().clone();
             equivalence.add_ordering(order.iter().map_while(|by| above(by, &self.output, &schema)));
@@ -232,7 +236,8 @@ impl LookupJoinExec {
         // A step of a recursion is read to its end.
         let is_stopped = how.expected.is_none();
         let Some(kind) = Kind::of(*join.join_type()) else { return Ok(None) };
-        let is_plain = is_plain(join) && join.properties().output_ordering().is_none();
+        let keeps_order = join.properties().output_ordering().is_some() && !how.sorted_above;
+        let is_plain = is_plain(join) && !keeps_order;
         let Some((scan, columns)) = picked.filter(|(scan, _)| is_plain && !scan.passes_over()) else {
             return Ok(None);
         };
