@@ -88,7 +88,10 @@ fn time_of<'a>(args: &[ValueRef<'a>], _: &'a mut Room) -> Result<ValueRef<'a>> {
         [ValueRef::Null] => return Ok(ValueRef::Null),
         [ValueRef::Int(seconds)] => seconds.checked_mul(SECOND),
         [ValueRef::Double(seconds)] => {
-            Some((seconds * SECOND as f64).round()).filter(|us| us.is_finite()).map(|us| us as i64)
+            // As a whole number of microseconds, a DOUBLE would lose some.
+            let fraction = (seconds.fract() * SECOND as f64).round();
+            let whole = Some(seconds.trunc()).filter(|whole| whole.abs() < 1e18);
+            whole.and_then(|whole| (whole as i64).checked_mul(SECOND)?.checked_add(fraction as i64))
         }
         [ValueRef::Decimal(seconds, scale)] => {
             rescale(*seconds, *scale, 6).and_then(|micros| i64::try_from(micros).ok())

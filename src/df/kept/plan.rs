@@ -244,15 +244,18 @@ impl Plan {
             return self.run(looked_up.ready(bound, &self.options)?).map(Some);
         }
         let Some(mut bound) = self.form.bind(binding)? else { return Ok(None) };
-        let mut seeks = false;
+        // A plan that no other threads should share.
+        let mut is_alone = false;
         if self.joins {
-            let sorted = lookup::sorted_first(bound).map_err(df_error)?.data;
-            let seeking = seek::instead_of_pairs(sorted).map_err(df_error)?;
-            seeks = seeking.transformed;
+            let as_joined = parallel::work(&bound);
+            let sorted = lookup::sorted_first(bound).map_err(df_error)?;
+            is_alone = sorted.transformed && 2.0 * parallel::work(&sorted.data) <= as_joined;
+            let seeking = seek::instead_of_pairs(sorted.data).map_err(df_error)?;
+            is_alone |= seeking.transformed;
             bound = lookup::instead_of_hashes_either_way(seeking.data, By::Rowkeys).map_err(df_error)?;
         }
         let mut bound = self.form.ready(bound, &self.options)?;
-        if let Some(shared) = self.shared.as_ref().filter(|_| !seeks)
+        if let Some(shared) = self.shared.as_ref().filter(|_| !is_alone)
             && parallel::is_long(&bound)
         {
             let Some(of_threads) = shared.bind(binding)? else { return Ok(None) };
