@@ -30,11 +30,21 @@ use crate::error::{Error, sqlstate};
 use crate::plan::{CmpOp, Field, Predicate};
 use crate::schema::{ENDED_AT, TableDef, ViewDef, WRITTEN_AT};
 use crate::sql::rewrite::ROWKEY;
-use crate::sql::{AsOf, CATALOG_HINT, name_sql, output_name};
+use crate::sql::{AsOf, CATALOG_HINT, KeyedTable, name_sql, output_name};
 use crate::value::Value;
 
 /// Deepest nesting of views.
 const VIEW_DEPTH: usize = 32;
+
+/// The table, if its columns tell its rows apart.
+fn keyed(table: &TableDef) -> Option<KeyedTable> {
+    if table.key.parts().iter().any(|part| part.is_random()) {
+        return None;
+    }
+    let key = table.key.columns().into_iter().map(|id| table.column_name(id).to_owned()).collect();
+    let columns = table.live_columns().map(|(_, column)| column.name.clone()).collect();
+    Some(KeyedTable { key, columns })
+}
 
 /// Resolves the names of one statement.
 pub(super) struct Resolver<'a> {
@@ -58,6 +68,7 @@ impl Resolver<'_> {
         let catalog = self.scope.catalog;
         let has_column = |name: &str| catalog.tables().any(|table| table.column_id(name).is_some());
         crate::sql::name_outer_tables(&mut query, &has_column);
+        crate::sql::add_implied_groups(&mut query, &|name| keyed(&*catalog.table(name).ok()?));
         let is_scalar = |name: &str| self.get_function_meta(name).is_some();
         check_calls(&query, &is_scalar).map_err(to_df)?;
         self.hints.take(&mut query).map_err(to_df)?;

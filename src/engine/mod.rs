@@ -136,9 +136,11 @@ impl Database {
     /// SQLSTATE 25006.
     ///
     /// ```no_run
+    /// # fn main() -> rowkeydb::Result<()> {
     /// let db = rowkeydb::Database::open_read_only("shop")?;
-    /// let orders: i64 = db.query("SELECT count(*) AS n FROM orders")?.next().unwrap()?.get("n")?;
-    /// # rowkeydb::Result::Ok(())
+    /// let orders: i64 = db.query("SELECT count(*) FROM orders")?.one()?.get(0)?;
+    /// # Ok(())
+    /// # }
     /// ```
     pub fn open_read_only(path: impl AsRef<Path>) -> Result<Database> {
         Database::open_with(path, Options { read_only: true, ..Options::default() })

@@ -109,7 +109,8 @@ fn functions(text: &str) -> Option<Error> {
         }
         let wanted = between(text, " expects ", " but received")
             .or_else(|| between(text, " requires ", ", but received"))?;
-        let given = match between(given, "(DataType: ", ")").unwrap_or(given) {
+        let of_type = given.split_once("(DataType: ").map(|(_, ty)| ty.trim_end_matches('.'));
+        let given = match of_type.and_then(|ty| ty.strip_suffix(')')).unwrap_or(given) {
             "String" => "a text",
             "Binary" => "bytes",
             "Boolean" => "a condition",
@@ -243,6 +244,18 @@ fn clauses(text: &str) -> Option<Error> {
         let error = error(format!("WHERE takes a condition, and this is {ty}"), sqlstate::DATATYPE_MISMATCH);
         return Some(error.hint("compare it with something, as in x <> 0"));
     }
+    if text.starts_with("Cannot run range queries on datatype") {
+        let what = "a window cannot be ordered by an interval, or by a row of values";
+        return Some(
+            error(what, WINDOWING).hint("order it by numbers, as in extract(epoch FROM x), or by columns"),
+        );
+    }
+    if let Some(types) = between(text, "Failed to coerce types ", " in BETWEEN expression") {
+        let error = error(format!("BETWEEN cannot compare {types}"), sqlstate::DATATYPE_MISMATCH);
+        return Some(
+            error.hint("give it bounds of the value's type: x BETWEEN a AND a + INTERVAL '1 month'"),
+        );
+    }
     if text.starts_with("Unnest should be rewritten") {
         return Some(
             error("unnest gives several rows, and stands in FROM or in a select list", sqlstate::GROUPING)
@@ -361,6 +374,15 @@ fn subqueries(text: &str) -> Option<Error> {
 }
 
 fn values(text: &str) -> Option<Error> {
+    if let Some((integer, call)) = text.split_once("Array overflow on ") {
+        let ty = match integer {
+            of if of.ends_with("Int16") => "SMALLINT",
+            of if of.ends_with("Int32") => "INTEGER",
+            _ => "BIGINT",
+        };
+        let error = error(format!("{call} is out of range for {ty}"), sqlstate::OUT_OF_RANGE);
+        return Some(error.hint("CAST the number to a wider type first"));
+    }
     if let Some(hex) = between(text, "Invalid HexStringLiteral '", "'") {
         return Some(
             error(format!("x'{hex}' is not binary"), sqlstate::INVALID_TEXT)

@@ -135,6 +135,11 @@ impl Parser<'_> {
             return Err(self.expected("the columns in conflict").hint("write ON CONFLICT (column, ...)"));
         }
         let target = if self.peek_token(&Token::LParen) { self.names("a column")? } else { Vec::new() };
+        if self.peek_words(&["WHERE"]) {
+            return Err(self
+                .expected("DO")
+                .hint("leave WHERE out: the columns alone say which index, partial or not"));
+        }
         self.expect_word("DO")?;
         if self.word("NOTHING") {
             return Ok(InsertMode::OnConflictDoNothing { target });

@@ -234,8 +234,14 @@ impl Parser<'_> {
 /// The hint for names in other quotes.
 const DOUBLE_QUOTES: &str = "names stand in double quotes: \"order\"";
 
-/// Clauses of other databases, and what to write here.
+/// Clauses and operators of other databases, and what to write here.
 const ELSEWHERE: &[(&str, &str)] = &[
+    ("OVERLAPS", "write a_start < b_end AND b_start < a_end"),
+    ("REGEXP", "write x ~ 'pattern'"),
+    ("RLIKE", "write x ~ 'pattern'"),
+    ("GLOB", "write LIKE, with % and _, or x ~ 'pattern'"),
+    ("MATCH", "write x LIKE '%word%', or x ~ 'pattern'"),
+    ("DIV", "write a / b of integers"),
     ("SALT_BUCKETS", "lead the key with a bucket: PRIMARY KEY (md5_bucket(id, 16), id)"),
     ("ENGINE", "the engine is chosen with the database: rowkeydb --engine lsm FOLDER"),
     ("WITHOUT", "leave it out: every table is stored by its rowkey"),
