@@ -1,7 +1,7 @@
 //! `GROUP BY` a primary key implies all columns of its table: `SELECT o.*, count(*) .. GROUP BY o.id`.
 //!
-//! SQL has it as feature T301, PostgreSQL and SQLite allow it, and DataFusion does not. The columns that a query mentions
-//! are added to the list. They make no other groups, for the key determines them; so one too many does no harm.
+//! It is SQL's feature T301; PostgreSQL and SQLite allow it, and DataFusion does not. The columns that a query mentions
+//! are added to the list. The key determines them, so they do not change the groups, and one too many does no harm.
 
 use std::ops::ControlFlow;
 
@@ -21,14 +21,14 @@ pub struct KeyedTable {
     pub columns: Vec<String>,
 }
 
-/// Adds what the lists of a query and of its subqueries imply. `table_of`: the table of a name, if it has such a key.
+/// Completes the GROUP BY lists of a query and its subqueries. `table_of`: the table of a name, if its key is unique.
 pub fn add_implied_groups(query: &mut Query, table_of: &dyn Fn(&str) -> Option<KeyedTable>) {
     let _ = visit_mut(query, &mut Add { table_of, hidden: Vec::new() });
 }
 
 struct Add<'a> {
     table_of: &'a dyn Fn(&str) -> Option<KeyedTable>,
-    /// Names that WITH gives to queries, for each query around the position.
+    /// Names of CTEs, for each query around the position: they hide tables.
     hidden: Vec<Vec<String>>,
 }
 
@@ -55,7 +55,7 @@ impl VisitorMut for Add<'_> {
     }
 }
 
-/// A column by its name, and the name of its table if that is written.
+/// A column name and its qualifier, if it has one.
 type Named = (Option<String>, String);
 
 impl Add<'_> {
@@ -111,7 +111,7 @@ impl Add<'_> {
     }
 }
 
-/// The column that a group is, or that its place in the select list is.
+/// The column that a grouping expression names, directly or by its position in the select list.
 fn grouped_by(group: &Expr, select: &Select) -> Option<Named> {
     let alias = |item: &SelectItem| match item {
         SelectItem::ExprWithAlias { alias, .. } => Some(name_of(alias)),

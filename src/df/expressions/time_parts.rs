@@ -26,9 +26,9 @@ enum Made {
     Fraction(i8),
     /// The decade, century or millennium of the year. Centuries start in year 1, decades in year 0.
     Years { length: i64, first: i64 },
-    /// Of microseconds: how many `unit`s are in what whole `whole`s leave.
+    /// Of microseconds: the remainder modulo `whole`, in units of `unit`.
     Units { whole: i64, unit: i64 },
-    /// Of microseconds: the seconds, with their fraction.
+    /// Of microseconds: the total in seconds.
     Seconds,
 }
 
@@ -70,7 +70,7 @@ pub fn time_parts(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> 
     Ok(Transformed::yes(made.call(known)))
 }
 
-/// `to_timestamp(seconds)`: DataFusion counts nanoseconds, so it ends in 2262, and cuts a DOUBLE to that.
+/// `to_timestamp(seconds)` in microseconds: DataFusion's nanoseconds end in 2262, and it clamps a DOUBLE to that.
 pub fn times_of_numbers(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     let Expr::ScalarFunction(ScalarFunction { func, args }) = &expr else { return Ok(Transformed::no(expr)) };
     let ("to_timestamp", [seconds]) = (func.name(), &args[..]) else { return Ok(Transformed::no(expr)) };
@@ -82,7 +82,7 @@ pub fn times_of_numbers(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<E
     ))
 }
 
-/// So many seconds after 1970-01-01.
+/// The time that many seconds after 1970-01-01.
 fn time_of<'a>(args: &[ValueRef<'a>], _: &'a mut Room) -> Result<ValueRef<'a>> {
     let micros = match args {
         [ValueRef::Null] => return Ok(ValueRef::Null),
@@ -107,7 +107,7 @@ fn time_of<'a>(args: &[ValueRef<'a>], _: &'a mut Room) -> Result<ValueRef<'a>> {
     Ok(ValueRef::Timestamp(micros))
 }
 
-/// As PostgreSQL takes the time between two others: days, and what is left of hours, minutes and seconds.
+/// The parts of a difference as in PostgreSQL: days, then what is left in hours, minutes and seconds.
 fn of_duration(part: &str) -> Option<Made> {
     Some(match part {
         "day" | "days" | "d" => Made::Units { whole: i64::MAX, unit: DAY },

@@ -1,8 +1,8 @@
-//! The first rows of a join, in an order that one of its sides is sorted by.
+//! Top-k above lookup joins: the outer rows are sorted first, then joined until there are enough.
 //!
-//! `SELECT o.id, c.name .. ORDER BY o.amount LIMIT 5`: DataFusion joins all orders, and a sort above keeps five. Where
-//! nearly every row finds its partner, the orders are sorted before they are joined. [`LookupJoinExec`] keeps their order,
-//! so that a limit above it stops the lookups after about five.
+//! For `SELECT o.id, c.name .. ORDER BY o.amount LIMIT 5` DataFusion joins all orders and keeps five of them. If nearly
+//! every order finds its customer, the orders are sorted before the join instead. [`LookupJoinExec`] keeps their order,
+//! so a limit above it stops the lookups after about five.
 
 use std::sync::Arc;
 
@@ -25,13 +25,13 @@ use crate::df::kept::plan::place;
 use crate::df::operators::join_rows::rows_of;
 use crate::df::tree::RewriteTree;
 
-/// Rows (count) that are sorted in memory instead, at the most.
+/// Most outer rows (count) that are sorted in memory.
 const SORTED_MAX: f64 = 100_000.0;
 
-/// A column, by its place, and which way it is sorted.
+/// A sort key: the index of a column, and its direction.
 type By = (usize, SortOptions);
 
-/// Puts sorts that keep a few rows below the joins that look up what belongs to these.
+/// Moves top-k sorts by outer columns below lookup joins.
 pub fn sorted_first(plan: Arc<dyn ExecutionPlan>) -> DfResult<Transformed<Arc<dyn ExecutionPlan>>> {
     plan.rewrite_up(|node| {
         let sort = node.downcast_ref::<SortExec>();
@@ -42,7 +42,8 @@ pub fn sorted_first(plan: Arc<dyn ExecutionPlan>) -> DfResult<Transformed<Arc<dy
     })
 }
 
-/// `None`: no joins are below the sort, or they may leave out most of the rows, or the rows cannot be sorted before.
+/// The sort as a limit above joins of sorted rows; `None` if no join is below it, the joins may drop most rows, or the
+/// sort keys are not the outer rows'.
 fn below_joins(sort: &SortExec) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
     let Some(wanted) = sort.fetch() else { return Ok(None) };
     let is_one = sort.input().output_partitioning().partition_count() == 1;
@@ -52,7 +53,7 @@ fn below_joins(sort: &SortExec) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
     Ok(joined.map(|joined| Arc::new(GlobalLimitExec::new(joined, 0, Some(wanted))) as _))
 }
 
-/// The joins on top of a plan, over sorted rows; `None` if there are none.
+/// The joins at the top of a plan, over sorted outer rows; `None` if there are none.
 fn joined(
     plan: &Arc<dyn ExecutionPlan>,
     by: &[By],
@@ -73,7 +74,7 @@ fn joined(
         if super::Kind::of(join.join_type().swap()).is_none() {
             return Ok(None);
         }
-        // Its columns may be put in order above it.
+        // The swapped join may have a projection on top that restores the column order.
         let turned = join.swap_inputs(*join.partition_mode())?;
         return match turned.downcast_ref::<HashJoinExec>() {
             Some(join) => looked_up(join, by, wanted),
@@ -90,13 +91,13 @@ fn joined(
     joined(input, &by, wanted)?.map(|input| over(plan, input)).transpose()
 }
 
-/// A hash join as a lookup for the sorted rows of its left side.
+/// A hash join as a lookup join with its left side as the sorted outer rows.
 fn looked_up(join: &HashJoinExec, by: &[By], wanted: usize) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
     let Some(lookup) = LookupJoinExec::of_first(join, wanted)? else { return Ok(None) };
     joined(&(Arc::new(lookup) as _), by, wanted)
 }
 
-/// The rows of a plan, sorted, below the joins that they come from if possible; `None`: nothing would be saved.
+/// The plan's rows in order, sorted below its own joins if possible; `None` if nothing would be saved.
 fn sorted(
     plan: &Arc<dyn ExecutionPlan>,
     by: &[By],
@@ -115,7 +116,7 @@ fn sorted(
     Ok(order.map(|order| Arc::new(SortExec::new(order, Arc::clone(plan))) as _))
 }
 
-/// The same columns in what an operator reads that passes rows on one by one.
+/// The sort keys as columns of the operator's input, if it passes rows through.
 fn through(plan: &Arc<dyn ExecutionPlan>, by: &[By]) -> Option<Vec<By>> {
     if plan.is::<CooperativeExec>() {
         return Some(by.to_vec());
