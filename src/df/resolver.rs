@@ -68,18 +68,27 @@ impl Resolver<'_> {
         let catalog = self.scope.catalog;
         let has_column = |name: &str| catalog.tables().any(|table| table.column_id(name).is_some());
         crate::sql::name_outer_tables(&mut query, &has_column);
-        crate::sql::add_implied_groups(&mut query, &|name| keyed(&*catalog.table(name).ok()?));
         let is_scalar = |name: &str| self.get_function_meta(name).is_some();
         check_calls(&query, &is_scalar).map_err(to_df)?;
         self.hints.take(&mut query).map_err(to_df)?;
-        let options = ParserOptions::from(&self.state.config_options().sql_parser);
-        let plan = SqlToRel::new_with_options(self, options).statement_to_plan(
-            datafusion::sql::parser::Statement::Statement(Box::new(ast::Statement::Query(Box::new(query)))),
-        )?;
+        let mut implied = query.clone();
+        let plan = self.planned(query).or_else(|e| {
+            // DataFusion wants all columns listed in GROUP BY. To list them where it does not makes larger groups.
+            let table_of = |name: &str| keyed(&*catalog.table(name).ok()?);
+            let has_more = crate::sql::add_implied_groups(&mut implied, &table_of);
+            if has_more { self.planned(implied) } else { Err(e) }
+        })?;
         if recurs {
             nothing_is_lost(&plan)?;
         }
         Ok(plan)
+    }
+
+    fn planned(&self, query: Query) -> DfResult<LogicalPlan> {
+        let options = ParserOptions::from(&self.state.config_options().sql_parser);
+        SqlToRel::new_with_options(self, options).statement_to_plan(
+            datafusion::sql::parser::Statement::Statement(Box::new(ast::Statement::Query(Box::new(query)))),
+        )
     }
 
     fn view(&self, view: &ViewDef) -> DfResult<Arc<dyn DfTableSource>> {

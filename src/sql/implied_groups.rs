@@ -21,15 +21,19 @@ pub struct KeyedTable {
     pub columns: Vec<String>,
 }
 
-/// Completes the GROUP BY lists of a query and its subqueries. `table_of`: the table of a name, if its key is unique.
-pub fn add_implied_groups(query: &mut Query, table_of: &dyn Fn(&str) -> Option<KeyedTable>) {
-    let _ = visit_mut(query, &mut Add { table_of, hidden: Vec::new() });
+/// Completes the GROUP BY lists of a query and its subqueries; false if there is nothing to add. `table_of`: the table of
+/// a name, if its key is unique.
+pub fn add_implied_groups(query: &mut Query, table_of: &dyn Fn(&str) -> Option<KeyedTable>) -> bool {
+    let mut add = Add { table_of, hidden: Vec::new(), has_added: false };
+    let _ = visit_mut(query, &mut add);
+    add.has_added
 }
 
 struct Add<'a> {
     table_of: &'a dyn Fn(&str) -> Option<KeyedTable>,
     /// Names of CTEs, for each query around the position: they hide tables.
     hidden: Vec<Vec<String>>,
+    has_added: bool,
 }
 
 impl VisitorMut for Add<'_> {
@@ -59,7 +63,7 @@ impl VisitorMut for Add<'_> {
 type Named = (Option<String>, String);
 
 impl Add<'_> {
-    fn add(&self, select: &mut Select, order_by: Option<&OrderBy>) {
+    fn add(&mut self, select: &mut Select, order_by: Option<&OrderBy>) {
         let GroupByExpr::Expressions(groups, modifiers) = &select.group_by else { return };
         let is_list =
             |group: &Expr| !matches!(group, Expr::Rollup(_) | Expr::Cube(_) | Expr::GroupingSets(_));
@@ -85,6 +89,7 @@ impl Add<'_> {
                 Expr::CompoundIdentifier(parts.into())
             }));
         }
+        self.has_added |= !implied.is_empty();
         if let GroupByExpr::Expressions(groups, _) = &mut select.group_by {
             groups.extend(implied);
         }
