@@ -256,7 +256,7 @@ fn is_scattered(layout: &KeyLayout, predicate: &Predicate) -> bool {
         .parts()
         .iter()
         .take_while(|part| part.is_literal() || !part.facts().injective || !is_known(part));
-    gap.into_iter().any(|part| !part.is_literal() && !part.facts().injective && part.fan_out().is_none())
+    gap.into_iter().any(|part| !part.is_literal() && !part.facts().injective && part.buckets().is_none())
 }
 
 /// The columns of the bound parts but for those of buckets, each of which has many values, and the rowkey.
@@ -269,6 +269,10 @@ fn bound_fields(layout: &KeyLayout, found: &Ranges) -> BTreeSet<Field> {
 /// The share of all entries in the buckets that the ranges include, where no other bound part tells the hashed value.
 /// Each listed value hashes to some bucket.
 fn share_of_buckets(layout: &KeyLayout, predicate: &Predicate, found: &Ranges) -> f64 {
+    let bound = layout.parts().iter().take(found.bound_parts);
+    if bound.clone().all(|part| part.buckets().is_none()) {
+        return 1.0;
+    }
     let told = bound_fields(layout, found);
     let possible = possible_values(predicate);
     let share = |part: &KeyPart| {
@@ -279,7 +283,7 @@ fn share_of_buckets(layout: &KeyLayout, predicate: &Predicate, found: &Ranges) -
         let values = fields.iter().map(|field| listed(*field)).product::<Option<f64>>()?;
         (!fields.is_empty()).then(|| 1.0 - (1.0 - 1.0 / buckets).powf(values))
     };
-    layout.parts().iter().take(found.bound_parts).filter_map(share).product()
+    bound.filter_map(share).product()
 }
 
 /// The share of all entries with one prefix of the bound parts, if all of them have one value.

@@ -71,13 +71,10 @@ impl Resolver<'_> {
         let is_scalar = |name: &str| self.get_function_meta(name).is_some();
         check_calls(&query, &is_scalar).map_err(to_df)?;
         self.hints.take(&mut query).map_err(to_df)?;
-        let mut implied = query.clone();
-        let plan = self.planned(query).or_else(|e| {
-            // DataFusion wants all columns listed in GROUP BY. To list them where it does not makes larger groups.
-            let table_of = |name: &str| keyed(&*catalog.table(name).ok()?);
-            let has_more = crate::sql::add_implied_groups(&mut implied, &table_of);
-            if has_more { self.planned(implied) } else { Err(e) }
-        })?;
+        let table_of = |name: &str| keyed(&*catalog.table(name).ok()?);
+        let implied = crate::sql::with_implied_groups(&query, &table_of);
+        // DataFusion wants all columns listed. Where it takes the list as it is, more columns make larger groups.
+        let plan = self.planned(query).or_else(|e| implied.map_or(Err(e), |query| self.planned(query)))?;
         if recurs {
             nothing_is_lost(&plan)?;
         }

@@ -433,7 +433,6 @@ impl Database {
         cancel: &CancelHandle,
         change: impl FnOnce(&Catalog, &mut dyn BulkWriter) -> Changed<T>,
     ) -> Result<T> {
-        self.check_may_write()?;
         let definitions = self.shared.definitions.change(self.store(), cancel)?;
         let (_load, mut writer) = self.load(cancel)?;
         let (result, next) = change(&definitions.current(), &mut *writer)?;

@@ -7,10 +7,10 @@ use std::ops::ControlFlow;
 
 use sqlparser::ast::{
     Expr, GroupByExpr, Ident, OrderBy, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr,
-    TableFactor, Value, ValueWithSpan, VisitorMut,
+    TableFactor, Value, ValueWithSpan, Visitor, VisitorMut,
 };
 
-use super::visit::{visit_expressions, visit_mut};
+use super::visit::{visit, visit_expressions, visit_mut};
 use super::{name_of, table_name_of};
 
 /// A table whose rows are told apart by some columns.
@@ -21,12 +21,30 @@ pub struct KeyedTable {
     pub columns: Vec<String>,
 }
 
-/// Completes the GROUP BY lists of a query and its subqueries; false if there is nothing to add. `table_of`: the table of
-/// a name, if its key is unique.
-pub fn add_implied_groups(query: &mut Query, table_of: &dyn Fn(&str) -> Option<KeyedTable>) -> bool {
+/// The query with the GROUP BY lists of it and of its subqueries completed; `None` if there is nothing to add.
+/// `table_of`: the table of a name, if its key is unique.
+pub fn with_implied_groups(query: &Query, table_of: &dyn Fn(&str) -> Option<KeyedTable>) -> Option<Query> {
+    if visit(query, &mut Groups).is_continue() {
+        return None;
+    }
+    let mut query = query.clone();
     let mut add = Add { table_of, hidden: Vec::new(), has_added: false };
-    let _ = visit_mut(query, &mut add);
-    add.has_added
+    let _ = visit_mut(&mut query, &mut add);
+    add.has_added.then_some(query)
+}
+
+/// Finds the first GROUP BY.
+struct Groups;
+
+impl Visitor for Groups {
+    type Break = ();
+
+    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
+        match &select.group_by {
+            GroupByExpr::Expressions(groups, _) if groups.is_empty() => ControlFlow::Continue(()),
+            _ => ControlFlow::Break(()),
+        }
+    }
 }
 
 struct Add<'a> {

@@ -115,17 +115,7 @@ impl EmbeddedStore {
             log
         } else {
             Log::open(&folder, durability, trust.clone(), |content| {
-                let (logged, steps) = record::decode(content)
-                    .ok_or_else(|| damaged(&folder, "log", "a record makes no sense"))?;
-                if logged > version {
-                    // Each version is in the log, or went straight into the tree.
-                    if logged != version + 1 {
-                        return Err(parted(version, logged));
-                    }
-                    memtable.write(logged, steps.into_iter());
-                    version = logged;
-                }
-                Ok(())
+                replay(&folder, content, &memtable, &mut version)
             })?
         };
         let mark = log.mark();
@@ -336,8 +326,8 @@ impl Shared {
         };
         writer.commit(memtable.version())?;
         self.mark.settle(memtable.version());
-        // Readers in other processes may have been killed.
-        self.tree.env.clear_stale_readers()?;
+        // Readers in other processes may have been killed. Whom this fails to clear keeps pages until the next time.
+        let _ = self.tree.env.clear_stale_readers();
         Ok(())
     }
 
@@ -371,11 +361,24 @@ fn take_in(writer: &mut Writer<'_>, memtable: &Memtable) -> Result<(), (Keyspace
     writer.note_tallies()
 }
 
-/// The error for a gap: the tree ends with `version`, but the log continues with `logged`.
-fn parted(version: u64, logged: u64) -> Error {
-    Error::corrupt("the log does not go on where data.mdb ends")
-        .why(format!("that has version {version}, and the log goes on with {logged}"))
-        .hint("put back the files of one time, or restore the database from a backup")
+/// Puts what a record of the log in `folder` says into a memtable, unless `version` has it already.
+///
+/// Errors: `Corrupt` when it makes no sense, or is not of the next version.
+fn replay(folder: &Path, record: &[u8], memtable: &Memtable, version: &mut u64) -> Result<()> {
+    let (logged, steps) =
+        record::decode(record).ok_or_else(|| damaged(folder, "log", "a record makes no sense"))?;
+    if logged <= *version {
+        return Ok(());
+    }
+    // Each version is in the log, or went straight into the tree.
+    if logged != *version + 1 {
+        return Err(Error::corrupt("the log does not go on where data.mdb ends")
+            .why(format!("that has version {version}, and the log goes on with {logged}"))
+            .hint("put back the files of one time, or restore the database from a backup"));
+    }
+    memtable.write(logged, steps.into_iter());
+    *version = logged;
+    Ok(())
 }
 
 /// The error for lost commits: tree and log end with `version`, but the tree had `settled` already.

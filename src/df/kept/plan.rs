@@ -43,6 +43,9 @@ use crate::error::Result;
 use crate::exec::scan::ScanSpec;
 use crate::sql;
 
+/// Threads (count) that are expected to share a plan.
+const SHARED_BY: f64 = 2.0;
+
 /// A kept plan: it has no snapshot.
 #[derive(Debug)]
 pub struct Plan {
@@ -247,9 +250,9 @@ impl Plan {
         // A plan that no other threads should share.
         let mut is_alone = false;
         if self.joins {
-            let as_joined = parallel::work(&bound);
-            let sorted = lookup::sorted_first(bound).map_err(df_error)?;
-            is_alone = sorted.transformed && 2.0 * parallel::work(&sorted.data) <= as_joined;
+            let sorted = lookup::sorted_first(Arc::clone(&bound)).map_err(df_error)?;
+            is_alone =
+                sorted.transformed && SHARED_BY * parallel::work(&sorted.data) <= parallel::work(&bound);
             let seeking = seek::instead_of_pairs(sorted.data).map_err(df_error)?;
             is_alone |= seeking.transformed;
             bound = lookup::instead_of_hashes_either_way(seeking.data, By::Rowkeys).map_err(df_error)?;

@@ -15,11 +15,10 @@ use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
 use datafusion::physical_plan::projection::ProjectionExec;
-use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::windows::BoundedWindowAggExec;
 
-use super::lookup::{self, LookupJoinExec};
+use super::lookup::LookupJoinExec;
 use super::scan::ScanExec;
 use super::seek::SeekJoinExec;
 use crate::df::operators::over_changed;
@@ -64,7 +63,7 @@ pub fn few_first(plan: Arc<dyn ExecutionPlan>, rows: Option<usize>) -> DfResult<
         // A hash join reads its build side completely.
         1 => plan.is::<HashJoinExec>() || plan.is::<UnionExec>(),
         // If each row is its own group, as many rows as groups are enough.
-        0 => streams(&*plan) || groups.is_some() || plan.downcast_ref().is_some_and(ends_early),
+        0 => streams(&*plan) || groups.is_some(),
         _ => plan.is::<UnionExec>(),
     };
     let few = |(at, child): (usize, &Arc<dyn ExecutionPlan>)| {
@@ -73,11 +72,6 @@ pub fn few_first(plan: Arc<dyn ExecutionPlan>, rows: Option<usize>) -> DfResult<
     };
     let inputs = plan.children().into_iter().enumerate().map(few).collect::<DfResult<_>>()?;
     Ok(over_changed(&plan, inputs)?.unwrap_or(plan))
-}
-
-/// The sort is a top-k sort of rows that are sorted by a prefix of its keys: it ends when the prefix changes.
-pub fn ends_early(sort: &SortExec) -> bool {
-    sort.fetch().is_some() && lookup::led(sort) > 0
 }
 
 /// The operator handles each row of its (first) input as it comes, or soon after.

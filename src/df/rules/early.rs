@@ -18,7 +18,6 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, InputOrderMode};
 
 use super::kept_sorts::FixedExec;
-use crate::df::operators::few_first::ends_early;
 use crate::df::operators::lookup::{self, By, LookupJoinExec};
 use crate::df::operators::scan::ScanExec;
 use crate::df::tree::RewriteTree;
@@ -73,6 +72,11 @@ fn without_sort(node: Arc<dyn ExecutionPlan>) -> DfResult<Transformed<Arc<dyn Ex
         return Ok(Transformed::no(node));
     }
     Ok(Transformed::yes(Arc::new(GlobalLimitExec::new(Arc::clone(input), 0, fetch))))
+}
+
+/// The node is a top-k sort of rows that are sorted by a prefix of its keys.
+fn ends_early(sort: &SortExec) -> bool {
+    sort.fetch().is_some() && lookup::led(sort) > 0
 }
 
 /// Every scan whose consumer may stop it is read only as far as a limit above wants, if `promising` joins find matches.

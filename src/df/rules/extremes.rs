@@ -23,6 +23,7 @@ use crate::df::rewrite::below;
 use crate::df::table::TableSource;
 use crate::df::tree::RewritePlan;
 use crate::df::wanted::FirstFound;
+use crate::plan::Field;
 
 /// Most extremes of one aggregate.
 const EXTREMES_MAX: usize = 4;
@@ -77,11 +78,9 @@ fn one_of_each(aggregate: &Aggregate) -> DfResult<Option<LogicalPlan>> {
     let (Some(columns), Some(extremes)) = (columns, extremes) else { return Ok(None) };
     let all_alike = extremes.iter().all(|e| (e.column, e.is_max) == (extremes[0].column, extremes[0].is_max));
     let groups = columns.len();
-    let order = |source: &TableSource, columns: &[Column]| {
-        let (Some(extreme), [column]) = (extremes.first(), columns) else { return Some(Vec::new()) };
-        let (field, nullable) = source.field(&column.name)?;
-        // NULLs come first, but are no minimum.
-        (!nullable || extreme.is_max).then(|| vec![OrderBy { field, descending: extreme.is_max }])
+    let order = |source: &TableSource, columns: &[Column]| match (extremes.first(), columns) {
+        (Some(extreme), [column]) => extreme.order(source, column),
+        _ => Some(Vec::new()),
     };
     let columns: Vec<Column> =
         columns.into_iter().chain(extremes.first().map(|extreme| extreme.column)).cloned().collect();
@@ -102,15 +101,8 @@ fn one_of_each_prefix(aggregate: &Aggregate) -> DfResult<Option<LogicalPlan>> {
     let Some([extreme]) = extremes.as_deref() else { return Ok(None) };
     let told = |scan: &TableScan, source: &TableSource, columns: &[Column]| {
         let [column] = columns else { return None };
-        let (field, nullable) = source.field(&column.name)?;
-        // NULLs come first, but are no minimum.
-        if nullable && !extreme.is_max {
-            return None;
-        }
-        let of = source.in_front_of(&column.name)?;
-        let mut source = source.clone();
-        source.each = Some(Each { of, order: vec![OrderBy { field, descending: extreme.is_max }], rows: 1 });
-        Some(TableScan { source: provider_as_source(Arc::new(source)), ..scan.clone() })
+        let order = extreme.order(source, column)?;
+        Some(told_each(scan, source, Each { of: source.in_front_of(&column.name)?, order, rows: 1 }))
     };
     let Some(input) = change_scan(&aggregate.input, std::slice::from_ref(extreme.column), &told)? else {
         return Ok(None);
@@ -125,7 +117,8 @@ fn any_of_each(join: &Join) -> DfResult<Option<LogicalPlan>> {
     let columns: Option<Vec<Column>> = join.on.iter().map(|(_, right)| column_of(right).cloned()).collect();
     let Some(columns) = columns.filter(|columns| asks && !columns.is_empty()) else { return Ok(None) };
     let told = |scan: &TableScan, source: &TableSource, columns: &[Column]| {
-        told_each(scan, source, columns, Vec::new(), 1)
+        let of = fields_of(source, columns)?;
+        Some(told_each(scan, source, Each { of, order: Vec::new(), rows: 1 }))
     };
     let right = change_scan(&join.right, &columns, &told)?;
     Ok(right.map(|right| LogicalPlan::Join(Join { right: Arc::new(right), ..join.clone() })))
@@ -220,7 +213,8 @@ impl Enough<'_> {
     fn of(&self, plan: &LogicalPlan, columns: &[Column]) -> DfResult<Option<LogicalPlan>> {
         let told = |scan: &TableScan, source: &TableSource, columns: &[Column]| {
             let (groups, order) = columns.split_at(self.groups);
-            told_each(scan, source, groups, (self.order)(source, order)?, self.rows)
+            let (of, order) = (fields_of(source, groups)?, (self.order)(source, order)?);
+            Some(told_each(scan, source, Each { of, order, rows: self.rows }))
         };
         match change_scan(plan, columns, &told)? {
             None if self.groups < columns.len() => self.of_each_row(plan, columns),
@@ -264,18 +258,24 @@ impl Enough<'_> {
     }
 }
 
-/// Tells the scan's source that the first `rows` rows of each group, in an order, are enough.
-fn told_each(
-    scan: &TableScan,
-    source: &TableSource,
-    groups: &[Column],
-    order: Vec<OrderBy>,
-    rows: u64,
-) -> Option<TableScan> {
-    let of = groups.iter().map(|c| source.field(&c.name).map(|(field, _)| field)).collect::<Option<_>>()?;
+/// Tells the scan's source that a few rows of each group are enough.
+fn told_each(scan: &TableScan, source: &TableSource, each: Each) -> TableScan {
     let mut source = source.clone();
-    source.each = Some(Each { of, order, rows });
-    Some(TableScan { source: provider_as_source(Arc::new(source)), ..scan.clone() })
+    source.each = Some(each);
+    TableScan { source: provider_as_source(Arc::new(source)), ..scan.clone() }
+}
+
+fn fields_of(source: &TableSource, columns: &[Column]) -> Option<Vec<Field>> {
+    columns.iter().map(|column| Some(source.field(&column.name)?.0)).collect()
+}
+
+impl Extreme<'_> {
+    /// The order in which the extreme comes first; `None` if a NULL may.
+    fn order(&self, source: &TableSource, column: &Column) -> Option<Vec<OrderBy>> {
+        let (field, nullable) = source.field(&column.name)?;
+        // NULLs come first, but are no minimum.
+        (!nullable || self.is_max).then(|| vec![OrderBy { field, descending: self.is_max }])
+    }
 }
 
 fn rewritten(aggregate: &Aggregate) -> DfResult<Option<LogicalPlan>> {

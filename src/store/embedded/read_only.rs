@@ -14,10 +14,10 @@ use parking_lot::Mutex;
 use super::memtable::Memtable;
 use super::snapshot::{EmbeddedSnapshot, Moment};
 use super::tree::{Tree, View};
-use super::{held_by, parted, too_old};
+use super::{held_by, replay, too_old};
 use crate::error::Result;
-use crate::store::directory::{Directory, damaged};
-use crate::store::log::{Tail, record};
+use crate::store::directory::Directory;
+use crate::store::log::Tail;
 use crate::store::{BulkWriter, Snapshot, Store, WriteBatch, read_only};
 
 /// How long an inconsistent read is retried, and how often.
@@ -79,18 +79,7 @@ impl Logged {
         }
         let folder = tree.directory().log_folder();
         let Logged { tail, version, memtable, .. } = self;
-        let settled = tail.read(is_closed, |content| {
-            let (logged, steps) =
-                record::decode(content).ok_or_else(|| damaged(&folder, "log", "a record makes no sense"))?;
-            if logged > *version {
-                if logged != *version + 1 {
-                    return Err(parted(*version, logged));
-                }
-                memtable.write(logged, steps.into_iter());
-                *version = logged;
-            }
-            Ok(())
-        })?;
+        let settled = tail.read(is_closed, |content| replay(&folder, content, memtable, version))?;
         if *version < settled {
             return Err(too_old(*version, settled));
         }

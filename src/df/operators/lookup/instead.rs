@@ -172,16 +172,31 @@ fn turned(join: &HashJoinExec, how: How) -> DfResult<Option<Arc<dyn ExecutionPla
     }
     // An order of the join is that of its right side, whose rows then come in their own order.
     let how = How { any_order: join.properties().output_ordering().is_none(), ..how };
-    let turned = join.swap_inputs(*join.partition_mode())?;
-    if let Some(join) = turned.downcast_ref::<HashJoinExec>() {
-        return Ok(LookupJoinExec::of(join, how)?.map(executable));
+    swapped(join, |join, _| Ok(LookupJoinExec::of(join, how)?.map(executable)))
+}
+
+/// What `make` makes of the join with its sides swapped. A projection above that join restores the order of columns, if
+/// need be; `make` is given it, too.
+pub(super) fn swapped(
+    join: &HashJoinExec,
+    make: impl FnOnce(&HashJoinExec, Option<&Arc<dyn ExecutionPlan>>) -> DfResult<Option<Arc<dyn ExecutionPlan>>>,
+) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
+    let swapped = join.swap_inputs(*join.partition_mode())?;
+    if let Some(join) = swapped.downcast_ref::<HashJoinExec>() {
+        return make(join, None);
     }
-    // A projection above the join restores the order of columns.
-    let [below] = turned.children()[..] else { return Ok(None) };
-    let join = below.downcast_ref::<HashJoinExec>();
-    let lookup = join.map(|join| LookupJoinExec::of(join, how)).transpose()?.flatten();
-    let keep = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
-    lookup.map(|lookup| turned.clone().replace_children(vec![executable(lookup)], keep)).transpose()
+    let [below] = swapped.children()[..] else { return Ok(None) };
+    let Some(join) = below.downcast_ref::<HashJoinExec>() else { return Ok(None) };
+    make(join, Some(&swapped))?.map(|made| over(&swapped, made)).transpose()
+}
+
+/// The operator over another input, its properties derived anew.
+pub(super) fn over(
+    plan: &Arc<dyn ExecutionPlan>,
+    input: Arc<dyn ExecutionPlan>,
+) -> DfResult<Arc<dyn ExecutionPlan>> {
+    let recompute = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+    Arc::clone(plan).replace_children(vec![input], recompute)
 }
 
 /// Expected outer rows (count), if a lookup join may pay off for a table of this size.

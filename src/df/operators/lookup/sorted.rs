@@ -16,11 +16,10 @@ use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
-use datafusion::physical_plan::{
-    ChildrenPropertiesMode, ExecutionPlan, ExecutionPlanProperties, ReplaceChildrenOptions,
-};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
-use super::LookupJoinExec;
+use super::instead::{over, swapped};
+use super::{Kind, LookupJoinExec};
 use crate::df::kept::plan::place;
 use crate::df::operators::join_rows::rows_of;
 use crate::df::tree::RewriteTree;
@@ -71,20 +70,13 @@ fn joined(
         if let Some(lookup) = looked_up(join, by, wanted)? {
             return Ok(Some(lookup));
         }
-        if super::Kind::of(join.join_type().swap()).is_none() {
+        if Kind::of(join.join_type().swap()).is_none() {
             return Ok(None);
         }
-        // The swapped join may have a projection on top that restores the column order.
-        let turned = join.swap_inputs(*join.partition_mode())?;
-        return match turned.downcast_ref::<HashJoinExec>() {
-            Some(join) => looked_up(join, by, wanted),
-            None => {
-                let [below] = turned.children()[..] else { return Ok(None) };
-                let Some(by) = through(&turned, by) else { return Ok(None) };
-                let Some(join) = below.downcast_ref::<HashJoinExec>() else { return Ok(None) };
-                looked_up(join, &by, wanted)?.map(|lookup| over(&turned, lookup)).transpose()
-            }
-        };
+        return swapped(join, |join, above| {
+            let by = above.map_or_else(|| Some(by.to_vec()), |above| through(above, by));
+            by.map_or(Ok(None), |by| looked_up(join, &by, wanted))
+        });
     }
     let Some(by) = through(plan, by) else { return Ok(None) };
     let [input] = plan.children()[..] else { return Ok(None) };
@@ -127,9 +119,4 @@ fn through(plan: &Arc<dyn ExecutionPlan>, by: &[By]) -> Option<Vec<By>> {
 
 fn mapped(by: &[By], below: impl Fn(usize) -> Option<usize>) -> Option<Vec<By>> {
     by.iter().map(|(at, options)| Some((below(*at)?, *options))).collect()
-}
-
-fn over(plan: &Arc<dyn ExecutionPlan>, input: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
-    let recompute = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
-    Arc::clone(plan).replace_children(vec![input], recompute)
 }
