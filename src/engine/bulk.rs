@@ -1,34 +1,37 @@
 //! INSERT ... SELECT: turns a query's batches into rows; a few go into one write batch, many to the bulk
-//! loader.
+//! loader, or, where they may meet existing rows, to `write::merge`.
 //!
 //! The query reads the statement's snapshot, so `INSERT INTO t SELECT ... FROM t` terminates: the query does
-//! not see what the loader writes. However many rows there are, memory holds one batch of them and the
-//! loader's buffer.
+//! not see what is written. However many rows there are, memory holds one batch of them and a buffer in which
+//! they are sorted.
 
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use futures::StreamExt;
 
-use super::copy::load;
 use super::plans::Asked;
 use super::rows::values_of;
 use super::view::View;
 use crate::df::query::BatchStream;
 use crate::error::Result;
+use crate::exec::transfer::Cells;
 use crate::exec::watch::CancelHandle;
-use crate::key::ColumnId;
 use crate::schema::TableDef;
 use crate::value::Value;
 
-/// More rows than this are worth the writer lock that a load holds while its query runs.
-const FEW_ROWS: usize = 16_384;
+/// More rows than this are worth the writer lock that is held while the query runs. Small in tests, so that they
+/// see both ways.
+const FEW_ROWS: usize = if cfg!(test) { 64 } else { 16_384 };
 
 /// A query's rows on their way into a table.
 pub struct Source {
     batches: BatchStream,
     width: usize,
-    rows: Vec<Vec<Option<Value>>>,
+    /// Rows not yet taken.
+    rows: Vec<Cells>,
+    /// Rows taken (count).
+    taken: u64,
     cancel: CancelHandle,
 }
 
@@ -40,6 +43,7 @@ impl Source {
             batches,
             width: schema.fields().len(),
             rows: Vec::new(),
+            taken: 0,
             cancel: view.watch.cancel.clone(),
         })
     }
@@ -49,12 +53,12 @@ impl Source {
         self.width
     }
 
-    /// Reads all rows, or, if `may_load`, stops as soon as they are more than a few. Gives whether they are
-    /// to be loaded.
-    pub async fn gather(&mut self, may_load: bool) -> Result<bool> {
+    /// Reads all rows, or, if `may_be_many`, stops as soon as they are more than a few. Gives whether they are
+    /// many.
+    pub async fn gather(&mut self, may_be_many: bool) -> Result<bool> {
         while let Some(batch) = self.next_batch().await? {
             self.rows.extend(values_of(&batch)?);
-            if may_load && self.rows.len() > FEW_ROWS {
+            if may_be_many && self.rows.len() > FEW_ROWS {
                 return Ok(true);
             }
         }
@@ -62,30 +66,26 @@ impl Source {
     }
 
     /// The rows gathered, if `gather` has read them all.
-    pub fn into_rows(self) -> Vec<Vec<Option<Value>>> {
+    pub fn into_rows(self) -> Vec<Cells> {
         self.rows
     }
 
-    /// Loads the rows gathered and all that follow in one atomic step; gives their number.
-    pub fn load(mut self, view: &View, table: &TableDef, columns: &[ColumnId]) -> Result<u64> {
+    /// The rows gathered, and at the next calls those that follow. Blocks.
+    ///
+    /// Errors: those of the query; the statement was cancelled.
+    pub fn next_rows(&mut self, view: &View, table: &TableDef) -> Result<Option<Vec<Cells>>> {
         let label = format!("inserting into {}", table.name);
-        let runtime = view.db.runtime().clone();
-        let mut read = 0;
-        load(view, table, columns, None, || {
-            let mut rows = std::mem::take(&mut self.rows);
-            if rows.is_empty() {
-                match runtime.block_on(self.next_batch())? {
-                    Some(batch) => rows = values_of(&batch)?,
-                    None => {
-                        view.watch.finish(&label, read, "rows");
-                        return Ok(None);
-                    }
-                }
-            }
-            read += rows.len() as u64;
-            view.watch.step(&label, read, None, "rows")?;
-            Ok(Some(rows))
-        })
+        let mut rows = std::mem::take(&mut self.rows);
+        if rows.is_empty() {
+            let Some(batch) = view.db.runtime().block_on(self.next_batch())? else {
+                view.watch.finish(&label, self.taken, "rows");
+                return Ok(None);
+            };
+            rows = values_of(&batch)?;
+        }
+        self.taken += rows.len() as u64;
+        view.watch.step(&label, self.taken, None, "rows")?;
+        Ok(Some(rows))
     }
 
     /// The next batch. Errors: the statement was cancelled.

@@ -16,7 +16,7 @@ use crate::exec::transfer::{self, CsvOptions, Format, OnError, RowReader};
 use crate::exec::watch::Watch;
 use crate::key::ColumnId;
 use crate::schema::TableDef;
-use crate::sql::{Copy, CopyFile, CopyFormat, CopySource};
+use crate::sql::{Copy, CopyFile, CopyFormat, CopySource, Overriding};
 use crate::store::{BulkWriter, Mutation, Reads, WriteBatch};
 use crate::value::Value;
 
@@ -152,7 +152,7 @@ async fn copy_from(session: &mut Session, copy: &Copy) -> Result<Outcome> {
     let mut taken = Skipped::default();
     let skipped = copy.file.skip_errors.then_some(&mut taken);
     let rows = match session.in_transaction() {
-        false => load(&view, &table, &columns, skipped, || file.next(&view.watch)),
+        false => load(&view, &table, (&columns, None), skipped, || file.next(&view.watch)),
         true => {
             let before = session.written()?;
             let inserted = insert(session, &table, &columns, skipped, &mut file).await;
@@ -242,7 +242,7 @@ fn is_of_one_row(e: &Error) -> bool {
     e.kind() == Kind::Invalid || e.sqlstate() == sqlstate::UNIQUE
 }
 
-/// Writes all rows that `next` gives, as cells of `columns`, in one atomic step. Rows that the table does not
+/// Writes all rows that `next` gives, as cells of `columns`, in one atomic step, as the OVERRIDING clause says. Rows that the table does not
 /// accept, for their keys or its constraints, are an error, or counted in `skipped`.
 ///
 /// Errors: `Conflict` when anything has changed that the view recorded, that `next` still reads through it,
@@ -250,7 +250,7 @@ fn is_of_one_row(e: &Error) -> bool {
 pub fn load(
     view: &View,
     table: &TableDef,
-    columns: &[ColumnId],
+    (columns, overriding): (&[ColumnId], Option<Overriding>),
     skipped: Option<&mut Skipped>,
     mut next: impl FnMut() -> Result<Option<Vec<Vec<Option<Value>>>>>,
 ) -> Result<u64> {
@@ -258,21 +258,14 @@ pub fn load(
     expiry::purge_before(&view.db, table, view.as_of_us, &view.watch)?;
     let (_load, writer) = view.db.load(&view.watch.cancel)?;
     check_reads(view, table, &*writer)?;
-    // No other writer gets in now, so the identity counters read here are current.
-    let locked = View {
-        snapshot: view.db.store().snapshot()?,
-        recording: None,
-        // Rows date from now, however long the wait for another loader took.
-        as_of_us: view.db.now_us(),
-        ..view.clone()
-    };
+    let locked = locked(view)?;
     let fresh = locked.snapshot.reader()?.entries(table.rows())? == 0;
     let mut loader = Loader::new(table, writer, fresh, &view.watch);
     // Identity counters advance from chunk to chunk and are written at the end.
     let mut counters = WriteBatch::default();
     let mut before = 0;
     let mut completed = |rows: Vec<transfer::Cells>, before: usize| {
-        let cells = Cells { columns: columns.to_vec(), rows, overriding: None, before, written: &[] };
+        let cells = Cells { columns: columns.to_vec(), rows, overriding, before, written: &[] };
         view.db.runtime().block_on(complete(&locked, table, cells, &mut counters))
     };
     match skipped {
@@ -308,6 +301,18 @@ pub fn load(
     }
     // Nobody else has written meanwhile, so this checks what was read since the first check.
     loader.commit(|writer| check_reads(view, table, writer))
+}
+
+/// The view of a statement that has the bulk door open: no other writer gets in, so what it reads, identity
+/// counters included, stays current and need not be recorded.
+pub fn locked(view: &View) -> Result<View> {
+    Ok(View {
+        snapshot: view.db.store().snapshot()?,
+        recording: None,
+        // Rows date from now, however long the wait for another loader took.
+        as_of_us: view.db.now_us(),
+        ..view.clone()
+    })
 }
 
 /// Errors: `Conflict` when what the view recorded, or a definition that a write of `table` relies on, has changed.

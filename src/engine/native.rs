@@ -177,7 +177,7 @@ impl TableHandle {
                 rows.by_ref().take(CHUNK_ROWS).map(|row| cells(row, columns.len())).collect();
             chunk.map(|chunk| (!chunk.is_empty()).then_some(chunk))
         };
-        copy::load(&view, &table, &columns, None, &mut next)
+        copy::load(&view, &table, (&columns, None), None, &mut next)
     }
 
     /// The current definition of the table: indexes may have changed since the handle was taken.

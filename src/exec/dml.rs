@@ -77,11 +77,6 @@ impl<'a> RowWriter<'a> {
         self.changes
     }
 
-    /// The rowkey under which `values` would be stored. Errors: as [`rowkey_of`].
-    pub fn rowkey(&self, values: &[Value]) -> Result<Rowkey> {
-        rowkey_of(self.table, values)
-    }
-
     /// The current row under `rowkey`, including this statement's own changes.
     pub fn current(&mut self, rowkey: &Rowkey) -> Result<Option<&[Value]>> {
         Ok(self.change(rowkey)?.new.as_deref())

@@ -19,6 +19,7 @@ mod past;
 mod pieces;
 mod pull;
 pub mod rekey;
+pub mod row_sorter;
 mod run;
 pub mod scan;
 pub mod shared;

@@ -9,16 +9,17 @@ use arrow::datatypes::{Field, Schema};
 use sqlparser::ast::{Expr, Ident, Query, Value as Sql};
 
 use super::{
-    Assigned, Changed, Given, Target, Written, assigned_columns, column_item, key_update, name_in, named,
-    of_each_row, relations, select,
+    Assigned, Changed, Given, Target, Written, assigned_columns, column_item, key_update, merge, name_in,
+    named, of_each_row, relations, select,
 };
-use crate::engine::bulk;
+use crate::engine::bulk::Source;
+use crate::engine::copy::load;
 use crate::engine::rows::{
     Cells, batch_of, check_constraints, check_nulls, check_nulls_of_key, complete, filled, in_row, values_of,
 };
 use crate::engine::view::{View, column_named};
 use crate::error::{Error, Result, sqlstate};
-use crate::exec::dml::RowWriter;
+use crate::exec::dml::{RowWriter, rowkey_of};
 use crate::key::{ColumnId, Rowkey};
 use crate::row::field;
 use crate::schema::{IndexId, IndexState, TableDef};
@@ -32,56 +33,104 @@ const PAIRS: &str = "__pairs";
 const NUMBER: &str = "__n";
 
 /// INSERT and UPSERT. `alone`: outside of a transaction, where a large INSERT ... SELECT goes through the
-/// bulk loader and leaves no batch to commit.
+/// store's bulk door and leaves no batch to commit.
 pub async fn insert(view: &View, stmt: &Insert, given: Given<'_>, alone: bool) -> Result<Written> {
     let table = view.table(&stmt.table)?;
-    let mut batch = WriteBatch::default();
     // A load purges expired rows first, which may be rows that the statement has read.
-    let may_load = alone
-        && matches!(stmt.mode, InsertMode::Insert)
-        && stmt.returning.is_none()
-        && table.ttl_us.is_none();
-    let cells = match source_cells(view, &table, stmt, given, may_load).await? {
+    let is_load = matches!(stmt.mode, InsertMode::Insert) && table.ttl_us.is_none();
+    let may_be_many = alone && stmt.returning.is_none() && (is_load || merge::can_merge(&table));
+    let mut batch = WriteBatch::default();
+    let cells = match source_cells(view, &table, stmt, given, may_be_many).await? {
         Sourced::Cells(cells) => cells,
-        Sourced::Loaded(affected) => return Ok(Written { batch, affected, returning: None }),
+        Sourced::Many(source, columns) => {
+            let affected = match is_load {
+                true => {
+                    let mut source = source;
+                    let next = || source.next_rows(view, &table);
+                    load(view, &table, (&columns, stmt.overriding), None, next)?
+                }
+                false => merge::merge(view, &table, stmt, given, (source, columns))?,
+            };
+            return Ok(Written { batch, affected, returning: None });
+        }
     };
     let columns = cells.columns.clone();
-    // Columns that an UPSERT omits keep their values, so constraints are checked after the merge.
-    let is_upsert = matches!(stmt.mode, InsertMode::Upsert);
+    let proposed = proposed(view, &table, &stmt.mode, cells, &mut batch).await?;
+    let changed = changed(view, &table, stmt, given, (proposed, &columns)).await?;
+    let target = Target::new(view, &table, (&stmt.table, &stmt.alias), &stmt.returning, given.params);
+    target.finish(changed, batch).await
+}
+
+/// A row to be written.
+pub(super) struct Proposed {
+    pub rowkey: Rowkey,
+    pub row: Vec<Value>,
+    /// How many rows of the source are before it.
+    pub number: u64,
+}
+
+/// The rows that the cells make. Advanced identity counters are written to `batch`.
+///
+/// Errors: as [`filled`], and, but for an UPSERT, as [`complete`]: columns that this omits keep their values, so
+/// constraints are checked after the merge.
+pub(super) async fn proposed(
+    view: &View,
+    table: &TableDef,
+    mode: &InsertMode,
+    cells: Cells<'_>,
+    batch: &mut WriteBatch,
+) -> Result<Vec<Proposed>> {
+    let is_upsert = matches!(mode, InsertMode::Upsert);
+    let (before, n) = (cells.before, cells.before + cells.rows.len());
     let rows = match is_upsert {
-        true => filled(view, &table, cells, &mut batch).await?,
-        false => complete(view, &table, cells, &mut batch).await?,
+        true => filled(view, table, cells, batch).await?,
+        false => complete(view, table, cells, batch).await?,
     };
-    let mut staged = stage(view, &table, &stmt.mode, rows, &columns)?;
-    if is_upsert && !table.checks.is_empty() {
+    let proposed = |(at, row): (usize, Vec<Value>)| {
+        let complete = if is_upsert { check_nulls_of_key(table, &row) } else { Ok(()) };
+        let rowkey = complete.and_then(|()| rowkey_of(table, &row)).map_err(|e| in_row(e, before + at, n))?;
+        Ok(Proposed { rowkey, row, number: (before + at) as u64 })
+    };
+    rows.into_iter().enumerate().map(proposed).collect()
+}
+
+/// What becomes of the proposed rows beside those that exist. `columns`: those given by the statement.
+pub(super) async fn changed(
+    view: &View,
+    table: &TableDef,
+    stmt: &Insert,
+    given: Given<'_>,
+    (proposed, columns): (Vec<Proposed>, &[ColumnId]),
+) -> Result<Changed> {
+    let mut staged = stage(view, table, &stmt.mode, proposed, columns)?;
+    if matches!(stmt.mode, InsertMode::Upsert) && !table.checks.is_empty() {
         let Changed { changes, touched } = &staged.changed;
         let new = |rowkey| changes.get(rowkey)?.new.clone();
         let rows: Vec<Vec<Value>> = touched.iter().filter_map(new).collect();
-        check_constraints(view, &table, &rows).await?;
+        check_constraints(view, table, &rows).await?;
     }
     if !staged.conflicts.is_empty() {
-        settle(view, &table, stmt, given, &mut staged).await?;
+        settle(view, table, stmt, given, &mut staged).await?;
     }
-    let target = Target::new(view, &table, (&stmt.table, &stmt.alias), &stmt.returning, given.params);
-    target.finish(staged.changed, batch).await
+    Ok(staged.changed)
 }
 
 /// Inserts cells that come from no statement.
 pub async fn insert_cells(view: &View, table: &TableDef, cells: Cells<'_>) -> Result<Written> {
     let mut batch = WriteBatch::default();
     let columns = cells.columns.clone();
-    let rows = complete(view, table, cells, &mut batch).await?;
-    let staged = stage(view, table, &InsertMode::Insert, rows, &columns)?;
+    let proposed = proposed(view, table, &InsertMode::Insert, cells, &mut batch).await?;
+    let staged = stage(view, table, &InsertMode::Insert, proposed, &columns)?;
     let name = Ident::with_quote('"', &table.name);
     Target::new(view, table, (&name, &None), &None, &[]).finish(staged.changed, batch).await
 }
 
-/// The source of an INSERT, read or already loaded.
+/// The source of an INSERT.
 enum Sourced<'a> {
-    /// Rows to be written.
+    /// All rows.
     Cells(Cells<'a>),
-    /// Rows already in the table (count).
-    Loaded(u64),
+    /// Many rows, most of them still to be read, and the columns they fill.
+    Many(Source, Vec<ColumnId>),
 }
 
 /// Columns and cells of an INSERT's source.
@@ -90,7 +139,7 @@ async fn source_cells<'a>(
     table: &TableDef,
     stmt: &'a Insert,
     given: Given<'_>,
-    may_load: bool,
+    may_be_many: bool,
 ) -> Result<Sourced<'a>> {
     let columns = target_columns(table, stmt)?;
     let (columns, rows) = match &stmt.source {
@@ -101,10 +150,10 @@ async fn source_cells<'a>(
         }
         InsertSource::Query(query) => {
             let asked = given.queries.source.of(Some(Vec::new()), || Ok((**query).clone()))?;
-            let mut source = bulk::Source::open(view, asked, given.params).await?;
+            let mut source = Source::open(view, asked, given.params).await?;
             let columns = fitting(stmt, columns, std::iter::once(source.width()))?;
-            if source.gather(may_load).await? {
-                return source.load(view, table, &columns).map(Sourced::Loaded);
+            if source.gather(may_be_many).await? {
+                return Ok(Sourced::Many(source, columns));
             }
             (columns, source.into_rows())
         }
@@ -239,12 +288,12 @@ fn stage(
     view: &View,
     table: &TableDef,
     mode: &InsertMode,
-    rows: Vec<Vec<Value>>,
+    proposed: Vec<Proposed>,
     given: &[ColumnId],
 ) -> Result<Staged> {
     let reader = view.snapshot.reader()?;
     let mut writer = RowWriter::new(table, &*reader, &view.watch, view.as_of_us);
-    let mut touched: Vec<Rowkey> = Vec::with_capacity(rows.len());
+    let mut touched: Vec<Rowkey> = Vec::with_capacity(proposed.len());
     let arbiter = match mode {
         InsertMode::OnConflictDoNothing { target } | InsertMode::OnConflictUpdate { target, .. } => {
             Arbiter::new(table, target)?
@@ -253,14 +302,9 @@ fn stage(
     };
     let mut met = HashSet::new();
     let mut conflicts: Vec<(Rowkey, Vec<Value>, Vec<Value>)> = Vec::new();
-    let n = rows.len();
-    let rowkey_of = |(at, row): (usize, &Vec<Value>)| {
-        let complete = if let InsertMode::Upsert = mode { check_nulls_of_key(table, row) } else { Ok(()) };
-        complete.and_then(|()| writer.rowkey(row)).map_err(|e| in_row(e, at, n))
-    };
-    let rowkeys: Vec<Rowkey> = rows.iter().enumerate().map(rowkey_of).collect::<Result<_>>()?;
-    writer.read(rowkeys.iter())?;
-    for (at, (rowkey, row)) in rowkeys.into_iter().zip(rows).enumerate() {
+    let n = proposed.len();
+    writer.read(proposed.iter().map(|proposed| &proposed.rowkey))?;
+    for Proposed { rowkey, row, number } in proposed {
         match mode {
             InsertMode::Insert => writer.insert(&rowkey, row)?,
             InsertMode::Upsert => {
@@ -268,7 +312,7 @@ fn stage(
                     Some(old) => overwrite(table, old, &row, given),
                     None => row,
                 };
-                check_nulls(table, &row).map_err(|e| in_row(e, at, n))?;
+                check_nulls(table, &row).map_err(|e| in_row(e, number as usize, n))?;
                 writer.replace(&rowkey, row)?;
             }
             InsertMode::OnConflictDoNothing { .. } | InsertMode::OnConflictUpdate { .. } => {

@@ -1,0 +1,78 @@
+//! UPSERT and INSERT ... ON CONFLICT of many rows: these are sorted by rowkey, on disk if need be, and then written
+//! a part at a time, all in one atomic step.
+//!
+//! Rows with one rowkey come into one part, in the order of their source, so what an earlier part has written
+//! concerns no later one. A UNIQUE index would see it: tables with one are written in one batch.
+
+use super::insert::{Proposed, changed, proposed};
+use super::{Changed, Given};
+use crate::engine::bulk::Source;
+use crate::engine::copy::{check_reads, locked};
+use crate::engine::rows::Cells;
+use crate::engine::view::View;
+use crate::error::Result;
+use crate::exec::dml::{ROWS_READ, Writes};
+use crate::exec::row_sorter::RowSorter;
+use crate::key::{ColumnId, in_key_order};
+use crate::schema::TableDef;
+use crate::sql::Insert;
+use crate::store::WriteBatch;
+
+/// Rows of different rowkeys write different entries, so they may be written in parts.
+pub(super) fn can_merge(table: &TableDef) -> bool {
+    let all: Vec<ColumnId> = table.stored_columns().map(|(id, _)| id).collect();
+    Writes::are_apart(table, Some(&all))
+}
+
+/// Writes the rows of `source`, which fill `columns`; gives how many rows were written. Other writers wait.
+///
+/// Errors: those of the statement; `Conflict` when something that was read has changed.
+pub(super) fn merge(
+    view: &View,
+    table: &TableDef,
+    stmt: &Insert,
+    given: Given<'_>,
+    (mut source, columns): (Source, Vec<ColumnId>),
+) -> Result<u64> {
+    let (runtime, watch) = (view.db.runtime(), &view.watch);
+    let (_load, mut writer) = view.db.load(&watch.cancel)?;
+    check_reads(view, table, &*writer)?;
+    let locked = locked(view)?;
+    // Identity counters advance from batch to batch and are written at the end.
+    let mut counters = WriteBatch::default();
+    let mut rows = RowSorter::new(table, writer.folder());
+    while let Some(cells) = source.next_rows(view, table)? {
+        let (columns, before) = (columns.clone(), rows.len() as usize);
+        let cells = Cells { columns, rows: cells, overriding: stmt.overriding, before, written: &[] };
+        for row in runtime.block_on(proposed(&locked, table, &stmt.mode, cells, &mut counters))? {
+            rows.add(&row.rowkey, &row.row)?;
+            rows.make_room(&watch.cancel)?;
+        }
+    }
+    let (label, total) = (format!("writing {}", table.name), rows.len());
+    let mut writes = Writes::new(table, WriteBatch::default(), locked.as_of_us);
+    let (mut done, mut affected) = (0, 0);
+    rows.each_part(ROWS_READ, &mut |part| {
+        done += part.len() as u64;
+        watch.step(&label, done, Some(total), "rows")?;
+        let part = part.into_iter().map(|(rowkey, row, number)| Proposed { rowkey, row, number }).collect();
+        let Changed { changes, touched } =
+            runtime.block_on(changed(&locked, table, stmt, given, (part, &columns)))?;
+        affected += touched.len() as u64;
+        let reader = locked.snapshot.reader()?;
+        for (rowkey, change) in in_key_order(changes.iter(), |(rowkey, _)| ((), rowkey)) {
+            writes.add(&*reader, rowkey, change.old.as_ref(), change.new.as_deref())?;
+        }
+        drop(reader);
+        if writes.are_many() { writes.move_into(&mut *writer) } else { Ok(()) }
+    })?;
+    writes.move_into(&mut *writer)?;
+    counters.mutations.iter().try_for_each(|mutation| mutation.write_to(&mut *writer))?;
+    // Nobody else has written meanwhile, so this checks what the query has read since the first check.
+    check_reads(view, table, &*writer)?;
+    // Last check for cancellation: a commit is not interrupted.
+    watch.cancel.check()?;
+    writer.commit()?;
+    watch.finish(&label, total, "rows");
+    Ok(affected)
+}
