@@ -35,11 +35,11 @@ pub struct Transaction {
 pub struct Savepoint(Buffer);
 
 /// The changes of each keyspace.
-type Buffer = OrdMap<KeyspaceId, Changes>;
+type Buffer = OrdMap<KeyspaceId, KeyspaceChanges>;
 
 /// The changes of one keyspace.
 #[derive(Clone, Default)]
-struct Changes {
+struct KeyspaceChanges {
     /// The base is hidden.
     cleared: bool,
     /// New values; `None` hides a key of the base.
@@ -78,7 +78,7 @@ impl Transaction {
 
     /// A writer for statements that write step by step, and may read their own writes.
     pub fn writer(&mut self) -> impl BulkWriter + '_ {
-        Writer(self)
+        TransactionWriter(self)
     }
 
     /// It has written nothing.
@@ -121,20 +121,20 @@ impl Transaction {
             Mutation::Put(keyspace, key, value) => self.changes(keyspace).set(key, Some(value.into())),
             Mutation::Delete(keyspace, key) => self.changes(keyspace).set(key, None),
             Mutation::Clear(keyspace) => {
-                *self.changes(keyspace) = Changes { cleared: true, ..Changes::default() };
+                *self.changes(keyspace) = KeyspaceChanges { cleared: true, ..KeyspaceChanges::default() };
             }
         }
     }
 
-    fn changes(&mut self, keyspace: KeyspaceId) -> &mut Changes {
+    fn changes(&mut self, keyspace: KeyspaceId) -> &mut KeyspaceChanges {
         self.buffer.entry(keyspace).or_default()
     }
 }
 
 /// A transaction as a [`BulkWriter`]: puts take effect at once, and the transaction's commit makes them durable.
-struct Writer<'t>(&'t mut Transaction);
+struct TransactionWriter<'t>(&'t mut Transaction);
 
-impl BulkWriter for Writer<'_> {
+impl BulkWriter for TransactionWriter<'_> {
     fn get(&self, keyspace: KeyspaceId, key: &[u8]) -> Result<Option<Vec<u8>>> {
         let view = self.0.view();
         let value = view.reader()?.get(keyspace, key)?.map(<[u8]>::to_vec);
@@ -166,7 +166,7 @@ impl BulkWriter for Writer<'_> {
     }
 }
 
-impl Changes {
+impl KeyspaceChanges {
     fn set(&mut self, key: Rowkey, change: Option<Arc<[u8]>>) {
         let weight = |change: &Option<Arc<[u8]>>| if change.is_some() { 1 } else { -1 };
         let old = if self.cleared && change.is_none() {

@@ -45,7 +45,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::directory::{Directory, damaged};
-use super::log::record::{self, Step};
+use super::log::record::{self, LogOperation};
 use super::log::{Log, Mark};
 use super::queue::CommitQueue;
 use super::recent::{Recent, Recorder};
@@ -53,12 +53,12 @@ use super::rules::check_batch;
 use super::trust::Trust;
 use super::{BulkWriter, Durability, Engine, KeyspaceId, Mutation, Snapshot, Store, WriteBatch};
 use crate::error::{Error, Kind, Result};
-use bulk::Bulk;
+use bulk::EmbeddedBulk;
 use keeper::Keeper;
 use memtable::{ENTRY_BYTES, Memtable};
 pub(super) use read_only::ReadOnlyStore;
-use snapshot::{EmbeddedSnapshot, Moment};
-use tree::{Seat, Tree, View, Writer};
+use snapshot::{EmbeddedSnapshot, StoreState};
+use tree::{ReaderSlot, Tree, TreeView, TreeWriter};
 
 /// Size at which a memtable is full, in bytes. After a crash up to two memtables are replayed from the log. Small in
 /// tests, so that they see many.
@@ -77,7 +77,7 @@ pub struct EmbeddedStore {
 /// State shared by the store and its keeper thread.
 struct Shared {
     /// What new snapshots see.
-    newest: Mutex<Arc<Moment>>,
+    newest: Mutex<Arc<StoreState>>,
     /// The writer lock.
     writer: Mutex<Log>,
     /// Held while a memtable goes into the tree.
@@ -103,7 +103,7 @@ impl EmbeddedStore {
         let is_new = directory.is_new();
         let trust = Arc::<Trust>::default();
         let tree = Arc::new(Tree::open(directory, trust.clone())?);
-        let view = View::of(&tree)?;
+        let view = TreeView::of(&tree)?;
         view.reader().check_keyspaces()?;
         let in_tree = view.version()?;
         let mut version = in_tree;
@@ -129,7 +129,8 @@ impl EmbeddedStore {
         }
         let is_behind = !memtable.is_empty();
         let held = Arc::new(held_by(&view, in_tree)?);
-        let moment = Moment { version, active: Arc::new(memtable), full: None, held, view: Arc::new(view) };
+        let moment =
+            StoreState { version, active: Arc::new(memtable), full: None, held, view: Arc::new(view) };
         let shared = Arc::new(Shared {
             newest: Mutex::new(Arc::new(moment)),
             mark,
@@ -172,17 +173,17 @@ impl EmbeddedStore {
         let mutations = || accepted.iter().flat_map(|batch| &batch.mutations);
         if shared.is_for_the_tree(&accepted) {
             shared.settle(&mut log)?;
-            let seat = Seat::of(&shared.tree)?;
+            let seat = ReaderSlot::of(&shared.tree)?;
             let mut writer = shared.tree.begin()?;
             accepted.iter().try_for_each(|batch| writer.apply(&batch.mutations))?;
             writer.commit(version)?;
             shared.show_tree(version, seat)?;
         } else {
             self.make_room(&mut log)?;
-            log.append(|out| record::encode(out, version, mutations().map(Step::from)))?;
+            log.append(|out| record::encode(out, version, mutations().map(LogOperation::from)))?;
             let newest = shared.newest();
             let was_empty = newest.active.is_empty();
-            newest.active.write(version, mutations().map(Step::from));
+            newest.active.write(version, mutations().map(LogOperation::from));
             shared.show(|moment| moment.version = version);
             if was_empty {
                 self.keeper.wake(shared);
@@ -215,7 +216,7 @@ impl Store for EmbeddedStore {
     }
 
     fn bulk(&self) -> Result<Box<dyn BulkWriter + '_>> {
-        Ok(Box::new(Bulk::new(&self.shared)?))
+        Ok(Box::new(EmbeddedBulk::new(&self.shared)?))
     }
 }
 
@@ -235,21 +236,21 @@ impl Shared {
         Recorder::new(self.recent.lock(), version)
     }
 
-    fn newest(&self) -> Arc<Moment> {
+    fn newest(&self) -> Arc<StoreState> {
         self.newest.lock().clone()
     }
 
-    /// Publishes a new [`Moment`] for the snapshots to come.
-    fn show(&self, change: impl FnOnce(&mut Moment)) {
+    /// Publishes a new [`StoreState`] for the snapshots to come.
+    fn show(&self, change: impl FnOnce(&mut StoreState)) {
         let mut newest = self.newest.lock();
-        let mut moment = Moment::clone(&newest);
+        let mut moment = StoreState::clone(&newest);
         change(&mut moment);
         *newest = Arc::new(moment);
     }
 
     /// Shows the tree, which now has everything up to `version`; the memtables are empty. Releases `seat` for the new
     /// view: nothing else can take it meanwhile.
-    fn show_tree(&self, version: u64, seat: Seat) -> Result<()> {
+    fn show_tree(&self, version: u64, seat: ReaderSlot) -> Result<()> {
         self.mark.settle(version);
         drop(seat);
         // The commit is in the tree: if it stayed invisible, its version would be used a second time.
@@ -262,8 +263,8 @@ impl Shared {
     }
 
     /// A view of the tree, which now has everything up to `version`, and what it keeps beside damaged keyspaces.
-    fn look(&self, version: u64) -> Result<(Arc<View>, Arc<Memtable>)> {
-        let view = View::of(&self.tree)?;
+    fn look(&self, version: u64) -> Result<(Arc<TreeView>, Arc<Memtable>)> {
+        let view = TreeView::of(&self.tree)?;
         let held = held_by(&view, version)?;
         Ok((Arc::new(view), Arc::new(held)))
     }
@@ -353,7 +354,7 @@ impl Shared {
 }
 
 /// Applies the changes of a memtable. Errors: with the keyspace that failed.
-fn take_in(writer: &mut Writer<'_>, memtable: &Memtable) -> Result<(), (KeyspaceId, Error)> {
+fn take_in(writer: &mut TreeWriter<'_>, memtable: &Memtable) -> Result<(), (KeyspaceId, Error)> {
     for newest in memtable.newest() {
         let (keyspace, change) = newest.change();
         writer.take_in(keyspace, change).map_err(|e| (keyspace, e))?;
@@ -389,12 +390,12 @@ fn too_old(version: u64, settled: u64) -> Error {
 }
 
 /// A memtable of the changes kept beside damaged keyspaces, in a tree that has everything up to `version`.
-fn held_by(view: &View, version: u64) -> Result<Memtable> {
+fn held_by(view: &TreeView, version: u64) -> Result<Memtable> {
     let held = Memtable::default();
     view.reader().show_held(|keyspace, (key, value)| {
         let step = match value {
-            Some(value) => Step::Put(keyspace, key, value),
-            None => Step::Delete(keyspace, key),
+            Some(value) => LogOperation::Put(keyspace, key, value),
+            None => LogOperation::Delete(keyspace, key),
         };
         held.write(version, std::iter::once(step));
     })?;

@@ -54,8 +54,8 @@ use super::directory::{damaged, sync_directory, unavailable};
 use super::trust::Trust;
 use crate::error::{Error, Result};
 pub(super) use mark::Mark;
-use mark::Marked;
-pub(super) use tail::Tail;
+use mark::MarkedNumbers;
+pub(super) use tail::LogTail;
 
 const MAGIC: &[u8; 8] = b"RKDBLOG1";
 const HEADER_BYTES: usize = 32;
@@ -120,7 +120,7 @@ impl Log {
         mut replay: impl FnMut(&[u8]) -> Result<()>,
     ) -> Result<Log> {
         let mark = Mark::open(folder, trust.clone())?;
-        let Marked { oldest, acknowledged, .. } = mark.marked();
+        let MarkedNumbers { oldest, acknowledged, .. } = mark.marked();
         let segments = segments_that_count(folder, oldest)?;
         let mut last: Option<Read> = None;
         for (n, segment) in segments.iter().enumerate() {
@@ -131,7 +131,7 @@ impl Log {
             let next = last.as_ref().map(|read| read.next);
             let bytes =
                 fs::read(path_of(folder, *segment)).map_err(|e| unavailable("the log cannot be read", e))?;
-            let records = Records::new(&bytes, *segment);
+            let records = LogRecords::new(&bytes, *segment);
             // The previous segment was flushed before this one was begun.
             let lacks_some = records.as_ref().zip(next).is_some_and(|(records, next)| records.number > next);
             let mut records = match records {
@@ -344,7 +344,7 @@ fn begin(folder: &Path, segment: u64, next: u64, trust: &Trust) -> Result<(File,
 }
 
 /// The records of a segment, up to the first that cannot be read.
-struct Records<'a> {
+struct LogRecords<'a> {
     bytes: &'a [u8],
     /// Where the next one starts.
     at: usize,
@@ -352,14 +352,14 @@ struct Records<'a> {
     number: u64,
 }
 
-impl<'a> Records<'a> {
+impl<'a> LogRecords<'a> {
     /// `None` when the bytes are not those of this segment.
-    fn new(bytes: &'a [u8], segment: u64) -> Option<Records<'a>> {
+    fn new(bytes: &'a [u8], segment: u64) -> Option<LogRecords<'a>> {
         let header = bytes.get(..HEADER_BYTES)?;
         let sound = header[..8] == *MAGIC
             && u64_at(header, 8)? == segment
             && u64_at(header, 24)? == xxh3_64(&header[..24]);
-        sound.then_some(Records { bytes, at: HEADER_BYTES, number: u64_at(header, 16)? })
+        sound.then_some(LogRecords { bytes, at: HEADER_BYTES, number: u64_at(header, 16)? })
     }
 
     /// The content of the record at `at`, if it is whole and its number, including the highest bit, `is_wanted`.
@@ -459,7 +459,8 @@ mod tests {
 
     /// The mark as of an earlier record: what a power failure may leave.
     fn mark_as_of(folder: &Path, acknowledged: u64) {
-        fs::write(folder.join(MARK_FILE), Marked { oldest: 1, acknowledged, settled: 0 }.encode()).unwrap();
+        fs::write(folder.join(MARK_FILE), MarkedNumbers { oldest: 1, acknowledged, settled: 0 }.encode())
+            .unwrap();
     }
 
     const RECORDS: [&str; 4] = ["one", "the second", "3", "and the last one"];

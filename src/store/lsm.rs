@@ -41,7 +41,7 @@ use parking_lot::Mutex;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::directory::{Directory, damaged, is_full, unavailable};
-use super::log::record::{self, Step};
+use super::log::record::{self, LogOperation};
 use super::log::{Log, Mark};
 use super::queue::CommitQueue;
 use super::recent::{Recent, Recorder};
@@ -49,10 +49,10 @@ use super::rules::check_batch;
 use super::trust::{self, Trust};
 use super::{BulkWriter, Durability, Engine, KEY_BYTES_MAX, KeyspaceId, Snapshot, Store, WriteBatch};
 use crate::error::{Error, Result};
-use bulk::Bulk;
-use rows::Rows;
+use bulk::LsmBulk;
+use rows::RowCache;
 use slots::{Dead, SLOTS_KEY, SlotId, Slots, tree_key};
-use snapshot::{LsmSnapshot, View, Views};
+use snapshot::{LsmSnapshot, LsmView, Views};
 use upkeep::{Threads, Upkeep};
 
 /// Size at which a memtable becomes a table, in bytes. After a crash a few memtables are replayed from the log. Small
@@ -78,9 +78,9 @@ struct Shared {
     /// The next sequence number; the tree draws from this counter too.
     numbers: SequenceNumberCounter,
     views: Views,
-    rows: Rows,
+    rows: RowCache,
     /// The writer lock.
-    writer: Mutex<Writer>,
+    writer: Mutex<WriterState>,
     recent: Mutex<Recent>,
     dead: Dead,
     mark: Arc<Mark>,
@@ -90,7 +90,7 @@ struct Shared {
 }
 
 /// State that only the current writer touches.
-struct Writer {
+struct WriterState {
     log: Log,
     /// As they will be published.
     slots: Slots,
@@ -152,14 +152,14 @@ impl LsmStore {
         }
         dead.all_but(&slots);
         numbers.fetch_max(last + 1);
-        let view = View { version: last, below: last + 1, slots: Arc::new(slots.clone()) };
+        let view = LsmView { version: last, below: last + 1, slots: Arc::new(slots.clone()) };
         let shared = Arc::new(Shared {
             tree,
             numbers,
             views: Views::new(view),
-            rows: Rows::default(),
+            rows: RowCache::default(),
             mark: log.mark(),
-            writer: Mutex::new(Writer { log, slots }),
+            writer: Mutex::new(WriterState { log, slots }),
             recent: Mutex::default(),
             dead,
             upkeep: Upkeep::default(),
@@ -181,7 +181,7 @@ impl Store for LsmStore {
     }
 
     fn bulk(&self) -> Result<Box<dyn BulkWriter + '_>> {
-        Ok(Box::new(Bulk::new(&self.shared)))
+        Ok(Box::new(LsmBulk::new(&self.shared)))
     }
 
     fn recount(&self, keyspace: KeyspaceId, more: i64) {
@@ -232,7 +232,7 @@ impl Shared {
         if accepted.iter().all(|batch| batch.is_empty()) {
             return Ok(results);
         }
-        let steps = || accepted.iter().flat_map(|batch| &batch.mutations).map(Step::from);
+        let steps = || accepted.iter().flat_map(|batch| &batch.mutations).map(LogOperation::from);
         self.write(&mut writer, version, steps)?;
         recorder.keep();
         Ok(results)
@@ -255,22 +255,22 @@ impl Shared {
     }
 
     /// Commits `steps` as `version`: logs, applies and publishes them.
-    fn write<'a, S: Iterator<Item = Step<'a>>>(
+    fn write<'a, S: Iterator<Item = LogOperation<'a>>>(
         &self,
-        writer: &mut Writer,
+        writer: &mut WriterState,
         version: u64,
         steps: impl Fn() -> S,
     ) -> Result<()> {
         writer.log.append(|out| record::encode(out, version, steps()))?;
         // The tables of a cleared slot are dropped soon, so the record must be on the disk.
-        if steps().any(|step| matches!(step, Step::Clear(_))) {
+        if steps().any(|step| matches!(step, LogOperation::Clear(_))) {
             writer.log.flush()?;
         }
         let slots_before = writer.slots.next();
         let mut cleared = Vec::new();
         for step in steps() {
             cleared.extend(apply(&self.tree, &mut writer.slots, version, &step));
-            if let Step::Put(keyspace, key, _) | Step::Delete(keyspace, key) = step
+            if let LogOperation::Put(keyspace, key, _) | LogOperation::Delete(keyspace, key) = step
                 && let Some(slot) = writer.slots.get(keyspace)
             {
                 self.rows.forget(slot.id, key, version);
@@ -307,7 +307,7 @@ impl Shared {
     }
 
     /// Begins a new memtable if the active one is full; waits if upkeep lags behind.
-    fn make_room(&self, writer: &mut Writer) -> Result<()> {
+    fn make_room(&self, writer: &mut WriterState) -> Result<()> {
         self.upkeep.pace(self);
         if self.tree.active_memtable().size() < MEMTABLE_BYTES {
             return Ok(());
@@ -320,7 +320,7 @@ impl Shared {
 
     /// Ends the memtable and the log segment with the same entries; gives the segment's number. The memtable's last
     /// entry records the slots of that moment.
-    fn seal(&self, writer: &mut Writer) -> Result<u64> {
+    fn seal(&self, writer: &mut WriterState) -> Result<u64> {
         let sealed = writer.log.rotate()?;
         let version = self.numbers.next();
         self.tree.insert(SLOTS_KEY, writer.slots.encode(version), version);
@@ -355,22 +355,22 @@ fn check_manifest(folder: &Path) -> Result<()> {
 }
 
 /// Applies a step to memtable and slots; gives the slot that it leaves unused, if any.
-fn apply(tree: &AnyTree, slots: &mut Slots, version: u64, step: &Step<'_>) -> Option<SlotId> {
+fn apply(tree: &AnyTree, slots: &mut Slots, version: u64, step: &LogOperation<'_>) -> Option<SlotId> {
     match *step {
-        Step::Put(keyspace, key, value) => {
+        LogOperation::Put(keyspace, key, value) => {
             let slot = slots.get_or_take(keyspace);
             tree.insert(tree_key(slot.id, key), value, version);
             slot.count(1);
         }
-        Step::Delete(keyspace, key) => {
+        LogOperation::Delete(keyspace, key) => {
             // Keys of other lengths cannot exist.
             if let Some(slot) = slots.get(keyspace).filter(|_| (1..=KEY_BYTES_MAX).contains(&key.len())) {
                 tree.remove(tree_key(slot.id, key), version);
                 slot.count(-1);
             }
         }
-        Step::Clear(keyspace) => return slots.remove(keyspace),
-        Step::TakeSlots(next) => slots.skip_to(next),
+        LogOperation::Clear(keyspace) => return slots.remove(keyspace),
+        LogOperation::TakeSlots(next) => slots.skip_to(next),
     }
     None
 }

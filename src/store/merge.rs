@@ -9,7 +9,7 @@ use crate::error::Result;
 pub type Change<'a> = (&'a [u8], Option<&'a [u8]>);
 
 /// Changes, in the order of a cursor.
-pub trait Changes {
+pub trait ChangeCursor {
     /// The current change; `None` behind the last one.
     fn peek(&self) -> Option<Change<'_>>;
 
@@ -37,7 +37,7 @@ struct Head {
     value: Vec<u8>,
 }
 
-impl<'a, C: Changes> Merge<'a, C> {
+impl<'a, C: ChangeCursor> Merge<'a, C> {
     /// Both must walk the same range in this direction.
     pub fn new(below: Option<Box<dyn Cursor + 'a>>, changes: C, direction: Direction) -> Self {
         Merge { below, changes, direction, is_spent: false, head: Head::default() }
@@ -81,7 +81,7 @@ impl Head {
     }
 }
 
-impl<C: Changes> Cursor for Merge<'_, C> {
+impl<C: ChangeCursor> Cursor for Merge<'_, C> {
     fn next(&mut self) -> Result<Option<Entry<'_>>> {
         if std::mem::take(&mut self.is_spent) {
             self.changes.advance();

@@ -37,7 +37,7 @@ pub use memory::MemoryStore;
 pub use reads::{Reads, Recording};
 pub use traced::{Trace, TracedStore};
 
-pub(crate) use merge::{Change, Changes, Merge};
+pub(crate) use merge::{Change, ChangeCursor, Merge};
 pub(crate) use rules::bounds;
 
 pub use crate::key::KEY_BYTES_MAX;

@@ -23,18 +23,18 @@ const RANGES_MAX: usize = 8192;
 pub struct Reads {
     /// Version of the snapshot they were read from.
     since: u64,
-    keyspaces: BTreeMap<KeyspaceId, Ranges>,
+    keyspaces: BTreeMap<KeyspaceId, KeyspaceReads>,
 }
 
 /// The ranges of one keyspace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Ranges {
+struct KeyspaceReads {
     joined: KeyRanges,
     /// Ranges added since the last join; never more than `joined` has, so that each range is moved only a few times.
     more: Vec<KeyRange>,
 }
 
-impl Ranges {
+impl KeyspaceReads {
     fn add(&mut self, range: KeyRange) {
         self.more.push(range);
         if self.more.len() > self.joined.as_slice().len() {
@@ -83,7 +83,7 @@ impl Reads {
 
     /// `key` is within a recorded read.
     pub fn contains(&self, keyspace: KeyspaceId, key: &[u8]) -> bool {
-        let Some(Ranges { joined, more }) = self.keyspaces.get(&keyspace) else { return false };
+        let Some(KeyspaceReads { joined, more }) = self.keyspaces.get(&keyspace) else { return false };
         joined.contains(key) || more.iter().any(|range| range.contains(key))
     }
 
@@ -109,7 +109,7 @@ impl Recording {
     /// What was read so far.
     pub fn reads(&self) -> Reads {
         let mut reads = self.reads.lock();
-        reads.keyspaces.values_mut().for_each(Ranges::join);
+        reads.keyspaces.values_mut().for_each(KeyspaceReads::join);
         reads.clone()
     }
 }
@@ -296,7 +296,7 @@ mod tests {
         let mut reads = Reads::new(1);
         let key = |n: usize| format!("{n:08}");
         (0..5 * RANGES_MAX).for_each(|n| reads.add(T, KeyRange::point(&*key(n))));
-        let Ranges { joined, more } = &reads.keyspaces[&T];
+        let KeyspaceReads { joined, more } = &reads.keyspaces[&T];
         assert!(joined.as_slice().len() <= RANGES_MAX && more.len() <= RANGES_MAX);
         assert!((0..5 * RANGES_MAX).all(|n| reads.contains(T, key(n).as_bytes())));
         assert!(!reads.contains(T, b"1") && !reads.contains(T, b"/"));
@@ -325,7 +325,7 @@ mod tests {
                 prop_assert_eq!(reads.contains(T, &key), is_read);
                 prop_assert!(!reads.contains(KeyspaceId(2), &key));
             }
-            reads.keyspaces.values_mut().for_each(Ranges::join);
+            reads.keyspaces.values_mut().for_each(KeyspaceReads::join);
             let kept = reads.keyspaces.get(&T).map_or(&[][..], |ranges| ranges.joined.as_slice());
             let are_apart = |pair: &[KeyRange]| matches!(&pair[0].end, End::Before(end) if *end < pair[1].start);
             prop_assert!(kept.windows(2).all(are_apart), "disjoint, not touching");

@@ -21,14 +21,14 @@ const KEYS_FEW: usize = 16;
 /// The recent writes of all keyspaces.
 #[derive(Default)]
 pub(super) struct Recent {
-    keyspaces: FastMap<KeyspaceId, Written>,
+    keyspaces: FastMap<KeyspaceId, KeyspaceWrites>,
     /// The newest version that was committed.
     newest: u64,
 }
 
 /// The recent writes to one keyspace.
 #[derive(Default)]
-struct Written {
+struct KeyspaceWrites {
     /// The newest version that may have written any key.
     anywhere: u64,
     /// Keys written since, versions ascending.
@@ -72,7 +72,7 @@ impl Recent {
 
     /// Records that `version` may write any key of `keyspace`.
     fn record_all(&mut self, version: u64, keyspace: KeyspaceId) {
-        self.keyspaces.insert(keyspace, Written { anywhere: version, keys: VecDeque::new() });
+        self.keyspaces.insert(keyspace, KeyspaceWrites { anywhere: version, keys: VecDeque::new() });
     }
 
     /// Undoes what `version` recorded, because it was not committed. New snapshots have the newest committed version,

@@ -6,7 +6,7 @@ use super::Buffer;
 use crate::error::Result;
 use crate::key::{KeyRange, Rowkey};
 use crate::store::{
-    Change, Changes, Cursor, Direction, KeyspaceId, Merge, Reader, Snapshot, bounds, one_or_none,
+    Change, ChangeCursor, Cursor, Direction, KeyspaceId, Merge, Reader, Snapshot, bounds, one_or_none,
 };
 
 /// A transaction's view: its own changes first, then the base.
@@ -104,16 +104,16 @@ impl Reader for OverlayReader<'_> {
 }
 
 /// A key and its new value.
-type Written<'a> = (&'a Rowkey, &'a Option<Arc<[u8]>>);
+type BufferedChange<'a> = (&'a Rowkey, &'a Option<Arc<[u8]>>);
 
 /// Changes in cursor order.
 struct Buffered<'a> {
-    rest: Box<dyn Iterator<Item = Written<'a>> + 'a>,
-    head: Option<Written<'a>>,
+    rest: Box<dyn Iterator<Item = BufferedChange<'a>> + 'a>,
+    head: Option<BufferedChange<'a>>,
 }
 
 impl<'a> Buffered<'a> {
-    fn new(changes: &'a super::Changes, range: &KeyRange, direction: Direction) -> Self {
+    fn new(changes: &'a super::KeyspaceChanges, range: &KeyRange, direction: Direction) -> Self {
         let inside = changes.entries.range::<_, [u8]>(bounds(range));
         let mut rest: Box<dyn Iterator<Item = _>> = match direction {
             Direction::Forward => Box::new(inside),
@@ -123,7 +123,7 @@ impl<'a> Buffered<'a> {
     }
 }
 
-impl Changes for Buffered<'_> {
+impl ChangeCursor for Buffered<'_> {
     fn peek(&self) -> Option<Change<'_>> {
         self.head.map(|(key, change)| (key.as_bytes(), change.as_deref()))
     }

@@ -7,7 +7,7 @@ use std::path::Path;
 use parking_lot::MutexGuard;
 
 use super::Shared;
-use super::tree::{At, Seat, Writer};
+use super::tree::{PutPosition, ReaderSlot, TreeWriter};
 use crate::error::{Error, Result, sqlstate};
 use crate::store::log::Log;
 use crate::store::recent::{Recorder, Touched};
@@ -16,9 +16,9 @@ use crate::store::trust;
 use crate::store::{BulkWriter, KeyspaceId, Reads};
 
 /// A bulk write. Fields drop in order: the locks are held to the end.
-pub(super) struct Bulk<'s> {
+pub(super) struct EmbeddedBulk<'s> {
     shared: &'s Shared,
-    writer: Writer<'s>,
+    writer: TreeWriter<'s>,
     /// The greatest key of each keyspace written to.
     tails: HashMap<KeyspaceId, Vec<u8>>,
     touched: Touched,
@@ -27,14 +27,14 @@ pub(super) struct Bulk<'s> {
     _log: MutexGuard<'s, Log>,
 }
 
-impl<'s> Bulk<'s> {
+impl<'s> EmbeddedBulk<'s> {
     /// Waits for the writer lock and begins.
     pub(super) fn new(shared: &'s Shared) -> Result<Self> {
         let mut log = shared.writer.lock();
         shared.trust.check()?;
         shared.settle(&mut log)?;
         let version = shared.newest().version + 1;
-        Ok(Bulk {
+        Ok(EmbeddedBulk {
             shared,
             writer: shared.tree.begin()?,
             tails: HashMap::new(),
@@ -46,17 +46,17 @@ impl<'s> Bulk<'s> {
     }
 
     /// Whether `key` lies past the end of its keyspace; it then becomes the new end.
-    fn place(&mut self, keyspace: KeyspaceId, key: &[u8]) -> Result<At> {
+    fn place(&mut self, keyspace: KeyspaceId, key: &[u8]) -> Result<PutPosition> {
         let tail = match self.tails.entry(keyspace) {
             Entry::Occupied(tail) => tail.into_mut(),
             Entry::Vacant(tail) => tail.insert(self.writer.last_key(keyspace)?.unwrap_or_default().to_vec()),
         };
         if *key <= **tail {
-            return Ok(At::Anywhere);
+            return Ok(PutPosition::Anywhere);
         }
         tail.clear();
         tail.extend_from_slice(key);
-        Ok(At::End)
+        Ok(PutPosition::End)
     }
 
     /// The real cause of a failed change. Pages that do not fit into memory are written before the commit, and LMDB
@@ -69,7 +69,7 @@ impl<'s> Bulk<'s> {
     }
 }
 
-impl BulkWriter for Bulk<'_> {
+impl BulkWriter for EmbeddedBulk<'_> {
     fn get(&self, keyspace: KeyspaceId, key: &[u8]) -> Result<Option<Vec<u8>>> {
         Ok(self.writer.get(keyspace, key)?.map(<[u8]>::to_vec))
     }
@@ -95,9 +95,9 @@ impl BulkWriter for Bulk<'_> {
     }
 
     fn commit(self: Box<Self>) -> Result<()> {
-        let Bulk { shared, writer, touched, version, mut recorder, _log, .. } = *self;
+        let EmbeddedBulk { shared, writer, touched, version, mut recorder, _log, .. } = *self;
         recorder.record_touched(touched);
-        let seat = Seat::of(&shared.tree)?;
+        let seat = ReaderSlot::of(&shared.tree)?;
         writer.commit(version)?;
         shared.show_tree(version, seat)?;
         recorder.keep();

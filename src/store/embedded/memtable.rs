@@ -15,15 +15,15 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::MEMTABLE_BYTES;
 use crate::key::{End, KeyHead, KeyRange};
-use crate::store::log::record::Step;
-use crate::store::{Change, Changes, Direction, KEY_BYTES_MAX, KeyspaceId};
+use crate::store::log::record::LogOperation;
+use crate::store::{Change, ChangeCursor, Direction, KEY_BYTES_MAX, KeyspaceId};
 
 /// Approximate memory per entry besides its key and value, in bytes.
 pub(super) const ENTRY_BYTES: usize = 144;
 
 /// Position of one version of a key: keys ascend; of one key, the newest version comes first.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+struct VersionedKey {
     keyspace: KeyspaceId,
     /// The first bytes of the key, which decide most comparisons without reading the key itself.
     head: KeyHead,
@@ -31,9 +31,9 @@ struct Place {
     version: Reverse<u64>,
 }
 
-impl Place {
-    fn new(keyspace: KeyspaceId, key: &[u8], version: u64) -> Place {
-        Place { keyspace, head: KeyHead::of(key), key: key.into(), version: Reverse(version) }
+impl VersionedKey {
+    fn new(keyspace: KeyspaceId, key: &[u8], version: u64) -> VersionedKey {
+        VersionedKey { keyspace, head: KeyHead::of(key), key: key.into(), version: Reverse(version) }
     }
 
     fn is_of(&self, keyspace: KeyspaceId, key: &[u8]) -> bool {
@@ -42,12 +42,12 @@ impl Place {
 }
 
 /// The value; `None`: deleted.
-type Written = Option<Box<[u8]>>;
+type NewValue = Option<Box<[u8]>>;
 
 #[derive(Default)]
 pub(super) struct Memtable {
-    entries: SkipMap<Place, Written>,
-    keys: Keys,
+    entries: SkipMap<VersionedKey, NewValue>,
+    keys: BloomFilter,
     bytes: AtomicUsize,
     /// The newest version in it.
     version: AtomicU64,
@@ -70,14 +70,14 @@ impl Memtable {
     }
 
     /// Adds the steps of commit `version`. Only the writer calls it.
-    pub(super) fn write<'a>(&self, version: u64, steps: impl Iterator<Item = Step<'a>>) {
+    pub(super) fn write<'a>(&self, version: u64, steps: impl Iterator<Item = LogOperation<'a>>) {
         let mut more = BTreeMap::new();
         let mut bytes = 0;
         for step in steps {
             let (keyspace, key, value) = match step {
-                Step::Put(keyspace, key, value) => (keyspace, key, Some(value)),
+                LogOperation::Put(keyspace, key, value) => (keyspace, key, Some(value)),
                 // Keys of other lengths cannot exist.
-                Step::Delete(keyspace, key) if (1..=KEY_BYTES_MAX).contains(&key.len()) => {
+                LogOperation::Delete(keyspace, key) if (1..=KEY_BYTES_MAX).contains(&key.len()) => {
                     (keyspace, key, None)
                 }
                 _ => continue,
@@ -85,7 +85,7 @@ impl Memtable {
             bytes += ENTRY_BYTES + key.len() + value.map_or(0, <[u8]>::len);
             *more.entry(keyspace).or_insert(0) += if value.is_some() { 1 } else { -1 };
             self.keys.add(keyspace, key);
-            self.entries.insert(Place::new(keyspace, key, version), value.map(Box::from));
+            self.entries.insert(VersionedKey::new(keyspace, key, version), value.map(Box::from));
         }
         let mut all = self.more.write();
         more.into_iter().for_each(|(keyspace, more)| *all.entry(keyspace).or_insert(0) += more);
@@ -99,12 +99,12 @@ impl Memtable {
     }
 
     /// The entry of a key as of `version`; `None` if the key was not written.
-    pub(super) fn get(&self, keyspace: KeyspaceId, key: &[u8], version: u64) -> Option<Found<'_>> {
+    pub(super) fn get(&self, keyspace: KeyspaceId, key: &[u8], version: u64) -> Option<FoundEntry<'_>> {
         if !self.keys.may_have(keyspace, key) {
             return None;
         }
-        let found = self.entries.lower_bound(Bound::Included(&Place::new(keyspace, key, version)))?;
-        found.key().is_of(keyspace, key).then_some(Found(found))
+        let found = self.entries.lower_bound(Bound::Included(&VersionedKey::new(keyspace, key, version)))?;
+        found.key().is_of(keyspace, key).then_some(FoundEntry(found))
     }
 
     /// The changes of a range as of `version`, in cursor order.
@@ -116,11 +116,11 @@ impl Memtable {
         version: u64,
     ) -> Layer<'_> {
         // Sorts before every version of the key.
-        let place = |key: &[u8]| Place::new(keyspace, key, u64::MAX);
+        let place = |key: &[u8]| VersionedKey::new(keyspace, key, u64::MAX);
         let end = match &range.end {
             End::Before(key) => Bound::Excluded(place(key)),
             End::Open => match keyspace.0.checked_add(1) {
-                Some(next) => Bound::Excluded(Place::new(KeyspaceId(next), &[], u64::MAX)),
+                Some(next) => Bound::Excluded(VersionedKey::new(KeyspaceId(next), &[], u64::MAX)),
                 None => Bound::Unbounded,
             },
         };
@@ -132,7 +132,7 @@ impl Memtable {
 
     /// The newest version of each key, ordered by keyspace and key.
     pub(super) fn newest(&self) -> impl Iterator<Item = Newest<'_>> {
-        let mut before: Option<Entry<'_, Place, Written>> = None;
+        let mut before: Option<Entry<'_, VersionedKey, NewValue>> = None;
         self.entries.iter().filter_map(move |entry| {
             let is_older = before.as_ref().is_some_and(|before| is_same(before, &entry));
             before = Some(entry.clone());
@@ -145,7 +145,7 @@ impl Memtable {
 /// written, and searching the skip list for them costs a cache miss per step.
 ///
 /// A key's bits are set before the version that writes it becomes visible, so a reader of that version finds them.
-struct Keys([OnceLock<Box<Segment>>; SEGMENTS]);
+struct BloomFilter([OnceLock<Box<Segment>>; SEGMENTS]);
 
 /// Allocated when the first key falls into it: most memtables get few keys.
 type Segment = [AtomicU64; SEGMENT_WORDS];
@@ -155,76 +155,76 @@ const SEGMENT_WORDS: usize = if cfg!(test) { 64 } else { 512 };
 /// Enough that a full memtable of short entries has fewer than 1 false positive in 1,000 lookups.
 const SEGMENTS: usize = (MEMTABLE_BYTES / 256).div_ceil(SEGMENT_WORDS);
 
-impl Default for Keys {
-    fn default() -> Keys {
-        Keys([const { OnceLock::new() }; SEGMENTS])
+impl Default for BloomFilter {
+    fn default() -> BloomFilter {
+        BloomFilter([const { OnceLock::new() }; SEGMENTS])
     }
 }
 
-impl Keys {
+impl BloomFilter {
     fn add(&self, keyspace: KeyspaceId, key: &[u8]) {
-        let Spot { segment, word, bits } = Spot::of(keyspace, key);
+        let BloomPosition { segment, word, bits } = BloomPosition::of(keyspace, key);
         let words = self.0[segment].get_or_init(|| Box::new([const { AtomicU64::new(0) }; SEGMENT_WORDS]));
         words[word].fetch_or(bits, Ordering::Relaxed);
     }
 
     fn may_have(&self, keyspace: KeyspaceId, key: &[u8]) -> bool {
-        let Spot { segment, word, bits } = Spot::of(keyspace, key);
+        let BloomPosition { segment, word, bits } = BloomPosition::of(keyspace, key);
         self.0[segment].get().is_some_and(|words| words[word].load(Ordering::Relaxed) & bits == bits)
     }
 }
 
 /// Position of a key's bits.
-struct Spot {
+struct BloomPosition {
     segment: usize,
     word: usize,
     bits: u64,
 }
 
-impl Spot {
-    fn of(keyspace: KeyspaceId, key: &[u8]) -> Spot {
+impl BloomPosition {
+    fn of(keyspace: KeyspaceId, key: &[u8]) -> BloomPosition {
         let hash = xxh3_64_with_seed(key, keyspace.0.into());
         let bit = |n: u32| 1 << (hash >> (6 * n) & 63);
         let (segment, word) = ((hash >> 48) as usize % SEGMENTS, (hash >> 32) as usize % SEGMENT_WORDS);
-        Spot { segment, word, bits: bit(0) | bit(1) | bit(2) | bit(3) }
+        BloomPosition { segment, word, bits: bit(0) | bit(1) | bit(2) | bit(3) }
     }
 }
 
 /// An entry of [`Memtable::newest`].
-pub(super) struct Newest<'m>(Entry<'m, Place, Written>);
+pub(super) struct Newest<'m>(Entry<'m, VersionedKey, NewValue>);
 
 impl Newest<'_> {
     pub(super) fn change(&self) -> (KeyspaceId, Change<'_>) {
-        let Place { keyspace, key, .. } = self.0.key();
+        let VersionedKey { keyspace, key, .. } = self.0.key();
         (*keyspace, (key, self.0.value().as_deref()))
     }
 }
 
 /// The entry found under a key.
-pub(super) struct Found<'m>(Entry<'m, Place, Written>);
+pub(super) struct FoundEntry<'m>(Entry<'m, VersionedKey, NewValue>);
 
-impl Found<'_> {
+impl FoundEntry<'_> {
     /// `None`: it was deleted.
     pub(super) fn value(&self) -> Option<&[u8]> {
         self.0.value().as_deref()
     }
 }
 
-type Places = (Bound<Place>, Bound<Place>);
+type KeyBounds = (Bound<VersionedKey>, Bound<VersionedKey>);
 
 /// Changes of a range of one memtable, as of a version.
 pub(super) struct Layer<'m> {
-    rest: Range<'m, Place, Places, Place, Written>,
+    rest: Range<'m, VersionedKey, KeyBounds, VersionedKey, NewValue>,
     direction: Direction,
     version: u64,
-    here: Option<Entry<'m, Place, Written>>,
+    here: Option<Entry<'m, VersionedKey, NewValue>>,
     /// Used in reverse, where older versions come first: an entry read ahead, past the current one.
-    ahead: Option<Entry<'m, Place, Written>>,
+    ahead: Option<Entry<'m, VersionedKey, NewValue>>,
 }
 
 impl<'m> Layer<'m> {
     /// The next entry that is not newer than `version`.
-    fn step(&mut self) -> Option<Entry<'m, Place, Written>> {
+    fn step(&mut self) -> Option<Entry<'m, VersionedKey, NewValue>> {
         loop {
             let entry = match self.direction {
                 Direction::Forward => self.rest.next(),
@@ -237,11 +237,11 @@ impl<'m> Layer<'m> {
     }
 }
 
-fn is_same(a: &Entry<'_, Place, Written>, b: &Entry<'_, Place, Written>) -> bool {
+fn is_same(a: &Entry<'_, VersionedKey, NewValue>, b: &Entry<'_, VersionedKey, NewValue>) -> bool {
     a.key().is_of(b.key().keyspace, &b.key().key)
 }
 
-impl Changes for Layer<'_> {
+impl ChangeCursor for Layer<'_> {
     fn peek(&self) -> Option<Change<'_>> {
         self.here.as_ref().map(|entry| (&*entry.key().key, entry.value().as_deref()))
     }
@@ -305,7 +305,7 @@ mod tests {
         let key = |n: usize| n.to_string().into_bytes();
         let written = MEMTABLE_BYTES / (ENTRY_BYTES + 50);
         for n in 0..written {
-            table.write(1, std::iter::once(Step::Put(T, &key(n), b"")));
+            table.write(1, std::iter::once(LogOperation::Put(T, &key(n), b"")));
         }
         assert!((0..written).all(|n| table.keys.may_have(T, &key(n))));
         let others = (written..written + 100_000).filter(|n| table.keys.may_have(T, &key(*n)));
@@ -326,8 +326,8 @@ mod tests {
                 let value = value.map(|value| [value]);
                 let keyspace = KeyspaceId(T.0 + other);
                 let step = match &value {
-                    Some(value) => Step::Put(keyspace, key.as_bytes(), value),
-                    None => Step::Delete(keyspace, key.as_bytes()),
+                    Some(value) => LogOperation::Put(keyspace, key.as_bytes(), value),
+                    None => LogOperation::Delete(keyspace, key.as_bytes()),
                 };
                 table.write(n as u64 + 1, std::iter::once(step));
                 if *other == 0 {

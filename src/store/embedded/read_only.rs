@@ -12,12 +12,12 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use super::memtable::Memtable;
-use super::snapshot::{EmbeddedSnapshot, Moment};
-use super::tree::{Tree, View};
+use super::snapshot::{EmbeddedSnapshot, StoreState};
+use super::tree::{Tree, TreeView};
 use super::{held_by, replay, too_old};
 use crate::error::Result;
 use crate::store::directory::Directory;
-use crate::store::log::Tail;
+use crate::store::log::LogTail;
 use crate::store::{BulkWriter, Snapshot, Store, WriteBatch, read_only};
 
 /// How long an inconsistent read is retried, and how often.
@@ -32,7 +32,7 @@ pub(in crate::store) struct ReadOnlyStore {
 
 /// The log records after the tree's version, in a memtable.
 struct Logged {
-    tail: Tail,
+    tail: LogTail,
     /// The tree's version that they follow.
     in_tree: u64,
     version: u64,
@@ -47,14 +47,14 @@ impl ReadOnlyStore {
         let folder = directory.log_folder();
         let closed = directory.keep_closed();
         let tree = Arc::new(Tree::open_read_only(directory)?);
-        let logged = Logged { tail: Tail::new(folder), in_tree: 0, version: 0, memtable: Arc::default() };
+        let logged = Logged { tail: LogTail::new(folder), in_tree: 0, version: 0, memtable: Arc::default() };
         let store = ReadOnlyStore { tree, logged: Mutex::new(logged) };
         store.moment(closed.is_some())?.view.reader().check_keyspaces()?;
         Ok(store)
     }
 
     /// A view of all that is acknowledged by now.
-    fn moment(&self, is_closed: bool) -> Result<Moment> {
+    fn moment(&self, is_closed: bool) -> Result<StoreState> {
         let mut logged = self.logged.lock();
         let since = Instant::now();
         loop {
@@ -70,8 +70,8 @@ impl ReadOnlyStore {
 }
 
 impl Logged {
-    fn look(&mut self, tree: &Arc<Tree>, is_closed: bool) -> Result<Moment> {
-        let view = View::beside_a_writer(tree)?;
+    fn look(&mut self, tree: &Arc<Tree>, is_closed: bool) -> Result<StoreState> {
+        let view = TreeView::beside_a_writer(tree)?;
         let in_tree = view.version()?;
         if in_tree != self.in_tree {
             self.forget();
@@ -85,7 +85,7 @@ impl Logged {
         }
         let held = Arc::new(held_by(&view, in_tree)?);
         let active = Arc::clone(memtable);
-        Ok(Moment { version: *version, active, full: None, held, view: Arc::new(view) })
+        Ok(StoreState { version: *version, active, full: None, held, view: Arc::new(view) })
     }
 
     /// Drops what was read, so that the log is read again from the start.

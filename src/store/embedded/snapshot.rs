@@ -4,13 +4,13 @@ use std::cell::OnceCell;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::memtable::{Found, Memtable};
-use super::tree::{TreeReader, View, aside};
+use super::memtable::{FoundEntry, Memtable};
+use super::tree::{TreeReader, TreeView, aside};
 use crate::error::Result;
 use crate::key::KeyRange;
 use crate::store::lent::Lent;
 use crate::store::{
-    Changes, Cursor, Direction, KeyspaceId, Merge, Reader, Snapshot, WriteBatch, one_or_none,
+    ChangeCursor, Cursor, Direction, KeyspaceId, Merge, Reader, Snapshot, WriteBatch, one_or_none,
 };
 
 /// An estimate counts at most this many changes (count) of a range per memtable.
@@ -18,7 +18,7 @@ const COUNTED: usize = 200;
 
 /// The state of the store as of a version.
 #[derive(Clone)]
-pub(super) struct Moment {
+pub(super) struct StoreState {
     pub(super) version: u64,
     /// The memtable that is written to.
     pub(super) active: Arc<Memtable>,
@@ -27,14 +27,14 @@ pub(super) struct Moment {
     /// The changes that the tree keeps beside damaged keyspaces.
     pub(super) held: Arc<Memtable>,
     /// The tree below.
-    pub(super) view: Arc<View>,
+    pub(super) view: Arc<TreeView>,
 }
 
 /// A stable view.
-pub(super) struct EmbeddedSnapshot(Arc<Moment>);
+pub(super) struct EmbeddedSnapshot(Arc<StoreState>);
 
 impl EmbeddedSnapshot {
-    pub(super) fn new(moment: Arc<Moment>) -> Self {
+    pub(super) fn new(moment: Arc<StoreState>) -> Self {
         EmbeddedSnapshot(moment)
     }
 }
@@ -49,7 +49,7 @@ impl Snapshot for EmbeddedSnapshot {
     }
 }
 
-impl Moment {
+impl StoreState {
     /// The non-empty memtables, newest first.
     fn memtables(&self) -> impl Iterator<Item = &Memtable> {
         let full = self.full.as_ref().map(|(full, _)| full);
@@ -81,10 +81,10 @@ impl Moment {
 }
 
 struct EmbeddedReader<'s> {
-    moment: &'s Moment,
+    moment: &'s StoreState,
     tree: TreeReader<'s>,
     /// Keeps alive the entries whose values were lent; made on first use.
-    lent: OnceCell<Box<Lent<Found<'s>>>>,
+    lent: OnceCell<Box<Lent<FoundEntry<'s>>>>,
 }
 
 impl EmbeddedReader<'_> {

@@ -552,7 +552,7 @@ fn what_nobody_adds_to_moves_into_the_tree_by_itself() {
         assert!(Instant::now() < deadline);
         std::thread::sleep(Duration::from_millis(20));
     }
-    let view = View::of(&store.shared.tree).unwrap();
+    let view = TreeView::of(&store.shared.tree).unwrap();
     assert_eq!(view.version().unwrap(), store.snapshot().unwrap().version());
     assert_eq!(view.reader().entries(A), 101);
     assert!(!place.file("log/log-1").exists(), "the tree has what was in it");

@@ -1,8 +1,8 @@
 //! The B-tree behind the log: LMDB, in `data.mdb`.
 //!
-//! Every write goes through a [`Writer`]. It records up to which version the tree has everything, checks the pages
+//! Every write goes through a [`TreeWriter`]. It records up to which version the tree has everything, checks the pages
 //! that LMDB is about to read ([`vet`]), and keeps changes that would go to a damaged page beside their keyspace
-//! ([`aside`]). Every read goes through a [`View`], which searches LMDB's pages itself ([`btree`]). Values carry
+//! ([`aside`]). Every read goes through a [`TreeView`], which searches LMDB's pages itself ([`btree`]). Values carry
 //! checksums ([`seal`]), keyspaces carry sums of these ([`tally`]), and the file is checked before it is mapped
 //! ([`header`]).
 //!
@@ -42,8 +42,8 @@ use crate::store::directory::Directory;
 use crate::store::trust::{self, Trust};
 use map::Map;
 use view::Trees;
-pub(super) use view::{Seat, TreeReader, View};
-pub(super) use writer::{At, Writer};
+pub(super) use view::{ReaderSlot, TreeReader, TreeView};
+pub(super) use writer::{PutPosition, TreeWriter};
 
 /// Addresses to reserve for the map, in bytes: the first size tried and the smallest.
 pub(super) const MAP_BYTES: (usize, usize) = (1 << 40, 1 << 30);
@@ -65,8 +65,8 @@ const VERSION_KEY: &[u8] = b"version";
 const KEYSPACES: KeyspaceId = KeyspaceId(u32::MAX - 1);
 
 /// LMDB's handle of a keyspace.
-type Keyspace = heed::Database<'static, Bytes, Bytes>;
-type Keyspaces = HashMap<KeyspaceId, Keyspace>;
+type KeyspaceHandle = heed::Database<'static, Bytes, Bytes>;
+type Keyspaces = HashMap<KeyspaceId, KeyspaceHandle>;
 
 /// The tree and its directory.
 ///
@@ -123,8 +123,8 @@ impl Tree {
     }
 
     /// Waits for its turn and begins to write.
-    pub(super) fn begin(&self) -> Result<Writer<'_>> {
-        Writer::begin(self)
+    pub(super) fn begin(&self) -> Result<TreeWriter<'_>> {
+        TreeWriter::begin(self)
     }
 
     /// The keyspaces that can be written without creating them.
@@ -190,7 +190,7 @@ fn is_too_much(e: &io::Error) -> bool {
 /// begin after it was opened, and any keyspace may be asked for at any time.
 fn open_keyspaces(env: &Env<WithoutTls>, trees: &Trees) -> Result<Keyspaces> {
     let opened = env.open_databases_and_commit(env.read_txn()?, |opener, txn| -> Result<_> {
-        let mut opened = Opened(Vec::new());
+        let mut opened = OpenedHandles(Vec::new());
         for (id, root) in trees {
             let database = opener.open_database(txn, Some(&name_of(*id, root.given_up)))?;
             opened.0.extend(database.map(|database| (*id, database)));
@@ -222,9 +222,9 @@ fn keyspace_of(name: &[u8]) -> Result<(KeyspaceId, usize)> {
 }
 
 /// Handles that become permanent when the transaction that opened them ends.
-struct Opened<'t>(Vec<(KeyspaceId, heed::Database<'t, Bytes, Bytes>)>);
+struct OpenedHandles<'t>(Vec<(KeyspaceId, heed::Database<'t, Bytes, Bytes>)>);
 
-impl OnCommit for Opened<'_> {
+impl OnCommit for OpenedHandles<'_> {
     type Committed = Keyspaces;
 
     fn on_commit(self, token: &CommitToken) -> Keyspaces {

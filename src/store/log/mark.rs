@@ -45,7 +45,7 @@ struct MarkState {
 
 /// The numbers in a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Marked {
+pub(super) struct MarkedNumbers {
     pub(super) oldest: u64,
     pub(super) acknowledged: u64,
     pub(super) settled: u64,
@@ -99,12 +99,12 @@ impl Number {
     }
 }
 
-impl Marked {
+impl MarkedNumbers {
     /// The numbers in the mark of `folder`.
-    pub(super) fn read(folder: &Path) -> Result<Marked> {
+    pub(super) fn read(folder: &Path) -> Result<MarkedNumbers> {
         let bytes = bytes_of(folder)?;
         let [oldest, acknowledged, settled] = numbers_of(folder, &bytes)?.map(|number| number.value);
-        Ok(Marked { oldest, acknowledged, settled })
+        Ok(MarkedNumbers { oldest, acknowledged, settled })
     }
 
     pub(super) fn encode(self) -> [u8; MARK_BYTES] {
@@ -120,7 +120,7 @@ impl Marked {
 impl Mark {
     /// Creates the mark of a new log. Its directory entry is not flushed.
     pub(super) fn create(folder: &Path, trust: Arc<Trust>) -> Result<Mark> {
-        let bytes = Marked { oldest: 1, acknowledged: 0, settled: 0 }.encode();
+        let bytes = MarkedNumbers { oldest: 1, acknowledged: 0, settled: 0 }.encode();
         let created = || {
             let mut file = File::create(folder.join(MARK_FILE))?;
             file.write_all(&bytes)?;
@@ -143,9 +143,9 @@ impl Mark {
         Ok(Mark { folder: folder.to_owned(), trust, state: Mutex::new(state) })
     }
 
-    pub(super) fn marked(&self) -> Marked {
+    pub(super) fn marked(&self) -> MarkedNumbers {
         let state = self.state.lock();
-        Marked {
+        MarkedNumbers {
             oldest: state.oldest.value,
             acknowledged: state.acknowledged.value,
             settled: state.settled.value,

@@ -15,7 +15,7 @@ use crate::store::{KeyspaceId, Mutation};
 
 /// One change to the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::store) enum Step<'a> {
+pub(in crate::store) enum LogOperation<'a> {
     Put(KeyspaceId, &'a [u8], &'a [u8]),
     Delete(KeyspaceId, &'a [u8]),
     Clear(KeyspaceId),
@@ -23,23 +23,27 @@ pub(in crate::store) enum Step<'a> {
     TakeSlots(u32),
 }
 
-impl<'a> From<&'a Mutation> for Step<'a> {
-    fn from(mutation: &'a Mutation) -> Step<'a> {
+impl<'a> From<&'a Mutation> for LogOperation<'a> {
+    fn from(mutation: &'a Mutation) -> LogOperation<'a> {
         match mutation {
-            Mutation::Put(keyspace, key, value) => Step::Put(*keyspace, key, value),
-            Mutation::Delete(keyspace, key) => Step::Delete(*keyspace, key),
-            Mutation::Clear(keyspace) => Step::Clear(*keyspace),
+            Mutation::Put(keyspace, key, value) => LogOperation::Put(*keyspace, key, value),
+            Mutation::Delete(keyspace, key) => LogOperation::Delete(*keyspace, key),
+            Mutation::Clear(keyspace) => LogOperation::Clear(*keyspace),
         }
     }
 }
 
 /// Appends a record to `out`. Keys and values are shorter than 4 GiB.
-pub(in crate::store) fn encode<'a>(out: &mut Vec<u8>, version: u64, steps: impl Iterator<Item = Step<'a>>) {
+pub(in crate::store) fn encode<'a>(
+    out: &mut Vec<u8>,
+    version: u64,
+    steps: impl Iterator<Item = LogOperation<'a>>,
+) {
     out.extend(version.to_le_bytes());
     for step in steps {
         let number = |n: usize| (n as u32).to_le_bytes();
         match step {
-            Step::Put(keyspace, key, value) => {
+            LogOperation::Put(keyspace, key, value) => {
                 out.push(1);
                 out.extend(keyspace.0.to_le_bytes());
                 out.extend(number(key.len()));
@@ -47,17 +51,17 @@ pub(in crate::store) fn encode<'a>(out: &mut Vec<u8>, version: u64, steps: impl 
                 out.extend(key);
                 out.extend(value);
             }
-            Step::Delete(keyspace, key) => {
+            LogOperation::Delete(keyspace, key) => {
                 out.push(2);
                 out.extend(keyspace.0.to_le_bytes());
                 out.extend(number(key.len()));
                 out.extend(key);
             }
-            Step::Clear(keyspace) => {
+            LogOperation::Clear(keyspace) => {
                 out.push(3);
                 out.extend(keyspace.0.to_le_bytes());
             }
-            Step::TakeSlots(next) => {
+            LogOperation::TakeSlots(next) => {
                 out.push(4);
                 out.extend(next.to_le_bytes());
             }
@@ -66,7 +70,7 @@ pub(in crate::store) fn encode<'a>(out: &mut Vec<u8>, version: u64, steps: impl 
 }
 
 /// The version and its steps; `None` if the bytes are not a record.
-pub(in crate::store) fn decode(record: &[u8]) -> Option<(u64, Vec<Step<'_>>)> {
+pub(in crate::store) fn decode(record: &[u8]) -> Option<(u64, Vec<LogOperation<'_>>)> {
     let (version, mut rest) = record.split_first_chunk::<8>()?;
     let mut steps = Vec::new();
     while let Some((kind, more)) = rest.split_first() {
@@ -76,14 +80,14 @@ pub(in crate::store) fn decode(record: &[u8]) -> Option<(u64, Vec<Step<'_>>)> {
         steps.push(match kind {
             1 => {
                 let (key, value) = (number(&mut rest)?, number(&mut rest)?);
-                Step::Put(keyspace, bytes(&mut rest, key)?, bytes(&mut rest, value)?)
+                LogOperation::Put(keyspace, bytes(&mut rest, key)?, bytes(&mut rest, value)?)
             }
             2 => {
                 let key = number(&mut rest)?;
-                Step::Delete(keyspace, bytes(&mut rest, key)?)
+                LogOperation::Delete(keyspace, bytes(&mut rest, key)?)
             }
-            3 => Step::Clear(keyspace),
-            4 => Step::TakeSlots(first),
+            3 => LogOperation::Clear(keyspace),
+            4 => LogOperation::TakeSlots(first),
             _ => return None,
         });
     }
@@ -110,7 +114,7 @@ mod tests {
     #[test]
     fn the_example_of_the_table() {
         let mut out = Vec::new();
-        encode(&mut out, 5, std::iter::once(Step::Delete(KeyspaceId(7), b"k")));
+        encode(&mut out, 5, std::iter::once(LogOperation::Delete(KeyspaceId(7), b"k")));
         assert_eq!(hex(&out), "05000000000000000207000000010000006b");
     }
 
@@ -125,11 +129,11 @@ mod tests {
             version in any::<u64>(),
             steps in prop::collection::vec(some_step(), 0..8),
         ) {
-            let steps: Vec<Step<'_>> = steps.iter().map(|(kind, n, key, value)| match kind {
-                0 => Step::Put(KeyspaceId(*n), key, value),
-                1 => Step::Delete(KeyspaceId(*n), key),
-                2 => Step::Clear(KeyspaceId(*n)),
-                _ => Step::TakeSlots(*n),
+            let steps: Vec<LogOperation<'_>> = steps.iter().map(|(kind, n, key, value)| match kind {
+                0 => LogOperation::Put(KeyspaceId(*n), key, value),
+                1 => LogOperation::Delete(KeyspaceId(*n), key),
+                2 => LogOperation::Clear(KeyspaceId(*n)),
+                _ => LogOperation::TakeSlots(*n),
             }).collect();
             let mut out = Vec::new();
             encode(&mut out, version, steps.iter().copied());

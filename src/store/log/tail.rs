@@ -7,8 +7,8 @@ use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use super::mark::Marked;
-use super::{HEADER_BYTES, NOT_FLUSHED, RECORD_HEADER_BYTES, Records, path_of};
+use super::mark::MarkedNumbers;
+use super::{HEADER_BYTES, LogRecords, NOT_FLUSHED, RECORD_HEADER_BYTES, path_of};
 use crate::error::Result;
 use crate::store::directory::{damaged, unavailable};
 
@@ -16,14 +16,14 @@ use crate::store::directory::{damaged, unavailable};
 const PIECE_BYTES: (usize, usize) = (4 << 10, 1 << 20);
 
 /// Reads records as they are appended.
-pub(in crate::store) struct Tail {
+pub(in crate::store) struct LogTail {
     folder: PathBuf,
     /// Where reading stopped; `None`: the log must be read from its beginning.
-    place: Option<Place>,
+    place: Option<LogPosition>,
 }
 
 /// Position of the next record, which may not be there yet.
-struct Place {
+struct LogPosition {
     segment: u64,
     file: File,
     at: u64,
@@ -31,10 +31,10 @@ struct Place {
     next: u64,
 }
 
-impl Tail {
+impl LogTail {
     /// A reader of the log in `folder`.
-    pub(in crate::store) fn new(folder: PathBuf) -> Tail {
-        Tail { folder, place: None }
+    pub(in crate::store) fn new(folder: PathBuf) -> LogTail {
+        LogTail { folder, place: None }
     }
 
     /// Goes back to the beginning.
@@ -52,7 +52,7 @@ impl Tail {
         is_closed: bool,
         mut visit: impl FnMut(&[u8]) -> Result<()>,
     ) -> Result<u64> {
-        let Marked { oldest, acknowledged, settled } = Marked::read(&self.folder)?;
+        let MarkedNumbers { oldest, acknowledged, settled } = MarkedNumbers::read(&self.folder)?;
         let is_shown = |number| is_closed || number <= acknowledged || number & NOT_FLUSHED != 0;
         let mut place = match self.place.take() {
             Some(place) => place,
@@ -77,14 +77,14 @@ impl Tail {
 }
 
 /// The start of a segment; `None` if it does not exist, or has just been begun.
-fn open(folder: &Path, segment: u64) -> Result<Option<Place>> {
+fn open(folder: &Path, segment: u64) -> Result<Option<LogPosition>> {
     let mut file = match File::open(path_of(folder, segment)) {
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
         opened => opened.map_err(|e| unavailable("the log cannot be read", e))?,
     };
     let header = piece(&mut file, 0, HEADER_BYTES)?;
-    let first = Records::new(&header, segment).map(|records| records.number);
-    Ok(first.map(|next| Place { segment, file, at: HEADER_BYTES as u64, next }))
+    let first = LogRecords::new(&header, segment).map(|records| records.number);
+    Ok(first.map(|next| LogPosition { segment, file, at: HEADER_BYTES as u64, next }))
 }
 
 /// Up to `len` bytes of a file from `at` on.
@@ -94,7 +94,7 @@ fn piece(file: &mut File, at: u64, len: usize) -> Result<Vec<u8>> {
     read.map(|_| bytes).map_err(|e| unavailable("the log cannot be read", e))
 }
 
-impl Place {
+impl LogPosition {
     /// Visits the whole records of this segment that are to be shown, and moves past them.
     fn read(
         &mut self,
@@ -104,7 +104,7 @@ impl Place {
         let (mut len, most) = PIECE_BYTES;
         loop {
             let bytes = piece(&mut self.file, self.at, len)?;
-            let mut records = Records { bytes: &bytes, at: 0, number: self.next };
+            let mut records = LogRecords { bytes: &bytes, at: 0, number: self.next };
             while let Some(content) = records.next_if(&is_shown) {
                 visit(content)?;
             }
@@ -119,7 +119,7 @@ impl Place {
     }
 }
 
-impl Records<'_> {
+impl LogRecords<'_> {
     /// Number of bytes that the next record takes, if it extends beyond those at hand.
     fn missing(&self) -> Option<usize> {
         let rest = &self.bytes[self.at..];

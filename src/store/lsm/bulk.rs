@@ -19,10 +19,10 @@ use parking_lot::MutexGuard;
 
 use super::slots::{SLOT_BYTES, SLOTS_KEY, SlotId, tree_key};
 use super::snapshot::walk;
-use super::{Shared, Writer, explain};
+use super::{Shared, WriterState, explain};
 use crate::error::Result;
 use crate::key::KeyRange;
-use crate::store::log::record::{self, Step};
+use crate::store::log::record::{self, LogOperation};
 use crate::store::recent::{Recorder, Touched};
 use crate::store::rules::check_entry;
 use crate::store::{BulkWriter, Change, KEY_BYTES_MAX, KeyspaceId, Reads};
@@ -39,13 +39,13 @@ const FEW_BYTES: usize = 2 * UNIT;
 /// Small in tests, so that they see all three.
 const UNIT: usize = if cfg!(test) { 1 << 10 } else { 1 << 20 };
 
-pub(super) struct Bulk<'s> {
+pub(super) struct LsmBulk<'s> {
     shared: &'s Shared,
     /// Held to the end: there is no other writer meanwhile.
-    writer: MutexGuard<'s, Writer>,
+    writer: MutexGuard<'s, WriterState>,
     recorder: Recorder<'s>,
     touched: Touched,
-    gathered: Gathered,
+    gathered: StagingBuffer,
     staged: Staging<'s>,
     /// Puts minus deletes.
     more: HashMap<KeyspaceId, i64>,
@@ -54,7 +54,7 @@ pub(super) struct Bulk<'s> {
 /// The staged slots; when dropped, they are buried.
 struct Staging<'s> {
     shared: &'s Shared,
-    keyspaces: BTreeMap<KeyspaceId, Staged>,
+    keyspaces: BTreeMap<KeyspaceId, StagedKeyspace>,
 }
 
 impl Drop for Staging<'_> {
@@ -64,24 +64,24 @@ impl Drop for Staging<'_> {
 }
 
 /// The staged entries of a keyspace.
-struct Staged {
+struct StagedKeyspace {
     slot: SlotId,
     /// The keyspace was empty.
     is_first: bool,
 }
 
-impl<'s> Bulk<'s> {
+impl<'s> LsmBulk<'s> {
     /// Waits for the writer lock and begins.
     pub(super) fn new(shared: &'s Shared) -> Self {
         let writer = shared.writer.lock();
         // Greater than all earlier versions, and less than the number that the commit will have.
         let recorder = shared.recorder(shared.numbers.next());
-        Bulk {
+        LsmBulk {
             shared,
             writer,
             recorder,
             touched: Touched::default(),
-            gathered: Gathered::default(),
+            gathered: StagingBuffer::default(),
             staged: Staging { shared, keyspaces: BTreeMap::new() },
             more: HashMap::new(),
         }
@@ -98,14 +98,14 @@ impl<'s> Bulk<'s> {
                 Some(slot) => self.stored(slot.id).next().is_none(),
                 None => true,
             };
-            new.push((*keyspace, Staged { slot: slots.take(), is_first }));
+            new.push((*keyspace, StagedKeyspace { slot: slots.take(), is_first }));
         }
         if !new.is_empty() {
             // The slots are logged as taken before anything is stored under them. Snapshots see no change.
             let (version, next) = (self.shared.numbers.next(), slots.next());
             self.writer
                 .log
-                .append(|out| record::encode(out, version, std::iter::once(Step::TakeSlots(next))))?;
+                .append(|out| record::encode(out, version, std::iter::once(LogOperation::TakeSlots(next))))?;
             self.writer.slots.skip_to(next);
             self.staged.keyspaces.extend(new);
         }
@@ -117,7 +117,7 @@ impl<'s> Bulk<'s> {
         self.writer.log.flush()?;
         let failed = |e| self.shared.distrust(e);
         let mut table = self.shared.tree.ingestion().map_err(failed)?;
-        for (Staged { slot, is_first }, keyspace) in by_slot {
+        for (StagedKeyspace { slot, is_first }, keyspace) in by_slot {
             for (key, value) in self.gathered.entries(keyspace) {
                 let key = tree_key(*slot, key);
                 match value {
@@ -129,7 +129,7 @@ impl<'s> Bulk<'s> {
             }
         }
         table.finish().map_err(failed)?;
-        self.gathered = Gathered::default();
+        self.gathered = StagingBuffer::default();
         Ok(())
     }
 
@@ -229,7 +229,7 @@ fn unstaged(value: &UserValue) -> Option<UserValue> {
     (value.first() == Some(&1)).then(|| UserValue::from(&value[1..]))
 }
 
-impl BulkWriter for Bulk<'_> {
+impl BulkWriter for LsmBulk<'_> {
     fn get(&self, keyspace: KeyspaceId, key: &[u8]) -> Result<Option<Vec<u8>>> {
         if !(1..=KEY_BYTES_MAX).contains(&key.len()) {
             return Ok(None);
@@ -288,27 +288,27 @@ impl BulkWriter for Bulk<'_> {
 
 /// Entries and deletes in memory, the last one of each key.
 #[derive(Default)]
-struct Gathered {
+struct StagingBuffer {
     /// Entries that came in order, keys and values one after the other.
     run: Vec<u8>,
-    places: Vec<Place>,
+    places: Vec<RunEntry>,
     /// Deletes, and entries that came out of order; they take precedence over the run.
     loose: BTreeMap<(KeyspaceId, Vec<u8>), Option<Vec<u8>>>,
     loose_bytes: usize,
 }
 
 /// An entry of the run.
-struct Place {
+struct RunEntry {
     keyspace: KeyspaceId,
     start: usize,
     key_len: usize,
     value_len: usize,
 }
 
-impl Gathered {
+impl StagingBuffer {
     /// Memory used, in bytes.
     fn bytes(&self) -> usize {
-        self.run.len() + self.places.len() * size_of::<Place>() + self.loose_bytes
+        self.run.len() + self.places.len() * size_of::<RunEntry>() + self.loose_bytes
     }
 
     /// The key is greater than all in the run.
@@ -326,10 +326,10 @@ impl Gathered {
                 let (start, key_len, value_len) = (self.run.len(), key.len(), value.len());
                 self.run.extend_from_slice(key);
                 self.run.extend_from_slice(value);
-                self.places.push(Place { keyspace, start, key_len, value_len });
+                self.places.push(RunEntry { keyspace, start, key_len, value_len });
             }
             value => {
-                self.loose_bytes += key.len() + value.map_or(0, <[u8]>::len) + size_of::<Place>();
+                self.loose_bytes += key.len() + value.map_or(0, <[u8]>::len) + size_of::<RunEntry>();
                 self.loose.insert((keyspace, key.to_vec()), value.map(<[u8]>::to_vec));
             }
         }
@@ -347,11 +347,11 @@ impl Gathered {
         at.ok().map(|at| Some(self.value(&self.places[at])))
     }
 
-    fn key(&self, place: &Place) -> &[u8] {
+    fn key(&self, place: &RunEntry) -> &[u8] {
         &self.run[place.start..][..place.key_len]
     }
 
-    fn value(&self, place: &Place) -> &[u8] {
+    fn value(&self, place: &RunEntry) -> &[u8] {
         &self.run[place.start + place.key_len..][..place.value_len]
     }
 
@@ -386,11 +386,11 @@ impl Gathered {
     }
 
     /// All changes, as steps of a log record.
-    fn steps(&self) -> impl Iterator<Item = Step<'_>> {
+    fn steps(&self) -> impl Iterator<Item = LogOperation<'_>> {
         self.keyspaces().into_iter().flat_map(move |keyspace| {
             self.entries(keyspace).map(move |(key, value)| match value {
-                Some(value) => Step::Put(keyspace, key, value),
-                None => Step::Delete(keyspace, key),
+                Some(value) => LogOperation::Put(keyspace, key, value),
+                None => LogOperation::Delete(keyspace, key),
             })
         })
     }

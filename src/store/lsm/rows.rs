@@ -38,7 +38,7 @@ const PLACES: usize = 7;
 const LONG_BYTES: usize = RING_BYTES / 32;
 
 /// Cached values by slot and key.
-pub(super) struct Rows {
+pub(super) struct RowCache {
     shards: [Mutex<Shard>; SHARDS],
 }
 
@@ -58,12 +58,12 @@ struct Shard {
 struct Bucket {
     /// The greatest number of a commit to one of its keys.
     changed: u64,
-    places: [Place; PLACES],
+    places: [TaggedOffset; PLACES],
 }
 
 /// Where an entry begins, as of [`Shard::written`], plus one, in 48 bits, and 16 bits of its hash; zero: unused.
 #[derive(Clone, Copy, Default, PartialEq)]
-struct Place(u64);
+struct TaggedOffset(u64);
 
 const AT_BITS: u32 = 48;
 
@@ -71,33 +71,37 @@ const AT_BITS: u32 = 48;
 const HEAD_BYTES: usize = 20;
 
 /// The position of a key in the cache.
-struct Spot {
+struct BucketPosition {
     shard: usize,
     bucket: usize,
     tag: u64,
 }
 
-impl Spot {
-    fn of(slot: SlotId, key: &[u8]) -> Spot {
+impl BucketPosition {
+    fn of(slot: SlotId, key: &[u8]) -> BucketPosition {
         let hash = xxh3_64_with_seed(key, slot.into());
-        Spot { shard: hash as usize % SHARDS, bucket: (hash >> 8) as usize % BUCKETS, tag: hash >> AT_BITS }
+        BucketPosition {
+            shard: hash as usize % SHARDS,
+            bucket: (hash >> 8) as usize % BUCKETS,
+            tag: hash >> AT_BITS,
+        }
     }
 }
 
-impl Default for Rows {
-    fn default() -> Rows {
-        Rows { shards: array::from_fn(|_| Mutex::default()) }
+impl Default for RowCache {
+    fn default() -> RowCache {
+        RowCache { shards: array::from_fn(|_| Mutex::default()) }
     }
 }
 
-impl Rows {
+impl RowCache {
     fn lock(&self, shard: usize) -> MutexGuard<'_, Shard> {
         self.shards[shard].lock()
     }
 
     /// The cached value of a key, for a reader of the numbers below `below`.
     pub(super) fn get(&self, slot: SlotId, key: &[u8], below: u64) -> Option<UserValue> {
-        let spot = Spot::of(slot, key);
+        let spot = BucketPosition::of(slot, key);
         let shard = self.lock(spot.shard);
         let places = shard.buckets.get(spot.bucket)?.places;
         let entries = places.into_iter().filter(|place| place.tag() == spot.tag);
@@ -111,7 +115,7 @@ impl Rows {
         if key.len() + value.len() > LONG_BYTES {
             return;
         }
-        let spot = Spot::of(slot, key);
+        let spot = BucketPosition::of(slot, key);
         let mut shard = self.lock(spot.shard);
         if shard.changed >= below {
             return;
@@ -124,16 +128,16 @@ impl Rows {
         if shard.buckets[spot.bucket].changed >= below {
             return;
         }
-        let at = shard.write(&Entry { below, slot, key, value });
-        let oldest = |place: &&mut Place| place.at();
+        let at = shard.write(&CachedEntry { below, slot, key, value });
+        let oldest = |place: &&mut TaggedOffset| place.at();
         if let Some(place) = shard.buckets[spot.bucket].places.iter_mut().min_by_key(oldest) {
-            *place = Place::new(at, spot.tag);
+            *place = TaggedOffset::new(at, spot.tag);
         }
     }
 
     /// Announces a commit that writes the key. No reader must see it yet.
     pub(super) fn forget(&self, slot: SlotId, key: &[u8], version: u64) {
-        let spot = Spot::of(slot, key);
+        let spot = BucketPosition::of(slot, key);
         let mut shard = self.lock(spot.shard);
         let Some(bucket) = shard.buckets.get_mut(spot.bucket) else {
             shard.changed = shard.changed.max(version);
@@ -141,7 +145,7 @@ impl Rows {
         };
         bucket.changed = bucket.changed.max(version);
         for place in bucket.places.iter_mut().filter(|place| place.tag() == spot.tag) {
-            *place = Place::default();
+            *place = TaggedOffset::default();
         }
     }
 
@@ -154,7 +158,7 @@ impl Rows {
     }
 }
 
-struct Entry<'a> {
+struct CachedEntry<'a> {
     below: u64,
     slot: SlotId,
     key: &'a [u8],
@@ -163,7 +167,7 @@ struct Entry<'a> {
 
 impl Shard {
     /// The entry at a place; `None` if it was overwritten.
-    fn entry(&self, place: Place) -> Option<Entry<'_>> {
+    fn entry(&self, place: TaggedOffset) -> Option<CachedEntry<'_>> {
         let at = place.at().checked_sub(1)?;
         if self.written - at > RING_BYTES as u64 {
             return None;
@@ -172,11 +176,11 @@ impl Shard {
         let number = |from: usize| head[from..from + 4].iter().rev().fold(0, |n, b| n << 8 | u32::from(*b));
         let (key, rest) = rest.split_at_checked(number(12) as usize)?;
         let below = u64::from(number(0)) | u64::from(number(4)) << 32;
-        Some(Entry { below, slot: number(8), key, value: rest.get(..number(16) as usize)? })
+        Some(CachedEntry { below, slot: number(8), key, value: rest.get(..number(16) as usize)? })
     }
 
     /// Writes an entry behind the newest one; gives where it begins.
-    fn write(&mut self, entry: &Entry<'_>) -> u64 {
+    fn write(&mut self, entry: &CachedEntry<'_>) -> u64 {
         let len = HEAD_BYTES + entry.key.len() + entry.value.len();
         let left = RING_BYTES - self.written as usize % RING_BYTES;
         if left < len {
@@ -200,9 +204,9 @@ impl Shard {
     }
 }
 
-impl Place {
-    fn new(at: u64, tag: u64) -> Place {
-        Place((at + 1) & ((1 << AT_BITS) - 1) | tag << AT_BITS)
+impl TaggedOffset {
+    fn new(at: u64, tag: u64) -> TaggedOffset {
+        TaggedOffset((at + 1) & ((1 << AT_BITS) - 1) | tag << AT_BITS)
     }
 
     fn at(self) -> u64 {
@@ -263,7 +267,7 @@ mod tests {
     }
 
     impl Model {
-        fn commit(&mut self, rows: &Rows, keys: &[u8]) {
+        fn commit(&mut self, rows: &RowCache, keys: &[u8]) {
             let version = self.next;
             self.next += 1;
             for key in keys {
@@ -280,7 +284,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_reader_sees_its_own_moment(steps in prop::collection::vec(step(), 1..300)) {
-            let rows = Rows::default();
+            let rows = RowCache::default();
             let mut model = Model { next: 1, ..Model::default() };
             let mut readers = vec![1];
             for step in steps {
@@ -289,7 +293,7 @@ mod tests {
                     Step::CommitAny => {
                         let all: Vec<u8> = (0..40).collect();
                         let version = model.next;
-                        model.commit(&Rows::default(), &all);
+                        model.commit(&RowCache::default(), &all);
                         rows.forget_all(version);
                     }
                     Step::Begin => readers.push(model.next),
@@ -314,7 +318,7 @@ mod tests {
 
     #[test]
     fn what_was_looked_up_is_found_until_the_ring_is_full() {
-        let rows = Rows::default();
+        let rows = RowCache::default();
         let key = |n: u32| n.to_be_bytes();
         for n in 0..100 {
             assert!(rows.get(SLOT, &key(n), 10).is_none());
@@ -338,7 +342,7 @@ mod tests {
     /// Readers cache what they looked up while a writer commits: none may find a value older than its own moment.
     #[test]
     fn readers_beside_a_writer_see_their_own_moment() {
-        let rows = Rows::default();
+        let rows = RowCache::default();
         let keys = 8u64;
         // The current version of each key; readers see what is below `next`.
         let stored: Vec<AtomicU64> = (0..keys).map(|_| AtomicU64::new(0)).collect();

@@ -21,14 +21,14 @@ use crate::store::{Cursor, Direction, Entry, KEY_BYTES_MAX, KeyspaceId, Reader, 
 pub(super) struct Views(Mutex<State>);
 
 struct State {
-    newest: View,
+    newest: LsmView,
     /// Number of open snapshots by the sequence number they read below.
     open: BTreeMap<u64, usize>,
 }
 
 /// One moment of the store.
 #[derive(Clone)]
-pub(super) struct View {
+pub(super) struct LsmView {
     pub(super) version: u64,
     /// Sequence numbers below this one are visible: those of commits, and of what upkeep did to the tree since.
     pub(super) below: u64,
@@ -36,23 +36,23 @@ pub(super) struct View {
 }
 
 impl Views {
-    pub(super) fn new(newest: View) -> Views {
+    pub(super) fn new(newest: LsmView) -> Views {
         Views(Mutex::new(State { newest, open: BTreeMap::new() }))
     }
 
     /// Makes a change visible. Only the writer calls it.
-    pub(super) fn publish(&self, change: impl FnOnce(&mut View)) {
+    pub(super) fn publish(&self, change: impl FnOnce(&mut LsmView)) {
         change(&mut self.0.lock().newest);
     }
 
-    fn open(&self) -> View {
+    fn open(&self) -> LsmView {
         let mut state = self.0.lock();
         let view = state.newest.clone();
         *state.open.entry(view.below).or_default() += 1;
         view
     }
 
-    fn close(&self, view: &View) {
+    fn close(&self, view: &LsmView) {
         let mut state = self.0.lock();
         if let Some(readers) = state.open.get_mut(&view.below) {
             *readers -= 1;
@@ -71,7 +71,7 @@ impl Views {
 
 /// A stable view.
 pub(super) struct LsmSnapshot {
-    view: View,
+    view: LsmView,
     shared: Arc<Shared>,
 }
 
@@ -107,7 +107,7 @@ impl LsmReader<'_> {
         self.snapshot.view.slots.get(keyspace).map(|slot| slot.id)
     }
 
-    fn walk(&self, slot: SlotId, range: &KeyRange) -> Option<Entries> {
+    fn walk(&self, slot: SlotId, range: &KeyRange) -> Option<EntryIterator> {
         walk(&self.snapshot.shared, slot, range, self.snapshot.view.below)
     }
 }
@@ -159,10 +159,10 @@ impl Reader for LsmReader<'_> {
     }
 }
 
-pub(super) type Entries = Box<dyn DoubleEndedIterator<Item = IterGuardImpl> + Send>;
+pub(super) type EntryIterator = Box<dyn DoubleEndedIterator<Item = IterGuardImpl> + Send>;
 
 /// The entries of a slot in `range` below a sequence number; `None` if there cannot be any.
-pub(super) fn walk(shared: &Shared, slot: SlotId, range: &KeyRange, below: u64) -> Option<Entries> {
+pub(super) fn walk(shared: &Shared, slot: SlotId, range: &KeyRange, below: u64) -> Option<EntryIterator> {
     // Longer bounds can be cut, since no key is that long; the tree accepts no keys above 64 KiB.
     let cut = |key: &[u8]| tree_key(slot, &key[..key.len().min(KEY_BYTES_MAX + 1)]);
     let start: UserKey = cut(&range.start);
@@ -175,7 +175,7 @@ pub(super) fn walk(shared: &Shared, slot: SlotId, range: &KeyRange, below: u64) 
 
 struct LsmCursor {
     /// `None` after the end.
-    entries: Option<Entries>,
+    entries: Option<EntryIterator>,
     direction: Direction,
     /// The entry that is lent.
     last: KvPair,

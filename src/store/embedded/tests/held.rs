@@ -6,8 +6,10 @@ use super::*;
 /// Flips a bit in a page of `keyspace` while the database is closed: in the leaf that `key` belongs to, or in the
 /// root.
 fn hurt(place: &Place, keyspace: KeyspaceId, key: Option<&[u8]>) {
-    let pages =
-        View::of(&place.open().unwrap().shared.tree).unwrap().reader().path(keyspace, key.unwrap_or(b"0"));
+    let pages = TreeView::of(&place.open().unwrap().shared.tree)
+        .unwrap()
+        .reader()
+        .path(keyspace, key.unwrap_or(b"0"));
     let mut data = fs::read(place.file("data.mdb")).unwrap();
     let at = if key.is_some() { pages.last() } else { pages.first() };
     // The number of its nodes.
@@ -166,7 +168,7 @@ fn what_is_cleared_takes_nothing_from_others() {
     let store = place.open().unwrap();
     (0..3).for_each(|round| [A, B].into_iter().for_each(|keyspace| load(&store, keyspace, round)));
     let pages =
-        |store: &EmbeddedStore, keyspace| View::of(&store.shared.tree).unwrap().reader().pages(keyspace);
+        |store: &EmbeddedStore, keyspace| TreeView::of(&store.shared.tree).unwrap().reader().pages(keyspace);
     let of_a = pages(&store, A);
     drop(store);
     let data = fs::read(place.file("data.mdb")).unwrap();

@@ -142,7 +142,7 @@ impl<'m> Btree<'m> {
     }
 
     /// The position before the first entry whose key is not less than `key`.
-    pub(super) fn seek(self, key: &[u8]) -> Result<Place<'m>> {
+    pub(super) fn seek(self, key: &[u8]) -> Result<BtreePosition<'m>> {
         self.descend(|page, above| {
             let around = above.and_then(|above| above.page.around(above.at));
             if page.is_leaf() { Some(page.search(key, around)?.0) } else { page.way_to(key, around) }
@@ -150,12 +150,12 @@ impl<'m> Btree<'m> {
     }
 
     /// The position before the first entry.
-    pub(super) fn start(self) -> Result<Place<'m>> {
+    pub(super) fn start(self) -> Result<BtreePosition<'m>> {
         self.descend(|_, _| Some(0))
     }
 
     /// The position behind the last entry.
-    pub(super) fn end(self) -> Result<Place<'m>> {
+    pub(super) fn end(self) -> Result<BtreePosition<'m>> {
         self.descend(|page, _| Some(page.len() - usize::from(!page.is_leaf())))
     }
 
@@ -169,9 +169,12 @@ impl<'m> Btree<'m> {
         start.entries_to(&end)
     }
 
-    fn descend(self, choose: impl Choose<'m>) -> Result<Place<'m>> {
-        let mut place =
-            Place { tree: self, levels: Vec::with_capacity(self.root.depth.into()), ahead: Ahead::default() };
+    fn descend(self, choose: impl Choose<'m>) -> Result<BtreePosition<'m>> {
+        let mut place = BtreePosition {
+            tree: self,
+            levels: Vec::with_capacity(self.root.depth.into()),
+            ahead: Ahead::default(),
+        };
         if let Some(number) = self.root.page {
             place.descend(number, choose)?;
         }
@@ -197,7 +200,7 @@ impl<'m> Btree<'m> {
 
 /// A position between two entries of a keyspace: the pages from the root to a leaf, and the position in each.
 #[derive(Clone)]
-pub(super) struct Place<'m> {
+pub(super) struct BtreePosition<'m> {
     tree: Btree<'m>,
     /// Branches, then a leaf; none if the keyspace is empty.
     levels: Vec<Level<'m>>,
@@ -249,7 +252,7 @@ fn follows(direction: Direction, key: &[u8], before: &[u8]) -> bool {
     }
 }
 
-impl<'m> Place<'m> {
+impl<'m> BtreePosition<'m> {
     /// Shows the following entries to `visit`, their values sealed, each after checking its order to the next one.
     /// True: `visit` has stopped the walk, and the position is behind the last entry shown; false: there are no more.
     #[inline]
@@ -274,7 +277,8 @@ impl<'m> Place<'m> {
         self.walk_nodes(Direction::Forward, root_of, visit)
     }
 
-    /// Walks like [`Place::walk`], showing what `bytes_of` makes of each entry; `None` from it: the entry is damaged.
+    /// Walks like [`BtreePosition::walk`], showing what `bytes_of` makes of each entry; `None` from it: the entry is
+    /// damaged.
     #[inline]
     fn walk_nodes(
         &mut self,
@@ -372,7 +376,7 @@ impl<'m> Place<'m> {
     }
 
     /// About how many entries lie between this position and `end`, which is not before it; see [`Btree::estimate`].
-    fn entries_to(&self, end: &Place<'m>) -> Result<u64> {
+    fn entries_to(&self, end: &BtreePosition<'m>) -> Result<u64> {
         let differ = |(a, b): (&Level<'m>, &Level<'m>)| a.at != b.at;
         let Some(level) = self.levels.iter().zip(&end.levels).position(differ) else { return Ok(0) };
         let (from, to) = (&self.levels[level], &end.levels[level]);
@@ -390,7 +394,7 @@ impl<'m> Place<'m> {
             return Ok(entries as u64);
         }
         // Assumes that all children of a page hold the same number of entries.
-        let share = |place: &Place<'m>| {
+        let share = |place: &BtreePosition<'m>| {
             place
                 .levels
                 .iter()
@@ -469,7 +473,7 @@ impl<'m> Place<'m> {
 
 /// What a check of a whole tree has found.
 #[derive(Default)]
-struct Found {
+struct TreeCensus {
     /// Branches and leaves (count).
     pages: u64,
     long_pages: u64,
@@ -505,11 +509,11 @@ impl<'m> Btree<'m> {
     /// Checks that every page is whole and in its place, including those of long values, and that there are as many
     /// as the root says. Gives the tally of the entries.
     pub(super) fn check_pages(self) -> Result<Tally> {
-        let mut found = Found::default();
+        let mut found = TreeCensus::default();
         if let Some(root) = self.root.page {
             self.check_below(root, 1, (None, None), &mut found)?;
         }
-        let Found { pages, long_pages, tally, .. } = found;
+        let TreeCensus { pages, long_pages, tally, .. } = found;
         if (pages + long_pages, long_pages) == (self.root.pages, self.root.long_pages) {
             return Ok(tally);
         }
@@ -522,7 +526,7 @@ impl<'m> Btree<'m> {
 
     #[cfg(test)]
     pub(super) fn numbers(self) -> Result<Vec<u64>> {
-        let mut found = Found::default();
+        let mut found = TreeCensus::default();
         self.root.page.map_or(Ok(()), |root| self.check_below(root, 1, (None, None), &mut found))?;
         Ok(found.numbers)
     }
@@ -533,7 +537,7 @@ impl<'m> Btree<'m> {
         number: u64,
         depth: u16,
         (from, to): Separators<'m>,
-        found: &mut Found,
+        found: &mut TreeCensus,
     ) -> Result<()> {
         let is_leaf = depth == self.root.depth;
         let page = self.page(number, is_leaf)?;

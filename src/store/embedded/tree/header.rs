@@ -21,7 +21,7 @@ compile_error!("the embedded store needs 64-bit addresses: it maps the whole dat
 /// Refuses a data file that LMDB could not map and read safely.
 ///
 /// Errors: `Corrupt`, naming the file, when it is missing, truncated or no LMDB file, or its free list is malformed.
-pub(in crate::store::embedded) fn check(path: &Path) -> Result<Checked> {
+pub(in crate::store::embedded) fn check(path: &Path) -> Result<FileHeader> {
     let mut file = DataFile::open(path).map_err(|e| match e.kind() {
         io::ErrorKind::NotFound => damaged(path, "it is missing"),
         _ => Error::new(Kind::Unavailable, format!("{} cannot be read", path.display()))
@@ -32,7 +32,7 @@ pub(in crate::store::embedded) fn check(path: &Path) -> Result<Checked> {
     let meta = file.newest_meta().map_err(|why| damaged(path, why))?;
     let mut missing = file.bytes / meta.page_bytes..=meta.last_page;
     match file.free_pages(&meta) {
-        Some(free) if missing.all(|page| free.contains(page)) => return Ok(Checked { meta, free }),
+        Some(free) if missing.all(|page| free.contains(page)) => return Ok(FileHeader { meta, free }),
         None if missing.is_empty() => return Err(damaged(path, "its list of free pages makes no sense")),
         _ => {}
     }
@@ -42,13 +42,13 @@ pub(in crate::store::embedded) fn check(path: &Path) -> Result<Checked> {
 
 /// What the file's header says.
 #[derive(Debug)]
-pub(in crate::store::embedded) struct Checked {
+pub(in crate::store::embedded) struct FileHeader {
     /// Its newest meta page.
     pub(super) meta: Meta,
     free: FreePages,
 }
 
-impl Checked {
+impl FileHeader {
     /// Checks that no tree's root is on the free list, and that trees and free pages together fit into the file.
     pub(super) fn check_trees<'r>(
         &'r self,

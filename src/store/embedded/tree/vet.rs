@@ -21,7 +21,7 @@ pub(super) struct Vet<'t> {
     trees: Trees,
     /// Pages already checked.
     seen: HashSet<u64>,
-    last: Option<Seen<'t>>,
+    last: Option<CheckedLeaf<'t>>,
     /// Keyspaces whose last leaf was checked.
     ends: HashSet<KeyspaceId>,
 }
@@ -36,7 +36,7 @@ pub(super) enum Deed {
 }
 
 /// A leaf that was checked, with the separators around its keys.
-struct Seen<'t> {
+struct CheckedLeaf<'t> {
     keyspace: KeyspaceId,
     from: Option<&'t [u8]>,
     to: Option<&'t [u8]>,
@@ -52,7 +52,7 @@ impl<'t> Vet<'t> {
 
     /// Checks the pages that LMDB will read. Errors: `Corrupt`, naming page and keyspace, when it must not read them.
     pub(super) fn before(&mut self, keyspace: KeyspaceId, key: &[u8], deed: Deed) -> Result<()> {
-        let is_seen = |seen: &Seen<'_>| {
+        let is_seen = |seen: &CheckedLeaf<'_>| {
             seen.keyspace == keyspace
                 && seen.deed >= deed
                 && seen.from.is_none_or(|from| key >= from)
@@ -64,7 +64,7 @@ impl<'t> Vet<'t> {
         let Some(tree) = self.tree(keyspace) else { return Ok(()) };
         let mut place = tree.seek(key)?;
         let (from, to) = place.vet(&mut self.seen, deed == Deed::Delete)?;
-        self.last = Some(Seen { keyspace, from, to, deed });
+        self.last = Some(CheckedLeaf { keyspace, from, to, deed });
         Ok(())
     }
 

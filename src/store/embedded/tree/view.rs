@@ -9,7 +9,7 @@ use std::sync::atomic::{Ordering, fence};
 use heed::{RoTxn, WithoutTls};
 use parking_lot::Mutex;
 
-use super::btree::{Btree, Place};
+use super::btree::{Btree, BtreePosition};
 use super::map::Pages;
 use super::meta::{Meta, Root};
 use super::page::compare;
@@ -25,7 +25,7 @@ pub(super) type Trees = FastMap<KeyspaceId, Root>;
 
 /// One moment of the tree; while it exists, none of its pages is reused. The fields drop in order: the transaction
 /// ends before the map may close.
-pub(in crate::store::embedded) struct View {
+pub(in crate::store::embedded) struct TreeView {
     /// Never locked: a transaction may move between threads, but they may not share it.
     _txn: Mutex<RoTxn<'static, WithoutTls>>,
     trees: Trees,
@@ -36,27 +36,29 @@ pub(in crate::store::embedded) struct View {
 
 /// A reserved slot in LMDB's reader table, taken before a commit so that the view after it cannot fail for lack of
 /// one.
-pub(in crate::store::embedded) struct Seat(#[expect(dead_code, reason = "held")] RoTxn<'static, WithoutTls>);
+pub(in crate::store::embedded) struct ReaderSlot(
+    #[expect(dead_code, reason = "held")] RoTxn<'static, WithoutTls>,
+);
 
-impl Seat {
+impl ReaderSlot {
     /// Errors: `Unavailable` when too many views are held.
-    pub(in crate::store::embedded) fn of(tree: &Tree) -> Result<Seat> {
-        Ok(Seat(tree.env.clone().static_read_txn()?))
+    pub(in crate::store::embedded) fn of(tree: &Tree) -> Result<ReaderSlot> {
+        Ok(ReaderSlot(tree.env.clone().static_read_txn()?))
     }
 }
 
-impl View {
+impl TreeView {
     /// The tree as it is now. No writer may commit meanwhile.
-    pub(in crate::store::embedded) fn of(tree: &Arc<Tree>) -> Result<View> {
+    pub(in crate::store::embedded) fn of(tree: &Arc<Tree>) -> Result<TreeView> {
         let txn = tree.env.clone().static_read_txn()?;
         let (pages, trees) = trees(tree, txn.id() as u64)?;
-        Ok(View { _txn: Mutex::new(txn), trees, present: pages.present(), tree: tree.clone() })
+        Ok(TreeView { _txn: Mutex::new(txn), trees, present: pages.present(), tree: tree.clone() })
     }
 
     /// The tree as it is now, while another process may write. Errors: `Corrupt` also if that one committed too
     /// quickly.
-    pub(in crate::store::embedded) fn beside_a_writer(tree: &Arc<Tree>) -> Result<View> {
-        let view = View::of(tree)?;
+    pub(in crate::store::embedded) fn beside_a_writer(tree: &Arc<Tree>) -> Result<TreeView> {
+        let view = TreeView::of(tree)?;
         // The meta page of transaction N is overwritten by N + 2, which begins only after N + 1 is committed. So if N
         // is still the newest transaction, the meta page was read whole.
         fence(Ordering::SeqCst);
@@ -114,7 +116,7 @@ pub(super) fn keyspaces(pages: Pages<'_>, root: Root) -> Result<Trees> {
 }
 
 pub(in crate::store::embedded) struct TreeReader<'v> {
-    view: &'v View,
+    view: &'v TreeView,
     pages: Pages<'v>,
 }
 
@@ -253,7 +255,7 @@ pub(super) struct TreeCursor<'a> {
     /// Where the range ends in the walk's direction: forward the first key past it, in reverse its first key.
     limit: Option<Rowkey>,
     /// `None` at the end of the range, or if it is empty.
-    place: Option<Place<'a>>,
+    place: Option<BtreePosition<'a>>,
 }
 
 impl<'a> TreeCursor<'a> {

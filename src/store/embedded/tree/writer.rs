@@ -1,6 +1,6 @@
 //! The write side of the tree: one LMDB write transaction.
 //!
-//! LMDB admits one at a time: to begin a [`Writer`] waits until the previous one is committed or dropped.
+//! LMDB admits one at a time: to begin a [`TreeWriter`] waits until the previous one is committed or dropped.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,20 +12,20 @@ use heed::{CommitOrAbort, PutFlags, RwTxn};
 use super::seal::{seal, unseal};
 use super::tally::Tally;
 use super::vet::{Deed, Vet};
-use super::{Keyspace, Keyspaces, STATE, Tree, VERSION_KEY, aside, name_of};
+use super::{KeyspaceHandle, Keyspaces, STATE, Tree, VERSION_KEY, aside, name_of};
 use crate::error::{Error, Kind, Result};
 use crate::key::in_key_order;
 use crate::store::{Change, KeyspaceId, Mutation};
 
 /// An open write transaction; dropped, it leaves nothing behind.
-pub(in crate::store::embedded) struct Writer<'t> {
+pub(in crate::store::embedded) struct TreeWriter<'t> {
     tree: &'t Tree,
     txn: RwTxn<'t>,
     /// The committed keyspaces, and those this transaction has created.
     keyspaces: Arc<Keyspaces>,
     has_created: bool,
     /// The changes of each keyspace, for its tally.
-    written: BTreeMap<KeyspaceId, Written>,
+    written: BTreeMap<KeyspaceId, KeyspaceDelta>,
     vet: RefCell<Vet<'t>>,
     /// Damaged keyspaces, whose changes go beside them.
     held: BTreeSet<KeyspaceId>,
@@ -34,7 +34,7 @@ pub(in crate::store::embedded) struct Writer<'t> {
 }
 
 #[derive(Default)]
-struct Written {
+struct KeyspaceDelta {
     is_cleared: bool,
     /// Tally of entries added minus those removed, since the clear if there was one.
     change: Tally,
@@ -42,21 +42,21 @@ struct Written {
 
 /// Where a key goes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(in crate::store::embedded) enum At {
+pub(in crate::store::embedded) enum PutPosition {
     /// Wherever it belongs.
     Anywhere,
     /// Behind all others of its keyspace. This fills pages completely and needs no search.
     End,
 }
 
-impl<'t> Writer<'t> {
+impl<'t> TreeWriter<'t> {
     pub(super) fn begin(tree: &'t Tree) -> Result<Self> {
         let txn = tree.env.write_txn()?;
         let vet = Vet::new(tree, txn.id() as u64 - 1)?;
         let held = vet.held();
         // Read with LMDB's write lock held: only writers add keyspaces.
         let keyspaces = tree.keyspaces();
-        Ok(Writer {
+        Ok(TreeWriter {
             tree,
             txn,
             keyspaces,
@@ -103,7 +103,7 @@ impl<'t> Writer<'t> {
         (key, value): Change<'_>,
     ) -> Result<()> {
         if self.held.contains(&keyspace) {
-            return self.put(aside::beside(keyspace), key, &aside::encode(value), At::Anywhere);
+            return self.put(aside::beside(keyspace), key, &aside::encode(value), PutPosition::Anywhere);
         }
         self.change(keyspace, (key, value))
     }
@@ -115,7 +115,7 @@ impl<'t> Writer<'t> {
 
     fn change(&mut self, keyspace: KeyspaceId, (key, value): Change<'_>) -> Result<()> {
         match value {
-            Some(value) => self.put(keyspace, key, value, At::Anywhere),
+            Some(value) => self.put(keyspace, key, value, PutPosition::Anywhere),
             None => self.delete(keyspace, key),
         }
     }
@@ -143,7 +143,7 @@ impl<'t> Writer<'t> {
         keyspace: KeyspaceId,
         key: &[u8],
         value: &[u8],
-        at: At,
+        at: PutPosition,
     ) -> Result<()> {
         self.check_held(keyspace)?;
         let database = match self.keyspaces.get(&keyspace) {
@@ -151,14 +151,16 @@ impl<'t> Writer<'t> {
             None => self.create(keyspace, 0)?,
         };
         match at {
-            At::Anywhere => self.vet.get_mut().before(keyspace, key, Deed::Put)?,
-            At::End => self.vet.get_mut().before_append(keyspace)?,
+            PutPosition::Anywhere => self.vet.get_mut().before(keyspace, key, Deed::Put)?,
+            PutPosition::End => self.vet.get_mut().before_append(keyspace)?,
         }
         seal(&mut self.sealed, keyspace, key, value);
         let change = &mut self.written.entry(keyspace).or_default().change;
         match at {
-            At::End => database.put_with_flags(&mut self.txn, PutFlags::APPEND, key, &self.sealed)?,
-            At::Anywhere => {
+            PutPosition::End => {
+                database.put_with_flags(&mut self.txn, PutFlags::APPEND, key, &self.sealed)?
+            }
+            PutPosition::Anywhere => {
                 if let Some(before) = database.get_or_put(&mut self.txn, key, &self.sealed)? {
                     change.take(before);
                     database.put(&mut self.txn, key, &self.sealed)?;
@@ -185,7 +187,7 @@ impl<'t> Writer<'t> {
     fn clear(&mut self, keyspace: KeyspaceId) -> Result<()> {
         let proof = self.prove(keyspace);
         let given_up = self.vet.get_mut().forget(keyspace);
-        self.written.insert(keyspace, Written { is_cleared: true, ..Written::default() });
+        self.written.insert(keyspace, KeyspaceDelta { is_cleared: true, ..KeyspaceDelta::default() });
         match (proof, self.keyspaces.get(&keyspace)) {
             (Err(e), _) if e.kind() != Kind::Corrupt => return Err(e),
             (Err(_), _) => {
@@ -209,7 +211,7 @@ impl<'t> Writer<'t> {
     /// Creates a keyspace, or the tree that replaces one given up. In a nested transaction, because heed gives out
     /// handles only when a transaction ends. The handle serves this transaction at once, and others when this one
     /// commits.
-    fn create(&mut self, keyspace: KeyspaceId, given_up: usize) -> Result<Keyspace, heed::Error> {
+    fn create(&mut self, keyspace: KeyspaceId, given_up: usize) -> Result<KeyspaceHandle, heed::Error> {
         let env = &self.tree.env;
         let name = name_of(keyspace, given_up);
         let created =
@@ -231,7 +233,7 @@ impl<'t> Writer<'t> {
         })
     }
 
-    fn note_tally(&mut self, keyspace: KeyspaceId, written: &Written) -> Result<()> {
+    fn note_tally(&mut self, keyspace: KeyspaceId, written: &KeyspaceDelta) -> Result<()> {
         let Some(database) = self.keyspaces.get(&keyspace).filter(|_| keyspace != STATE) else {
             return Ok(());
         };
@@ -240,7 +242,7 @@ impl<'t> Writer<'t> {
         let now = before.plus(written.change);
         // LMDB may have met a damaged page that looks valid to it.
         now.check(keyspace, entries)?;
-        self.put(STATE, &Tally::key(keyspace), &now.encode(), At::Anywhere)
+        self.put(STATE, &Tally::key(keyspace), &now.encode(), PutPosition::Anywhere)
     }
 
     /// The tally of a keyspace when this transaction began.
@@ -252,8 +254,8 @@ impl<'t> Writer<'t> {
     /// Makes everything visible and durable. The tree then has everything up to `version`.
     pub(in crate::store::embedded) fn commit(mut self, version: u64) -> Result<()> {
         self.note_tallies().map_err(|(_, e)| e)?;
-        self.put(STATE, VERSION_KEY, &version.to_le_bytes(), At::Anywhere)?;
-        let Writer { tree, txn, keyspaces, has_created, .. } = self;
+        self.put(STATE, VERSION_KEY, &version.to_le_bytes(), PutPosition::Anywhere)?;
+        let TreeWriter { tree, txn, keyspaces, has_created, .. } = self;
         if has_created {
             let mut known = tree.keyspaces.write();
             txn.commit().map_err(|e| tree.distrust(e))?;
