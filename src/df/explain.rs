@@ -25,7 +25,7 @@ use super::rules::kept_sorts::FixedExec;
 use super::table::Bound;
 use crate::access::{Described, NO_ROW, Need};
 use crate::error::{Error, Result};
-use crate::exec::scan::{Counters, ScanSpec};
+use crate::exec::scan::{ScanCounters, ScanSpec};
 
 /// An access of a plan, with its expected form if a dynamic filter will narrow it.
 struct Accessed<'p> {
@@ -220,7 +220,7 @@ impl Reads {
 }
 
 /// Counters of a scan, by name.
-fn counted(c: &Counters) -> [(&'static str, u64); 6] {
+fn counted(c: &ScanCounters) -> [(&'static str, u64); 6] {
     let n = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
     [
         ("gets", n(&c.gets)),

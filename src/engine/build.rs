@@ -34,7 +34,7 @@ use super::session::Session;
 use super::view::column_named;
 use crate::catalog::{CATALOG_KEYSPACE, Catalog, CatalogEdit, build_key};
 use crate::error::{Error, Kind, Result, sqlstate};
-use crate::exec::build::{Gathered, Most, Taken, Told, gather_entries, gather_rows};
+use crate::exec::build::{DuplicateKey, Most, ProgressCallback, SortedEntries, gather_entries, gather_rows};
 use crate::exec::watch::{CancelHandle, Watch};
 use crate::key::{ColumnId, KeyRange, Rowkey};
 use crate::schema::{IndexDef, IndexId, IndexState, TableDef};
@@ -392,7 +392,12 @@ impl Moment {
     }
 
     /// The sorted entries of rows not done yet.
-    fn gather(self, job: Job, most: Most, told: &mut Told<'_>) -> Result<(Moment, Gathered)> {
+    fn gather(
+        self,
+        job: Job,
+        most: Most,
+        told: &mut ProgressCallback<'_>,
+    ) -> Result<(Moment, SortedEntries)> {
         let Moment { table, index, .. } = &self;
         let range = match self.progress.rows {
             0 => KeyRange::all(),
@@ -431,11 +436,17 @@ fn gone() -> Error {
 }
 
 /// The error for rows that a UNIQUE index, or the next layout of a table, cannot hold; `hint`: what to do.
-fn not_unique(table: &TableDef, index: &IndexDef, taken: u64, examples: &[Taken], hint: &str) -> Error {
+fn not_unique(
+    table: &TableDef,
+    index: &IndexDef,
+    taken: u64,
+    examples: &[DuplicateKey],
+    hint: &str,
+) -> Error {
     let row = |rowkey: &Rowkey| table.key.show(rowkey);
     let pairs: Vec<String> = examples
         .iter()
-        .map(|Taken { key, rows: (a, b) }| {
+        .map(|DuplicateKey { key, rows: (a, b) }| {
             format!("{} in rows {} and {}", index.layout.show(key), row(a), row(b))
         })
         .collect();

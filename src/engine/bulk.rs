@@ -15,7 +15,7 @@ use super::rows::values_of;
 use super::view::View;
 use crate::df::query::BatchStream;
 use crate::error::Result;
-use crate::exec::transfer::Cells;
+use crate::exec::transfer::RowCells;
 use crate::exec::watch::CancelHandle;
 use crate::schema::TableDef;
 use crate::value::Value;
@@ -29,7 +29,7 @@ pub struct Source {
     batches: BatchStream,
     width: usize,
     /// Rows not yet taken.
-    rows: Vec<Cells>,
+    rows: Vec<RowCells>,
     /// Rows taken (count).
     taken: u64,
     cancel: CancelHandle,
@@ -66,14 +66,14 @@ impl Source {
     }
 
     /// The rows gathered, if `gather` has read them all.
-    pub fn into_rows(self) -> Vec<Cells> {
+    pub fn into_rows(self) -> Vec<RowCells> {
         self.rows
     }
 
     /// The rows gathered, and at the next calls those that follow. Blocks.
     ///
     /// Errors: those of the query; the statement was cancelled.
-    pub fn next_rows(&mut self, view: &View, table: &TableDef) -> Result<Option<Vec<Cells>>> {
+    pub fn next_rows(&mut self, view: &View, table: &TableDef) -> Result<Option<Vec<RowCells>>> {
         let label = format!("inserting into {}", table.name);
         let mut rows = std::mem::take(&mut self.rows);
         if rows.is_empty() {

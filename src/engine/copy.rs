@@ -12,7 +12,7 @@ use super::view::{View, column_named};
 use super::write::insert_cells;
 use crate::error::{Error, Kind, Result, sqlstate};
 use crate::exec::bulk::Loader;
-use crate::exec::transfer::{self, CsvOptions, Format, OnError, RowReader};
+use crate::exec::transfer::{self, CsvOptions, FileFormat, FileReader, OnError};
 use crate::exec::watch::Watch;
 use crate::key::ColumnId;
 use crate::schema::TableDef;
@@ -28,29 +28,29 @@ pub async fn run(session: &mut Session, copy: &Copy, params: &[Value]) -> Result
     if copy.to { copy_to(session, copy, params).await } else { copy_from(session, copy).await }
 }
 
-fn format(file: &CopyFile) -> Result<Format> {
+fn format(file: &CopyFile) -> Result<FileFormat> {
     Ok(match file.format {
         CopyFormat::Csv => {
             let delimiter = u8::try_from(file.delimiter).map_err(|_| {
                 Error::invalid(format!("{:?} cannot be a delimiter", file.delimiter))
                     .hint("one ASCII character, such as ',' or '|'")
             })?;
-            Format::Csv(CsvOptions {
+            FileFormat::Csv(CsvOptions {
                 header: file.header,
                 delimiter,
                 null: file.null.clone(),
                 ..CsvOptions::default()
             })
         }
-        CopyFormat::Jsonl => Format::Jsonl,
-        CopyFormat::Parquet => Format::Parquet,
+        CopyFormat::Jsonl => FileFormat::Jsonl,
+        CopyFormat::Parquet => FileFormat::Parquet,
     })
 }
 
 /// The rows of a file, chunk by chunk.
 pub struct FileRows<'a> {
     file: &'a CopyFile,
-    reader: Box<dyn RowReader>,
+    reader: Box<dyn FileReader>,
     size: Option<u64>,
     label: String,
 }
@@ -71,7 +71,7 @@ impl FileRows<'_> {
     }
 
     /// The next rows; `None` at the end.
-    pub fn next(&mut self, watch: &Watch) -> Result<Option<Vec<transfer::Cells>>> {
+    pub fn next(&mut self, watch: &Watch) -> Result<Option<Vec<transfer::RowCells>>> {
         watch.step(&self.label, self.reader.bytes_read(), self.size, "bytes")?;
         let rows = self.reader.next_chunk(CHUNK_ROWS).map_err(|e| of_file(e, self.file))?;
         if rows.is_none() {
@@ -206,7 +206,7 @@ async fn insert_chunk(
     session: &mut Session,
     table: &TableDef,
     columns: &[ColumnId],
-    rows: Vec<transfer::Cells>,
+    rows: Vec<transfer::RowCells>,
     before: usize,
 ) -> Result<()> {
     let cells = Cells { columns: columns.to_vec(), rows, overriding: None, before, written: &[] };
@@ -264,7 +264,7 @@ pub fn load(
     // Identity counters advance from chunk to chunk and are written at the end.
     let mut counters = WriteBatch::default();
     let mut before = 0;
-    let mut completed = |rows: Vec<transfer::Cells>, before: usize| {
+    let mut completed = |rows: Vec<transfer::RowCells>, before: usize| {
         let cells = Cells { columns: columns.to_vec(), rows, overriding, before, written: &[] };
         view.db.runtime().block_on(complete(&locked, table, cells, &mut counters))
     };

@@ -15,7 +15,7 @@ use crate::catalog::Catalog;
 use crate::df::kept::alone::Alone;
 use crate::error::{Error, Kind, Result};
 use crate::exec::dml::rowkey_of;
-use crate::exec::scan::{Counters, Places, Scan, ScanSpec};
+use crate::exec::scan::{Scan, ScanCounters, ScanSources, ScanSpec};
 use crate::exec::watch::CancelHandle;
 use crate::key::{ColumnId, KeyPart, KeyRange, KeyRanges, Rowkey};
 use crate::plan::{Field, Filter};
@@ -35,7 +35,7 @@ pub struct TableHandle {
     /// Its columns, and the rowkey, unless a column has that name.
     output: Arc<[Field]>,
     /// Where to find them in a stored row.
-    places: Arc<Places>,
+    places: Arc<ScanSources>,
     schema: SchemaRef,
 }
 
@@ -49,7 +49,7 @@ impl TableHandle {
             fields.push(field("rowkey", ty, false));
             output.push(Field::Rowkey);
         }
-        let places = Places::new(&table, None, &access(Method::Empty), &output);
+        let places = ScanSources::new(&table, None, &access(Method::Empty), &output);
         TableHandle {
             db,
             table,
@@ -203,7 +203,7 @@ impl TableHandle {
         let (table, mut places) = (self.now(&catalog)?, Arc::clone(&self.places));
         if let Some(ttl) = table.ttl() {
             access.filter = ttl.alive(self.db.now_us()).into();
-            places = Arc::new(Places::new(&table, None, &access, &self.output));
+            places = Arc::new(ScanSources::new(&table, None, &access, &self.output));
         }
         let spec = ScanSpec {
             table,
@@ -215,7 +215,7 @@ impl TableHandle {
             schema: Arc::clone(&self.schema),
             any_order: false,
         };
-        let scan = Scan::new(Arc::new(spec), snapshot, limit, Arc::<Counters>::default());
+        let scan = Scan::new(Arc::new(spec), snapshot, limit, Arc::<ScanCounters>::default());
         let (schema, runtime) = (Arc::clone(&self.schema), self.db.runtime().clone());
         Ok(Rows::new(RowStream::new(
             schema,

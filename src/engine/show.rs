@@ -11,7 +11,7 @@ use super::Planner;
 use super::view::View;
 use crate::catalog::{CATALOG_KEYSPACE, Relation};
 use crate::error::{Error, Result, sqlstate};
-use crate::exec::check::{Checker, Depth, Problem};
+use crate::exec::check::{CheckDepth, Checker, Problem};
 use crate::plan::LikePattern;
 use crate::row::{Compression, field};
 use crate::schema::{Column, FamilyId, IndexDef, IndexState, TableDef, ViewDef};
@@ -233,7 +233,7 @@ pub fn check(view: &View, check: &Check) -> Result<(u64, RecordBatch)> {
     let started = std::time::Instant::now();
     // The transaction's writes do not depend on what CHECK reads.
     let (catalog, reader) = (&view.catalog, view.snapshot.unrecorded()?);
-    let depth = if check.fast { Depth::Fast } else { Depth::Full };
+    let depth = if check.fast { CheckDepth::Fast } else { CheckDepth::Full };
     let limit = check.limit.map_or(PROBLEMS_MAX, |n| usize::try_from(n).unwrap_or(usize::MAX));
     let mut checker = Checker::new(&*reader, &view.watch, limit);
     match &check.target {

@@ -14,9 +14,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 const PROCESSORS: usize = 64;
 
 /// Threads (count) seated on each processor.
-type Taken = [AtomicU32; PROCESSORS];
+type Occupancy = [AtomicU32; PROCESSORS];
 
-static TAKEN: Taken = [const { AtomicU32::new(0) }; PROCESSORS];
+static TAKEN: Occupancy = [const { AtomicU32::new(0) }; PROCESSORS];
 
 /// A seat on a processor, counted there until dropped.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ impl Seat {
         Seat::among(&TAKEN)
     }
 
-    fn among(taken: &'static Taken) -> Seat {
+    fn among(taken: &'static Occupancy) -> Seat {
         let Some(here) = system::processor().and_then(|here| taken.get(here)) else { return Seat(None) };
         if here.fetch_add(1, Ordering::Relaxed) == 0 {
             return Seat(Some(here));
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn threads_sit_apart_give_their_seats_back_and_may_go_anywhere_afterwards() {
-        static OURS: Taken = [const { AtomicU32::new(0) }; PROCESSORS];
+        static OURS: Occupancy = [const { AtomicU32::new(0) }; PROCESSORS];
         let allowed = || rustix::thread::sched_getaffinity(None).unwrap();
         let before = allowed();
         if (PROCESSORS..CpuSet::MAX_CPU).any(|processor| before.is_set(processor)) {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::pieces::{PIECES, pieces_of};
 use super::rekey;
 use super::run::{Run, sort_all};
-use super::stored::{self, Packer, Wanted};
+use super::stored::{self, ColumnProjection, Packer};
 use crate::error::{Error, Result};
 use crate::index::{entry_of, open_entry};
 use crate::key::{KeyRange, Rowkey};
@@ -19,7 +19,7 @@ use crate::store::{BulkWriter, Direction, KeyspaceId, Snapshot};
 use crate::value::Value;
 
 /// Sorted entries of some rows.
-pub struct Gathered {
+pub struct SortedEntries {
     runs: Runs,
     /// The last of these rows; `None` if no rows follow it.
     pub last: Option<Rowkey>,
@@ -40,10 +40,10 @@ pub struct Most {
 const TOLD_EVERY: u64 = if cfg!(test) { 16 } else { 8192 };
 
 /// Receives how many rows, or entries, are done; its error stops the work.
-pub type Told<'t> = dyn FnMut(u64) -> Result<()> + 't;
+pub type ProgressCallback<'t> = dyn FnMut(u64) -> Result<()> + 't;
 
 /// Counts one more as done, and reports now and then.
-fn tell(done: &mut u64, told: &mut Told<'_>) -> Result<()> {
+fn tell(done: &mut u64, told: &mut ProgressCallback<'_>) -> Result<()> {
     *done += 1;
     if done.is_multiple_of(TOLD_EVERY) { told(*done) } else { Ok(()) }
 }
@@ -56,16 +56,16 @@ pub fn gather_entries(
     range: &KeyRange,
     most: Most,
     snapshot: &dyn Snapshot,
-    told: &mut Told<'_>,
-) -> Result<Gathered> {
-    let wanted = Wanted::only(table, index.inputs().chain(index.include.iter().copied()));
+    told: &mut ProgressCallback<'_>,
+) -> Result<SortedEntries> {
+    let wanted = ColumnProjection::only(table, index.inputs().chain(index.include.iter().copied()));
     let entries = |row: &[Value], rowkey: &Rowkey, runs: &mut Runs| {
         if let Some(entry) = entry_of(table, index, row, rowkey)? {
             runs.entry(index.keyspace).or_default().push(&entry.key, &entry.value);
         }
         Ok(())
     };
-    gather(&Rows { table, wanted, entries: &entries, snapshot }, range, most, told)
+    gather(&EntrySource { table, wanted, entries: &entries, snapshot }, range, most, told)
 }
 
 /// Like [`gather_entries`], but gathers all entries that the rows have in the next table.
@@ -74,28 +74,33 @@ pub fn gather_rows(
     range: &KeyRange,
     most: Most,
     snapshot: &dyn Snapshot,
-    told: &mut Told<'_>,
-) -> Result<Gathered> {
+    told: &mut ProgressCallback<'_>,
+) -> Result<SortedEntries> {
     let next = Packer::new(next);
     let entries = |row: &[Value], rowkey: &Rowkey, runs: &mut Runs| {
         rekey::entries_of(&next, row, rowkey, &mut |keyspace, key, value| {
             runs.entry(keyspace).or_default().push(key, value);
         })
     };
-    gather(&Rows { table, wanted: Wanted::ALL, entries: &entries, snapshot }, range, most, told)
+    gather(
+        &EntrySource { table, wanted: ColumnProjection::ALL, entries: &entries, snapshot },
+        range,
+        most,
+        told,
+    )
 }
 
 /// Adds the entries of one row.
-type Entries<'e> = dyn Fn(&[Value], &Rowkey, &mut Runs) -> Result<()> + Sync + 'e;
+type EntryMaker<'e> = dyn Fn(&[Value], &Rowkey, &mut Runs) -> Result<()> + Sync + 'e;
 
 /// Entries by keyspace.
 type Runs = BTreeMap<KeyspaceId, Run>;
 
 /// Where rows are read, and how entries are made of them.
-struct Rows<'r> {
+struct EntrySource<'r> {
     table: &'r TableDef,
-    wanted: Wanted,
-    entries: &'r Entries<'r>,
+    wanted: ColumnProjection,
+    entries: &'r EntryMaker<'r>,
     snapshot: &'r dyn Snapshot,
 }
 
@@ -114,17 +119,17 @@ const PATIENCE: Duration = Duration::from_millis(1);
 const TOLD_TURNS: u64 = 20;
 
 /// A range in pieces, which threads take one after the other.
-struct Pieces {
+struct RangePieces {
     ranges: Vec<KeyRange>,
     /// Limits of the whole; and bytes per piece, so that the pieces in progress add at most as much again.
     most: Most,
     piece_bytes: usize,
-    done: Progress,
+    done: GatherProgress,
 }
 
 /// Progress of all threads together.
 #[derive(Default)]
-struct Progress {
+struct GatherProgress {
     /// Pieces that were taken.
     taken: AtomicUsize,
     /// Rows read, and bytes of their entries.
@@ -137,7 +142,7 @@ struct Progress {
 }
 
 /// The entries of a piece's rows.
-struct Piece {
+struct PieceEntries {
     runs: Runs,
     rows: u64,
     last_row: Option<Rowkey>,
@@ -146,18 +151,23 @@ struct Piece {
 }
 
 /// A piece's number, and its result.
-type Done = (usize, Result<Piece>);
+type Done = (usize, Result<PieceEntries>);
 
 /// Gathers the entries of the rows of `range`, from its start, with several threads, and sorts them.
 ///
 /// Pieces are taken in key order until enough is gathered, and each piece taken is read to its end, so that the
 /// result has no gaps. Only if a piece exceeds its share of memory is it cut short; the pieces behind it are then
 /// discarded.
-fn gather(rows: &Rows<'_>, range: &KeyRange, most: Most, told: &mut Told<'_>) -> Result<Gathered> {
+fn gather(
+    rows: &EntrySource<'_>,
+    range: &KeyRange,
+    most: Most,
+    told: &mut ProgressCallback<'_>,
+) -> Result<SortedEntries> {
     let ranges = rows.pieces(range, most)?;
     let threads = thread::available_parallelism().map_or(1, usize::from).min(PIECES).min(ranges.len());
     let piece_bytes = most.bytes / threads.max(1);
-    let pieces = Pieces { ranges, most, piece_bytes, done: Progress::default() };
+    let pieces = RangePieces { ranges, most, piece_bytes, done: GatherProgress::default() };
     let mut stopped = None;
     let told = &mut |rows| {
         if let Err(e) = told(rows) {
@@ -183,7 +193,7 @@ fn gather(rows: &Rows<'_>, range: &KeyRange, most: Most, told: &mut Told<'_>) ->
     }
 }
 
-impl Pieces {
+impl RangePieces {
     /// Waits for what another thread gathers, reporting the progress of all meanwhile.
     fn wait_for(
         &self,
@@ -202,7 +212,7 @@ impl Pieces {
     }
 
     /// Combines the pieces up to the first that was cut short.
-    fn put_together(&self, mut gathered: Vec<Done>) -> Result<Gathered> {
+    fn put_together(&self, mut gathered: Vec<Done>) -> Result<SortedEntries> {
         gathered.sort_unstable_by_key(|(at, _)| *at);
         let mut is_cut = gathered.len() < self.ranges.len();
         let (mut runs, mut rows, mut last_row) = (Runs::new(), 0, None);
@@ -223,11 +233,11 @@ impl Pieces {
             return Err(Error::internal("a piece of a table has no rows"));
         }
         sort_all(runs.values_mut());
-        Ok(Gathered { runs, last: last_row.filter(|_| is_cut), rows })
+        Ok(SortedEntries { runs, last: last_row.filter(|_| is_cut), rows })
     }
 }
 
-impl Rows<'_> {
+impl EntrySource<'_> {
     /// Cuts the range into pieces, each with keys in it; just one if the number of rows is limited.
     fn pieces(&self, range: &KeyRange, most: Most) -> Result<Vec<KeyRange>> {
         let (reader, keyspace) = (self.snapshot.reader()?, self.table.rows());
@@ -248,7 +258,7 @@ impl Rows<'_> {
     }
 
     /// Gathers pieces until none are left, or enough is gathered.
-    fn gather(&self, pieces: &Pieces, told: &mut dyn FnMut(u64)) -> Vec<Done> {
+    fn gather(&self, pieces: &RangePieces, told: &mut dyn FnMut(u64)) -> Vec<Done> {
         let (mut gathered, done) = (Vec::new(), &pieces.done);
         while !done.is_full.load(Relaxed) && done.bytes.load(Relaxed) < pieces.most.bytes {
             let at = done.taken.fetch_add(1, Relaxed);
@@ -262,10 +272,15 @@ impl Rows<'_> {
         gathered
     }
 
-    fn gather_piece(&self, range: &KeyRange, pieces: &Pieces, told: &mut dyn FnMut(u64)) -> Result<Piece> {
-        let Rows { table, wanted, entries, .. } = self;
+    fn gather_piece(
+        &self,
+        range: &KeyRange,
+        pieces: &RangePieces,
+        told: &mut dyn FnMut(u64),
+    ) -> Result<PieceEntries> {
+        let EntrySource { table, wanted, entries, .. } = self;
         let reader = self.snapshot.reader()?;
-        let mut piece = Piece { runs: Runs::new(), rows: 0, last_row: None, is_cut: false };
+        let mut piece = PieceEntries { runs: Runs::new(), rows: 0, last_row: None, is_cut: false };
         let (mut values, mut bytes, mut bytes_told) = (Vec::new(), 0, 0);
         let mut cursor = reader.cursor(table.rows(), range, Direction::Forward)?;
         while !piece.is_cut
@@ -306,12 +321,12 @@ pub struct LeftOut {
     /// Their number.
     pub rows: u64,
     /// The first few of them.
-    pub examples: Vec<Taken>,
+    pub examples: Vec<DuplicateKey>,
 }
 
 /// A key of a UNIQUE index that two rows claim.
 #[derive(Debug)]
-pub struct Taken {
+pub struct DuplicateKey {
     /// The key.
     pub key: Rowkey,
     /// The row that has it, and the row that was left out.
@@ -321,9 +336,9 @@ pub struct Taken {
 /// Examples kept for the message (count).
 const EXAMPLES_MAX: usize = 10;
 
-impl Gathered {
+impl SortedEntries {
     /// Writes the entries, replacing existing ones; reports to `told`.
-    pub fn write(&self, writer: &mut dyn BulkWriter, told: &mut Told<'_>) -> Result<()> {
+    pub fn write(&self, writer: &mut dyn BulkWriter, told: &mut ProgressCallback<'_>) -> Result<()> {
         let mut entries = 0;
         for (keyspace, run) in &self.runs {
             for (key, value) in run.iter() {
@@ -339,7 +354,7 @@ impl Gathered {
         &self,
         index: &IndexDef,
         writer: &mut dyn BulkWriter,
-        told: &mut Told<'_>,
+        told: &mut ProgressCallback<'_>,
     ) -> Result<LeftOut> {
         let mut left_out = LeftOut::default();
         let mut entries = 0;
@@ -352,7 +367,7 @@ impl Gathered {
                     left_out.rows += 1;
                     if left_out.examples.len() < EXAMPLES_MAX {
                         let rows = (a.pointer.into(), b.pointer.into());
-                        left_out.examples.push(Taken { key: key.into(), rows });
+                        left_out.examples.push(DuplicateKey { key: key.into(), rows });
                     }
                     continue;
                 }

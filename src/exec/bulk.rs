@@ -40,14 +40,14 @@ pub struct Loader<'a> {
     table: &'a TableDef,
     writer: Box<dyn BulkWriter + 'a>,
     watch: &'a Watch,
-    gathered: Gathered<'a>,
+    gathered: EntrySorter<'a>,
     /// The keyspaces are empty in the store, so keys can collide only within the sorter.
     fresh: bool,
-    taken: Taken,
+    taken: ClaimedKeys,
 }
 
 /// Turns rows into entries, and sorts them.
-struct Gathered<'a> {
+struct EntrySorter<'a> {
     packer: Packer<'a>,
     /// For the next layout, while a REKEY is in progress.
     next: Option<Packer<'a>>,
@@ -56,10 +56,10 @@ struct Gathered<'a> {
     rows: u64,
 }
 
-impl Gathered<'_> {
+impl EntrySorter<'_> {
     fn add(&mut self, row: &[Value], rowkey: &Rowkey) -> Result<()> {
         self.packer.table().touched(Access::Write, rowkey);
-        let Gathered { packer, next, sorter, .. } = self;
+        let EntrySorter { packer, next, sorter, .. } = self;
         entries_of((packer, next), row, rowkey, &mut |keyspace, key, value| {
             sorter.push(keyspace, key, value);
         })?;
@@ -81,14 +81,14 @@ fn entries_of(
 
 /// Unique keys of the rows in the sorter, kept where [`Loader::add_if_free`] needs them.
 #[derive(Default)]
-struct Taken {
+struct ClaimedKeys {
     /// Each with the row that has it; `None`: the key is the rowkey itself.
     keys: FastMap<(KeyspaceId, Rowkey), Option<Rowkey>>,
     /// Approximate memory used, in bytes.
     bytes: usize,
 }
 
-impl Taken {
+impl ClaimedKeys {
     /// The row that has the key.
     fn holder(&self, keyspace: KeyspaceId, key: &Rowkey) -> Option<Rowkey> {
         let holder = self.keys.get(&(keyspace, key.clone()))?;
@@ -108,8 +108,8 @@ impl<'a> Loader<'a> {
     pub fn new(table: &'a TableDef, writer: Box<dyn BulkWriter + 'a>, fresh: bool, watch: &'a Watch) -> Self {
         let sorter = Sorter::new(writer.folder().map(Path::to_owned), GATHERED_BYTES);
         let (packer, next) = (Packer::new(table), table.followed().map(Packer::new));
-        let gathered = Gathered { packer, next, watch, sorter, rows: 0 };
-        Loader { table, writer, watch, gathered, fresh, taken: Taken::default() }
+        let gathered = EntrySorter { packer, next, watch, sorter, rows: 0 };
+        Loader { table, writer, watch, gathered, fresh, taken: ClaimedKeys::default() }
     }
 
     /// Bounds the memory for unique keys; to be called before each [`Loader::add_if_free`].
@@ -147,7 +147,7 @@ impl<'a> Loader<'a> {
                 });
             }
         }
-        let Gathered { packer, next, .. } = &self.gathered;
+        let EntrySorter { packer, next, .. } = &self.gathered;
         entries_of((packer, next), row, &rowkey, &mut |_, _, _| ())?;
         for (index, key) in keys {
             match index {
@@ -210,7 +210,7 @@ impl<'a> Loader<'a> {
         }
         // Rows added later may collide with those written now.
         self.fresh = false;
-        self.taken = Taken::default();
+        self.taken = ClaimedKeys::default();
         Ok(())
     }
 

@@ -60,7 +60,7 @@ pub struct Report {
 
 /// How thorough a check is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Depth {
+pub enum CheckDepth {
     /// Compares digests first.
     Fast,
     /// Checks every entry from both sides.
@@ -116,7 +116,7 @@ impl<'a> Checker<'a> {
     /// Checks a table and some of its indexes.
     ///
     /// Errors: the store cannot be read at all; `Cancelled`.
-    pub fn table(&mut self, table: &TableDef, indexes: &[&IndexDef], depth: Depth) -> Result<()> {
+    pub fn table(&mut self, table: &TableDef, indexes: &[&IndexDef], depth: CheckDepth) -> Result<()> {
         for index in indexes.iter().filter(|index| index.state != IndexState::Ready) {
             let detail =
                 format!("it is {}; REPAIR INDEX {} builds it", index.state.name(), name_sql(&index.name));
@@ -132,7 +132,7 @@ impl<'a> Checker<'a> {
             for (index, digest) in indexes.iter().zip(&mut digests) {
                 match (index.state, depth) {
                     (IndexState::Building, _) => {}
-                    (IndexState::Ready, Depth::Fast) => {
+                    (IndexState::Ready, CheckDepth::Fast) => {
                         match entry_of(table, index, row, rowkey) {
                             Ok(Some(entry)) => digest.add(&entry.key, &entry.value),
                             Ok(None) => {}
@@ -140,7 +140,7 @@ impl<'a> Checker<'a> {
                             Err(_) => digest.entries += 1,
                         }
                     }
-                    (IndexState::Ready, Depth::Full) | (IndexState::Broken, _) => {
+                    (IndexState::Ready, CheckDepth::Full) | (IndexState::Broken, _) => {
                         check.entry_of_row(table, index, row, rowkey);
                     }
                 }
@@ -149,8 +149,8 @@ impl<'a> Checker<'a> {
         })?;
         for (index, digest) in indexes.iter().zip(digests) {
             match (index.state, depth) {
-                (IndexState::Ready, Depth::Full) => self.entries(table, index)?,
-                (IndexState::Ready, Depth::Fast) => self.compare(table, index, digest)?,
+                (IndexState::Ready, CheckDepth::Full) => self.entries(table, index)?,
+                (IndexState::Ready, CheckDepth::Fast) => self.compare(table, index, digest)?,
                 (IndexState::Building | IndexState::Broken, _) => {}
             }
         }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::mem;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::past::Past;
+use super::past::HistoryWriter;
 use super::rekey;
 use super::stored::{self, Packer, StoredRow};
 use super::watch::Watch;
@@ -180,7 +180,7 @@ pub struct Writes<'a> {
     indexes: Vec<(&'a IndexDef, OnceCell<Vec<ColumnId>>)>,
     unique: UniqueCheck,
     /// Where old versions go, if the table keeps them.
-    past: Option<Past<'a>>,
+    past: Option<HistoryWriter<'a>>,
     as_of_us: i64,
     batch: WriteBatch,
     /// The first `counted` mutations (count) have this many bytes.
@@ -193,7 +193,7 @@ impl<'a> Writes<'a> {
     pub fn new(table: &'a TableDef, batch: WriteBatch, as_of_us: i64) -> Self {
         let indexes = table.kept().map(|index| (index, OnceCell::new())).collect();
         let (packer, next) = (Packer::new(table), table.followed().map(Packer::new));
-        let (unique, past) = (UniqueCheck::default(), Past::of(table));
+        let (unique, past) = (UniqueCheck::default(), HistoryWriter::of(table));
         Writes { table, packer, next, indexes, unique, past, as_of_us, batch, counted: 0, bytes: 0 }
     }
 

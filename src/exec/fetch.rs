@@ -4,9 +4,9 @@
 use std::ops::Range;
 
 use super::pull::{Pull, TOGETHER, dangling};
-use super::scan::{BATCH_ROWS, Counters};
+use super::scan::{BATCH_ROWS, ScanCounters};
 use super::sink::Sink;
-use super::view::{Scratch, see_entry};
+use super::view::{RowScratch, see_entry};
 use super::walk::{Visited, Walk};
 use crate::error::{Error, Result};
 use crate::index::open_entry;
@@ -118,7 +118,7 @@ impl<'a> Pull<'a> {
         let index = self.index()?;
         let sources = self.spec.places.entries.as_ref();
         let sources = sources.ok_or_else(|| Error::internal("a fetch without its index"))?;
-        let mut scratch = Scratch::of(&self.spec.table, sources);
+        let mut scratch = RowScratch::of(&self.spec.table, sources);
         let filter = &self.spec.access.entry_filter;
         let mut pointers = Pointers::with_capacity(wanted.min(POINTERS_EXPECTED));
         let more = walk.go(self.reader, self.counters, &mut |key, value| {
@@ -151,13 +151,13 @@ impl<'a> Pull<'a> {
             return self.fetch_in_order(fetch, end, out);
         }
         let index = self.index()?;
-        let scratch = &mut Scratch::of(&self.spec.table, out.sources(&self.spec.places));
+        let scratch = &mut RowScratch::of(&self.spec.table, out.sources(&self.spec.places));
         while fetch.next < end && !out.is_full() {
             // So few that what was read is still in the processor's cache.
             let some = fetch.next..end.min(fetch.next + TOGETHER);
             let place = |i: usize| fetch.by_key.get(i).map_or(i, |(_, i)| *i);
             let keys: Vec<&[u8]> = some.clone().map(|i| fetch.pointers.at(place(i))).collect();
-            Counters::add(&self.counters.fetched, keys.len() as u64);
+            ScanCounters::add(&self.counters.fetched, keys.len() as u64);
             for (key, value) in keys.iter().zip(self.get_many(self.spec.table.rows(), &keys)?) {
                 let value = value.ok_or_else(|| dangling(self.spec, index, key))?;
                 self.row_out(key, value, self.families(key)?.into_iter(), scratch, out)?;
@@ -170,9 +170,9 @@ impl<'a> Pull<'a> {
     /// The same for many rows: reads them in key order, and gives them out in the order of the entries.
     fn fetch_in_order(&self, fetch: &mut Fetch, end: usize, out: &mut impl Sink) -> Result<()> {
         let (index, start, pointers) = (self.index()?, fetch.next, &fetch.pointers);
-        let scratch = &mut Scratch::of(&self.spec.table, out.sources(&self.spec.places));
+        let scratch = &mut RowScratch::of(&self.spec.table, out.sources(&self.spec.places));
         let mut rows: Vec<Fetched<'_>> = vec![(&[], Vec::new()); end - start];
-        Counters::add(&self.counters.fetched, rows.len() as u64);
+        ScanCounters::add(&self.counters.fetched, rows.len() as u64);
         for some in pointers.by_key(start..end).chunks(TOGETHER) {
             let keys: Vec<&[u8]> = some.iter().map(|(_, i)| pointers.at(*i)).collect();
             let values = self.get_many(self.spec.table.rows(), &keys)?;

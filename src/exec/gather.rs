@@ -4,9 +4,9 @@
 use std::collections::VecDeque;
 
 use super::pull::{Pull, TOGETHER, dangling};
-use super::scan::{Counters, ScanSpec};
+use super::scan::{ScanCounters, ScanSpec};
 use super::sink::Sink;
-use super::view::{Scratch, Sources, View, see_entry};
+use super::view::{RowScratch, Sources, StoredRowView, see_entry};
 use super::walk::{Visited, Walk};
 use crate::access::{Access, Method, SetOp};
 use crate::error::Result;
@@ -23,7 +23,7 @@ pub struct Gather {
     direction: Direction,
     /// How to build rows from entries alone: one for each branch of a union, one in all for an intersection. Empty if
     /// all rows must be read.
-    told: Vec<Told>,
+    told: Vec<EntryColumns>,
     /// Branches still to be walked; the first may be in progress.
     branches: VecDeque<Branch>,
     /// Rows found so far by the first branch.
@@ -47,7 +47,7 @@ struct Pointer {
 }
 
 /// The columns that entries provide, besides the rowkey.
-struct Told {
+struct EntryColumns {
     columns: Vec<ColumnId>,
     /// How to derive all wanted fields from them.
     sources: Sources,
@@ -84,9 +84,9 @@ impl Gather {
         let told = |held: &[ColumnId]| {
             let mut columns = Vec::new();
             fields.iter().for_each(|field| wanted_of(&spec.table, *field, held, &mut columns));
-            Told { sources: Sources::of_known(&spec.table, &columns, &fields), columns }
+            EntryColumns { sources: Sources::of_known(&spec.table, &columns, &fields), columns }
         };
-        let mut told: Vec<Told> = match set {
+        let mut told: Vec<EntryColumns> = match set {
             _ if !covering => Vec::new(),
             SetOp::Union => held.iter().map(|held| told(held)).collect(),
             SetOp::Intersection => vec![told(&held.concat())],
@@ -155,16 +155,16 @@ impl Gather {
     fn rows(&mut self, pull: &Pull<'_>, out: &mut impl Sink) -> Result<bool> {
         let found = self.found.as_deref_mut().unwrap_or_default();
         let spec = pull.spec;
-        let mut scratch = Scratch::new(&spec.table);
+        let mut scratch = RowScratch::new(&spec.table);
         while self.next < found.len() && !out.is_full() {
             let Pointer { key, index, told, values } = &mut found[self.next];
             if index.is_some()
-                && let Some(Told { columns, sources }) = self.told.get(*told)
+                && let Some(EntryColumns { columns, sources }) = self.told.get(*told)
             {
                 self.next += 1;
                 let values = columns.iter().copied().zip(std::mem::take(values));
                 scratch.decode_known(spec, sources, key, values)?;
-                let view = View::of_row(spec, sources, key, &scratch);
+                let view = StoredRowView::of_row(spec, sources, key, &scratch);
                 if spec.access.filter.passes(&view)? {
                     out.append(spec, &view)?;
                 }
@@ -175,7 +175,7 @@ impl Gather {
             let some: Vec<&Pointer> = some.take_while(|row| !is_told(row)).collect();
             self.next += some.len();
             let keys: Vec<&[u8]> = some.iter().map(|row| &row.key[..]).collect();
-            Counters::add(&pull.counters.fetched, keys.len() as u64);
+            ScanCounters::add(&pull.counters.fetched, keys.len() as u64);
             for (row, value) in some.iter().zip(pull.get_many(spec.table.rows(), &keys)?) {
                 let Some(value) = value else {
                     match row.index.and_then(|id| spec.table.index_by_id(id)) {
@@ -252,10 +252,10 @@ impl Branch {
                 Ok(Visited { taken: false, go_on: true })
             }),
             Branch::Entries { walk, index, filter, sources, kept, told } => {
-                let mut scratch = Scratch::new(&pull.spec.table);
+                let mut scratch = RowScratch::new(&pull.spec.table);
                 walk.go(pull.reader, pull.counters, &mut |key, value| {
                     let parts = open_entry(index, key, value)?;
-                    let see = |view: &View<'_>| {
+                    let see = |view: &StoredRowView<'_>| {
                         if !filter.passes(view)? {
                             return Ok(None);
                         }

@@ -10,8 +10,8 @@ use arrow::array::ArrayRef;
 
 use super::scan::{BATCH_ROWS, ScanSpec};
 use super::sink::{Room, Sink};
-use super::sums::{Column, Function, Term, Total, double, number};
-use super::view::{Found, View};
+use super::sums::{AggregateKind, AggregateTerm, ScanColumn, Total, double, number};
+use super::view::{StoredField, StoredRowView};
 use crate::error::Result;
 use crate::key::FastMap;
 use crate::row::{self, ColumnBuilder};
@@ -34,14 +34,14 @@ const RECENT: usize = 256;
 
 /// Aggregates rows by group.
 pub struct Groups {
-    by: Vec<(ColumnBuilder, Column)>,
-    terms: Vec<(Function, Option<Column>)>,
+    by: Vec<(ColumnBuilder, ScanColumn)>,
+    terms: Vec<(AggregateKind, Option<ScanColumn>)>,
     /// Groups by the bytes of their values.
     places: FastMap<Box<[u8]>, usize>,
     /// Groups whose key is one short value, by that value.
-    short_places: FastMap<Short, usize>,
+    short_places: FastMap<ShortValue, usize>,
     /// A direct-mapped cache of `short_places`.
-    recent: Vec<Option<(Short, usize)>>,
+    recent: Vec<Option<(ShortValue, usize)>>,
     /// The totals of each group, one per term.
     totals: Vec<Total>,
     groups: usize,
@@ -61,9 +61,10 @@ pub struct Groups {
 
 impl Groups {
     /// Groups rows of `spec` by some of its columns, and aggregates `terms`.
-    pub fn new(by: &[usize], terms: impl Iterator<Item = Term>, spec: &ScanSpec) -> Groups {
-        let by = by.iter().map(|place| Column::of(*place, spec));
-        let term = |term: Term| (term.function, term.column.map(|place| Column::of(place, spec)));
+    pub fn new(by: &[usize], terms: impl Iterator<Item = AggregateTerm>, spec: &ScanSpec) -> Groups {
+        let by = by.iter().map(|place| ScanColumn::of(*place, spec));
+        let term =
+            |term: AggregateTerm| (term.function, term.column.map(|place| ScanColumn::of(place, spec)));
         Groups {
             by: by.map(|column| (ColumnBuilder::new(column.ty, 0), column)).collect(),
             terms: terms.map(term).collect(),
@@ -125,11 +126,11 @@ impl Groups {
 
     /// The group of the current row, which may be a new one.
     #[inline(always)]
-    fn group_of(&mut self, spec: &ScanSpec, view: &View<'_>) -> Result<usize> {
+    fn group_of(&mut self, spec: &ScanSpec, view: &StoredRowView<'_>) -> Result<usize> {
         let short = match &self.by[..] {
             [(_, column)] => match column.find(spec, view)? {
-                Some(Found::Packed(_, bytes)) => Short::of(bytes),
-                Some(Found::Value(value)) => Short::of_value(value),
+                Some(StoredField::Packed(_, bytes)) => ShortValue::of(bytes),
+                Some(StoredField::Value(value)) => ShortValue::of_value(value),
                 None => None,
             },
             _ => None,
@@ -155,7 +156,7 @@ impl Groups {
     }
 
     /// The same, by the bytes of all grouping values.
-    fn group_by_key(&mut self, spec: &ScanSpec, view: &View<'_>) -> Result<usize> {
+    fn group_by_key(&mut self, spec: &ScanSpec, view: &StoredRowView<'_>) -> Result<usize> {
         self.key.clear();
         for (_, column) in &self.by {
             let at = self.key.len();
@@ -163,8 +164,8 @@ impl Groups {
             match column.find(spec, view)? {
                 // The length plus one is stored, so it is never 0, which means NULL.
                 None => continue,
-                Some(Found::Packed(_, bytes)) => self.key.extend_from_slice(bytes),
-                Some(Found::Value(value)) => row::encode(column.ty, value, &mut self.key)?,
+                Some(StoredField::Packed(_, bytes)) => self.key.extend_from_slice(bytes),
+                Some(StoredField::Value(value)) => row::encode(column.ty, value, &mut self.key)?,
             }
             let len = (self.key.len() - at - 3) as u32;
             self.key[at..at + 4].copy_from_slice(&len.to_le_bytes());
@@ -185,15 +186,15 @@ impl Groups {
 
     /// Begins a group with the current row.
     #[cold]
-    fn begin_group(&mut self, spec: &ScanSpec, view: &View<'_>) -> Result<usize> {
+    fn begin_group(&mut self, spec: &ScanSpec, view: &StoredRowView<'_>) -> Result<usize> {
         for (builder, column) in &mut self.by {
             match column.find(spec, view)? {
                 None => builder.append(ValueRef::Null)?,
-                Some(Found::Packed(id, bytes)) => {
+                Some(StoredField::Packed(id, bytes)) => {
                     self.value_bytes += bytes.len();
                     builder.append_packed(id, bytes)?;
                 }
-                Some(Found::Value(value)) => {
+                Some(StoredField::Value(value)) => {
                     self.value_bytes += match value {
                         ValueRef::Text(text) => text.len(),
                         ValueRef::Bytes(bytes) => bytes.len(),
@@ -211,15 +212,15 @@ impl Groups {
 
 impl Sink for Groups {
     #[inline]
-    fn append(&mut self, spec: &ScanSpec, view: &View<'_>) -> Result<()> {
+    fn append(&mut self, spec: &ScanSpec, view: &StoredRowView<'_>) -> Result<()> {
         let group = if self.apart { self.begin_group(spec, view)? } else { self.group_of(spec, view)? };
         let totals = &mut self.totals[group * self.terms.len()..];
         for ((function, column), total) in self.terms.iter().zip(totals) {
             if let Some(column) = column {
                 let Some(found) = column.find(spec, view)? else { continue };
                 match function {
-                    Function::Count => {}
-                    Function::SumOfDoubles => total.double += double(found, column.ty)?,
+                    AggregateKind::Count => {}
+                    AggregateKind::SumOfDoubles => total.double += double(found, column.ty)?,
                     function => total.add(*function, number(found, column.ty)?)?,
                 }
             }
@@ -245,12 +246,12 @@ impl Sink for Groups {
 
 /// A value of at most 16 bytes: the bytes and their number.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Short([u64; 2], u8);
+struct ShortValue([u64; 2], u8);
 
-impl Hash for Short {
+impl Hash for ShortValue {
     #[inline]
     fn hash<H: Hasher>(&self, state: &mut H) {
-        let Short([first, last], len) = self;
+        let ShortValue([first, last], len) = self;
         state.write_usize((*len).into());
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&first.to_ne_bytes());
@@ -259,9 +260,9 @@ impl Hash for Short {
     }
 }
 
-impl Short {
+impl ShortValue {
     #[inline(always)]
-    fn of(bytes: &[u8]) -> Option<Short> {
+    fn of(bytes: &[u8]) -> Option<ShortValue> {
         // Two loads, which overlap if there are fewer bytes.
         let words = match bytes.len() {
             0..=3 => [bytes.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)), 0],
@@ -271,17 +272,17 @@ impl Short {
             8..=16 => [bytes.first_chunk::<8>()?, bytes.last_chunk()?].map(|word| u64::from_le_bytes(*word)),
             _ => return None,
         };
-        Some(Short(words, bytes.len() as u8))
+        Some(ShortValue(words, bytes.len() as u8))
     }
 
     /// From the values of one column.
     #[inline(always)]
-    fn of_value(value: ValueRef<'_>) -> Option<Short> {
+    fn of_value(value: ValueRef<'_>) -> Option<ShortValue> {
         match value {
-            ValueRef::Text(text) => Short::of(text.as_bytes()),
-            ValueRef::Bytes(bytes) => Short::of(bytes),
+            ValueRef::Text(text) => ShortValue::of(text.as_bytes()),
+            ValueRef::Bytes(bytes) => ShortValue::of(bytes),
             ValueRef::Int(n) | ValueRef::Timestamp(n) | ValueRef::TimestampTz(n) => {
-                Some(Short([n as u64, 0], size_of::<u64>() as u8))
+                Some(ShortValue([n as u64, 0], size_of::<u64>() as u8))
             }
             _ => None,
         }
@@ -290,7 +291,7 @@ impl Short {
     /// Its slot in the cache of recent groups.
     fn place(self) -> usize {
         // Fibonacci hashing (Knuth): the upper bits depend on all.
-        let Short([first, last], len) = self;
+        let ShortValue([first, last], len) = self;
         let mixed = (first ^ last.rotate_left(32) ^ u64::from(len)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         (mixed >> (u64::BITS - RECENT.ilog2())) as usize
     }

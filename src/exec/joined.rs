@@ -27,7 +27,7 @@ pub struct JoinedRows {
     /// The batches of table rows they refer to.
     parts: Vec<Arc<NextRows>>,
     /// For each joined row in turn, its row of each table.
-    places: Vec<Option<Place>>,
+    places: Vec<Option<RowPosition>>,
     /// The columns of a joined row.
     columns: Arc<[ColumnOf]>,
     /// For each table, the part that was referred to last.
@@ -37,7 +37,7 @@ pub struct JoinedRows {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct RowPosition {
     part: u32,
     row: u32,
 }
@@ -71,7 +71,7 @@ impl JoinedRows {
     /// Adds a row made of one row of each table; `None`: a row of NULLs.
     pub fn push<'r>(&mut self, rows: impl Iterator<Item = Option<RowOf<'r>>>) {
         for (table, row) in rows.enumerate() {
-            let place = row.map(|(part, row)| Place { part: self.part(table, part), row: row as u32 });
+            let place = row.map(|(part, row)| RowPosition { part: self.part(table, part), row: row as u32 });
             self.places.push(place);
         }
         debug_assert!(self.places.len().is_multiple_of(self.tables()));

@@ -11,7 +11,7 @@ use arrow::datatypes::{FieldRef, SchemaRef};
 use super::joined::JoinedRows;
 use super::scan::{BATCH_BYTES, ScanSpec};
 use super::sink::{Room, Sink, no_value_in};
-use super::view::{OneEntry, Places, Sources, View};
+use super::view::{OneEntry, ScanSources, Sources, StoredRowView};
 use crate::error::{Error, Result};
 use crate::key::ColumnId;
 use crate::plan::Field;
@@ -161,11 +161,11 @@ impl KeptRows {
 }
 
 impl Sink for KeptRows {
-    fn sources<'p>(&self, places: &'p Places) -> &'p Sources {
+    fn sources<'p>(&self, places: &'p ScanSources) -> &'p Sources {
         &places.compared
     }
 
-    fn append(&mut self, _: &ScanSpec, view: &View<'_>) -> Result<()> {
+    fn append(&mut self, _: &ScanSpec, view: &StoredRowView<'_>) -> Result<()> {
         let packed = view.packed.as_ref().map_or(&[][..], PackedRow::as_bytes);
         if self.ends.is_empty() {
             let rows = self.room.rows_max.min(ROWS_EXPECTED);

@@ -9,7 +9,7 @@ use crate::store::{Direction, Reader, WriteBatch};
 use crate::value::Value;
 
 /// Stores the ended versions of a table's rows.
-pub struct Past<'t> {
+pub struct HistoryWriter<'t> {
     table: &'t TableDef,
     packer: Packer<'t>,
     written_at: ColumnId,
@@ -20,14 +20,14 @@ pub struct Past<'t> {
     time_bytes: usize,
 }
 
-impl<'t> Past<'t> {
+impl<'t> HistoryWriter<'t> {
     /// `None` if the table keeps no versions.
-    pub fn of(table: &'t TableDef) -> Option<Past<'t>> {
+    pub fn of(table: &'t TableDef) -> Option<HistoryWriter<'t>> {
         let (history, written_at, past) = (table.history.as_ref()?, table.written_at?, table.past()?);
         let ended_at = history.ended_at;
         let kept = history.versions.saturating_sub(1) as usize;
         let time_bytes = past.key.parts().last()?.facts().width?;
-        Some(Past { table: past, packer: Packer::new(past), written_at, ended_at, kept, time_bytes })
+        Some(HistoryWriter { table: past, packer: Packer::new(past), written_at, ended_at, kept, time_bytes })
     }
 
     /// If the clock went back: `new`, written just after `old`. `None` otherwise.

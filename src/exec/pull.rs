@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-use super::scan::{Counters, ScanSpec};
+use super::scan::{ScanCounters, ScanSpec};
 use super::sink::Sink;
-use super::view::{Scratch, View, see_entry};
+use super::view::{RowScratch, StoredRowView, see_entry};
 use super::walk::{Side, Visited, Walk};
 use crate::access::Path;
 use crate::error::{Error, Result};
@@ -22,17 +22,17 @@ pub(super) const TOGETHER: usize = 64;
 pub(super) struct Pull<'a> {
     pub spec: &'a ScanSpec,
     pub reader: &'a dyn Reader,
-    pub counters: &'a Counters,
+    pub counters: &'a ScanCounters,
 }
 
 impl<'a> Pull<'a> {
     pub fn get_rows(&self, keys: &[Rowkey], next: &mut usize, out: &mut impl Sink) -> Result<bool> {
-        let mut scratch = Scratch::of(&self.spec.table, out.sources(&self.spec.places));
+        let mut scratch = RowScratch::of(&self.spec.table, out.sources(&self.spec.places));
         while *next < keys.len() && !out.is_full() {
             let some = &keys[*next..keys.len().min(*next + TOGETHER.min(out.rows_max() - out.rows()))];
             let some: Vec<&[u8]> = some.iter().map(|key| &key[..]).collect();
             *next += some.len();
-            Counters::add(&self.counters.gets, some.len() as u64);
+            ScanCounters::add(&self.counters.gets, some.len() as u64);
             for (key, value) in some.iter().zip(self.get_many(self.spec.table.rows(), &some)?) {
                 let Some(value) = value else { continue };
                 let families = self.families(key)?;
@@ -65,7 +65,7 @@ impl<'a> Pull<'a> {
         if self.only_counts(out) {
             return self.walk_counting(walk, out);
         }
-        let mut scratch = Scratch::of(&self.spec.table, out.sources(&self.spec.places));
+        let mut scratch = RowScratch::of(&self.spec.table, out.sources(&self.spec.places));
         if !walk.is_ordered() {
             return walk.go(self.reader, self.counters, &mut |key, value| {
                 let before = out.rows();
@@ -89,7 +89,7 @@ impl<'a> Pull<'a> {
             return self.walk_counting(walk, out);
         }
         let (index, sources) = (self.index()?, out.sources(&self.spec.places));
-        let mut scratch = Scratch::of(&self.spec.table, sources);
+        let mut scratch = RowScratch::of(&self.spec.table, sources);
         let access = &self.spec.access;
         let is_filtered = !(access.entry_filter.is_true() && access.filter.is_true());
         if is_filtered && sources.decode_more_than(&self.spec.places.compared) {
@@ -112,12 +112,13 @@ impl<'a> Pull<'a> {
     #[inline(never)]
     fn walk_filtered(&self, walk: &mut Walk, index: &IndexDef, out: &mut impl Sink) -> Result<bool> {
         let (sources, compared) = (out.sources(&self.spec.places), &self.spec.places.compared);
-        let mut scratch = Scratch::of(&self.spec.table, sources);
+        let mut scratch = RowScratch::of(&self.spec.table, sources);
         let access = &self.spec.access;
         walk.go(self.reader, self.counters, &mut |key, value| {
             let parts = open_entry(index, key, value)?;
-            let passes =
-                |view: &View<'_>| Ok(access.entry_filter.passes(view)? && access.filter.passes(view)?);
+            let passes = |view: &StoredRowView<'_>| {
+                Ok(access.entry_filter.passes(view)? && access.filter.passes(view)?)
+            };
             if !see_entry(self.spec, compared, index, &parts, &mut scratch, passes)? {
                 return Ok(Visited { taken: false, go_on: true });
             }
@@ -131,7 +132,7 @@ impl<'a> Pull<'a> {
     pub fn get(&self, keyspace: KeyspaceId, key: &[u8]) -> Result<Option<&'a [u8]>> {
         let value = self.reader.get(keyspace, key)?;
         if let Some(value) = value {
-            Counters::add(&self.counters.bytes, (key.len() + value.len()) as u64);
+            ScanCounters::add(&self.counters.bytes, (key.len() + value.len()) as u64);
         }
         Ok(value)
     }
@@ -141,7 +142,7 @@ impl<'a> Pull<'a> {
         let values = self.reader.get_many(keyspace, keys)?;
         let bytes =
             values.iter().zip(keys).filter_map(|(value, key)| Some(value.as_ref()?.len() + key.len()));
-        Counters::add(&self.counters.bytes, bytes.sum::<usize>() as u64);
+        ScanCounters::add(&self.counters.bytes, bytes.sum::<usize>() as u64);
         Ok(values)
     }
 
@@ -158,7 +159,7 @@ impl<'a> Pull<'a> {
     fn other_families(&self, key: &[u8]) -> Result<Vec<Option<&'a [u8]>>> {
         let mut rows = Vec::new();
         for &family in self.spec.places.rows.families.iter().filter(|f| **f != FamilyId::DEFAULT) {
-            Counters::add(&self.counters.gets, 1);
+            ScanCounters::add(&self.counters.gets, 1);
             rows.push(self.get(self.spec.table.family(family).keyspace, key)?);
         }
         Ok(rows)
@@ -176,7 +177,7 @@ impl<'a> Pull<'a> {
         key: &[u8],
         default: &[u8],
         others: impl ExactSizeIterator<Item = Option<&'b [u8]>>,
-        scratch: &mut Scratch,
+        scratch: &mut RowScratch,
         out: &mut impl Sink,
     ) -> Result<()> {
         if others.len() == 0 {
@@ -195,7 +196,7 @@ impl<'a> Pull<'a> {
         key: &[u8],
         default: &[u8],
         others: &[Option<PackedRow<'_>>],
-        scratch: &mut Scratch,
+        scratch: &mut RowScratch,
         out: &mut impl Sink,
     ) -> Result<()> {
         let sources = out.sources(&self.spec.places);
@@ -211,7 +212,7 @@ impl<'a> Pull<'a> {
             return self.filtered_out(key, default.as_deref(), others, scratch, out);
         }
         scratch.decode_rowkey(self.spec, sources, key)?;
-        let mut view = View::of_row(self.spec, sources, key, scratch);
+        let mut view = StoredRowView::of_row(self.spec, sources, key, scratch);
         view.packed = default.as_deref().map(PackedRow::new).transpose()?;
         view.others = others;
         if filter.passes(&view)? {
@@ -227,19 +228,19 @@ impl<'a> Pull<'a> {
         key: &[u8],
         default: Option<&[u8]>,
         others: &[Option<PackedRow<'_>>],
-        scratch: &mut Scratch,
+        scratch: &mut RowScratch,
         out: &mut impl Sink,
     ) -> Result<()> {
         let (sources, compared) = (out.sources(&self.spec.places), &self.spec.places.compared);
         scratch.decode_compared(self.spec, (sources, compared), key)?;
         let packed = default.map(PackedRow::new).transpose()?;
-        let mut view = View::of_row(self.spec, sources, key, scratch);
+        let mut view = StoredRowView::of_row(self.spec, sources, key, scratch);
         (view.packed, view.others) = (packed, others);
         if !self.spec.access.filter.passes(&view)? {
             return Ok(());
         }
         scratch.decode_pointer(self.spec, sources, key)?;
-        let mut view = View::of_row(self.spec, sources, key, scratch);
+        let mut view = StoredRowView::of_row(self.spec, sources, key, scratch);
         (view.packed, view.others) = (packed, others);
         out.append(self.spec, &view)
     }

@@ -15,11 +15,11 @@ use crate::key::{KeyHead, Rowkey};
 #[derive(Default)]
 pub struct Run {
     bytes: Vec<u8>,
-    places: Vec<Place>,
+    places: Vec<EntrySlot>,
 }
 
 #[derive(Clone, Copy)]
-struct Place {
+struct EntrySlot {
     head: KeyHead,
     start: usize,
     key_len: u32,
@@ -29,7 +29,7 @@ struct Place {
 impl Run {
     /// Adds an entry. Keys and values are shorter than 4 GiB.
     pub fn push(&mut self, key: &Rowkey, value: &[u8]) {
-        let place = Place {
+        let place = EntrySlot {
             head: KeyHead::of(key),
             start: self.bytes.len(),
             key_len: key.len() as u32,
@@ -48,7 +48,8 @@ impl Run {
         }
         let shift = self.bytes.len();
         self.bytes.extend_from_slice(&other.bytes);
-        self.places.extend(other.places.iter().map(|place| Place { start: place.start + shift, ..*place }));
+        self.places
+            .extend(other.places.iter().map(|place| EntrySlot { start: place.start + shift, ..*place }));
     }
 
     /// Number of entries.
@@ -58,7 +59,7 @@ impl Run {
 
     /// Memory used, in bytes.
     pub fn size(&self) -> usize {
-        self.bytes.len() + self.places.len() * size_of::<Place>()
+        self.bytes.len() + self.places.len() * size_of::<EntrySlot>()
     }
 
     /// Removes the entries, keeping the memory.
@@ -70,7 +71,7 @@ impl Run {
     /// Sorts the entries by key, with several threads if there are any.
     fn sort(&mut self, threads: Option<&ThreadPool>) {
         let bytes = &self.bytes;
-        let compare = |a: &Place, b: &Place| match a.head.cmp(&b.head) {
+        let compare = |a: &EntrySlot, b: &EntrySlot| match a.head.cmp(&b.head) {
             Ordering::Equal => a.key(bytes).cmp(b.key(bytes)),
             order => order,
         };
@@ -91,7 +92,7 @@ impl Run {
     }
 }
 
-impl Place {
+impl EntrySlot {
     fn key<'b>(&self, bytes: &'b [u8]) -> &'b [u8] {
         &bytes[self.start..][..self.key_len as usize]
     }

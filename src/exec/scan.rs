@@ -1,8 +1,8 @@
 //! A scan: runs an access path and gives record batches.
 //!
 //! A [`Scan`] is pulled batch by batch. Each pull takes a reader of the snapshot, continues where the last one
-//! stopped, and shows every entry through a [`View`](super::view::View): filters compare the encoded bytes, and only
-//! the wanted fields of the rows that pass are decoded, straight into Arrow builders.
+//! stopped, and shows every entry through a [`StoredRowView`](super::view::StoredRowView): filters compare the encoded
+//! bytes, and only the wanted fields of the rows that pass are decoded, straight into Arrow builders.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,9 +17,9 @@ use super::groups::Groups;
 use super::kept::{KeptRows, NextRows};
 pub use super::pieces::PIECES;
 use super::pull::Pull;
-use super::sink::{Columns, Passed, Sink};
+use super::sink::{ArrowSink, Passed, Sink};
 use super::sums::Sums;
-pub use super::view::{Places, field_type};
+pub use super::view::{ScanSources, field_type};
 use super::walk::Walk;
 use super::watch::PlanText;
 use crate::access::{Access, COST, Method, Path, Source, describe, refused};
@@ -45,7 +45,7 @@ pub const PARALLEL_WORK: f64 = 5_000.0;
 
 /// What a scan did, in entries, keys and bytes; shared with everyone who watches it.
 #[derive(Debug, Default)]
-pub struct Counters {
+pub struct ScanCounters {
     /// GETs by key.
     pub gets: AtomicU64,
     /// Cursors placed.
@@ -60,7 +60,7 @@ pub struct Counters {
     pub bytes: AtomicU64,
 }
 
-impl Counters {
+impl ScanCounters {
     /// Adds to one of them.
     pub fn add(counter: &AtomicU64, n: u64) {
         counter.fetch_add(n, Ordering::Relaxed);
@@ -68,7 +68,7 @@ impl Counters {
 
     /// The work done, in the units of [`Access::work`].
     pub fn work(&self) -> f64 {
-        let Counters { gets, seeks, entries, fetched, .. } = self;
+        let ScanCounters { gets, seeks, entries, fetched, .. } = self;
         let of = |(counter, cost): (&AtomicU64, f64)| cost * counter.load(Ordering::Relaxed) as f64;
         [(gets, COST.get), (seeks, COST.seek), (entries, COST.entry), (fetched, COST.fetch)]
             .map(of)
@@ -91,7 +91,7 @@ pub struct ScanSpec {
     /// Fields of each row, in the schema's order.
     pub output: Arc<[Field]>,
     /// Where the fields are found, for output and for the filter.
-    pub places: Arc<Places>,
+    pub places: Arc<ScanSources>,
     /// The batches' schema.
     pub schema: SchemaRef,
     /// Rows may be given out in any order.
@@ -132,12 +132,12 @@ enum Position {
 }
 
 /// Collects rows of several scans with the same columns in one batch.
-pub struct Together(Columns);
+pub struct BatchCollector(ArrowSink);
 
-impl Together {
+impl BatchCollector {
     /// No rows yet, of scans like this one.
-    pub fn new(spec: &ScanSpec) -> Together {
-        Together(Columns::new(spec, BATCH_ROWS, TOGETHER_EXPECTED))
+    pub fn new(spec: &ScanSpec) -> BatchCollector {
+        BatchCollector(ArrowSink::new(spec, BATCH_ROWS, TOGETHER_EXPECTED))
     }
 
     /// Rows so far.
@@ -160,7 +160,7 @@ impl Together {
 pub struct Scan {
     spec: Arc<ScanSpec>,
     snapshot: Arc<dyn Snapshot>,
-    counters: Arc<Counters>,
+    counters: Arc<ScanCounters>,
     position: Position,
     /// Rows that the walk has found but that are not fetched yet.
     found: Option<Fetch>,
@@ -182,7 +182,7 @@ impl Scan {
         spec: Arc<ScanSpec>,
         snapshot: Arc<dyn Snapshot>,
         limit: Option<u64>,
-        counters: Arc<Counters>,
+        counters: Arc<ScanCounters>,
     ) -> Scan {
         let keyspace = spec.index().map_or(spec.table.rows(), |index| index.keyspace);
         let position = match &spec.access.method {
@@ -312,7 +312,7 @@ impl Scan {
         if self.left == 0 {
             return Ok(None);
         }
-        let mut out = Columns::new(&self.spec, self.rows_max(rows_max), self.rows_expected);
+        let mut out = ArrowSink::new(&self.spec, self.rows_max(rows_max), self.rows_expected);
         let more = self.pull(&mut out)?;
         // If this batch was full, the next one probably will be.
         self.rows_expected = out.rows();
@@ -320,13 +320,13 @@ impl Scan {
     }
 
     /// Adds the next rows to those of other scans, as far as there is room; false when the scan is over.
-    pub fn next_into(&mut self, together: &mut Together) -> Result<bool> {
+    pub fn next_into(&mut self, together: &mut BatchCollector) -> Result<bool> {
         let out = &mut together.0;
         let before = out.rows();
         out.room_mut().rows_max = before + self.rows_max(BATCH_ROWS - before);
         let more = self.pull_into(out)?;
         let added = (out.rows() - before) as u64;
-        Counters::add(&self.counters.returned, added);
+        ScanCounters::add(&self.counters.returned, added);
         self.left = if more { self.left - added } else { 0 };
         Ok(self.left > 0)
     }
@@ -410,7 +410,7 @@ impl Scan {
             }
         };
         self.left = if more { self.left - out.rows() as u64 } else { 0 };
-        Counters::add(&self.counters.returned, out.rows() as u64);
+        ScanCounters::add(&self.counters.returned, out.rows() as u64);
         Ok(more)
     }
 

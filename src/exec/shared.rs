@@ -13,7 +13,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use super::apart::Seat;
 use super::scan::{PARALLEL_WORK, Scan, ScanSpec};
-use super::sums::{Function, Sums, Term, Total};
+use super::sums::{AggregateKind, AggregateTerm, Sums, Total};
 use super::watch::PlanText;
 use crate::error::{Error, Result};
 
@@ -24,13 +24,13 @@ const PATIENCE: Duration = Duration::from_millis(20);
 const SHARED_WORK: f64 = 2_000.0;
 
 /// A piece of the scan, and its totals so far.
-struct Piece {
+struct ScanPiece {
     at: usize,
     scan: Scan,
     sums: Sums,
 }
 
-impl Piece {
+impl ScanPiece {
     /// Aggregates some of its rows; false when these were the last ones.
     fn step(&mut self) -> Result<bool> {
         self.scan.add_up(&mut self.sums)
@@ -41,28 +41,28 @@ impl Piece {
 pub struct Adding {
     spec: Arc<ScanSpec>,
     /// The piece of the calling thread.
-    mine: Option<Piece>,
+    mine: Option<ScanPiece>,
     /// The pieces of the other threads, and this thread's seat.
-    others: Option<(Arc<Shared>, Seat)>,
+    others: Option<(Arc<SharedPieces>, Seat)>,
     totals: Option<Sums>,
 }
 
 impl Adding {
     /// Begins to aggregate a scan.
-    pub fn new(scan: Scan, terms: impl Iterator<Item = Term> + Clone) -> Result<Adding> {
+    pub fn new(scan: Scan, terms: impl Iterator<Item = AggregateTerm> + Clone) -> Result<Adding> {
         let spec = Arc::clone(scan.spec());
         // A plan of DataFusion operators adds few doubles in row order; the result must be the same as there.
-        let has_doubles = terms.clone().any(|term| term.function == Function::SumOfDoubles);
+        let has_doubles = terms.clone().any(|term| term.function == AggregateKind::SumOfDoubles);
         let work_min = if has_doubles { PARALLEL_WORK } else { SHARED_WORK };
         let pieces = scan.pieces(work_min)?.into_iter().enumerate().map(|(at, scan)| {
             let sums = Sums::new(terms.clone(), scan.spec());
-            Piece { at, scan, sums }
+            ScanPiece { at, scan, sums }
         });
-        let mut left: Vec<Piece> = pieces.rev().collect();
+        let mut left: Vec<ScanPiece> = pieces.rev().collect();
         let mine = left.pop();
         let others = (!left.is_empty()).then(|| {
             let seat = Seat::take();
-            let shared = Shared::start(left);
+            let shared = SharedPieces::start(left);
             seat.yield_once();
             (shared, seat)
         });
@@ -102,7 +102,7 @@ impl Drop for Adding {
 }
 
 /// The pieces that several threads work on.
-struct Shared {
+struct SharedPieces {
     work: Mutex<Work>,
     /// Signalled when no piece is being worked on.
     idle: Condvar,
@@ -110,7 +110,7 @@ struct Shared {
 
 struct Work {
     /// Pieces not yet begun, the last one first.
-    left: Vec<Piece>,
+    left: Vec<ScanPiece>,
     /// Pieces (count) being worked on.
     begun: usize,
     /// Results of finished pieces.
@@ -119,9 +119,9 @@ struct Work {
     stopped: bool,
 }
 
-impl Shared {
+impl SharedPieces {
     /// Asks the other threads for help with these pieces, while the caller works on one more.
-    fn start(left: Vec<Piece>) -> Arc<Shared> {
+    fn start(left: Vec<ScanPiece>) -> Arc<SharedPieces> {
         // If the system has no threads to give, the calling thread does the work.
         static THREADS: LazyLock<Option<ThreadPool>> = LazyLock::new(|| {
             let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -129,7 +129,7 @@ impl Shared {
             if threads > 1 { named.num_threads(threads - 1).build().ok() } else { None }
         });
         let work = Work { done: Vec::with_capacity(left.len() + 1), left, begun: 1, stopped: false };
-        let shared = Arc::new(Shared { work: Mutex::new(work), idle: Condvar::new() });
+        let shared = Arc::new(SharedPieces { work: Mutex::new(work), idle: Condvar::new() });
         if let Some(threads) = &*THREADS {
             for _ in 0..threads.current_num_threads() {
                 let shared = Arc::clone(&shared);
@@ -140,7 +140,7 @@ impl Shared {
     }
 
     /// Takes the next piece.
-    fn take(&self) -> Option<Piece> {
+    fn take(&self) -> Option<ScanPiece> {
         let mut work = self.work.lock();
         let piece = work.left.pop()?;
         work.begun += 1;
@@ -163,7 +163,7 @@ impl Shared {
 
     fn help(&self) {
         let _seat = Seat::take();
-        while let Some(Piece { at, scan, sums }) = self.take() {
+        while let Some(ScanPiece { at, scan, sums }) = self.take() {
             let ended = catch_unwind(AssertUnwindSafe(|| self.add_up(scan, sums)));
             self.put(
                 at,
@@ -199,7 +199,7 @@ impl Shared {
     }
 
     /// Abandons the work, and waits until no thread reads any more.
-    fn stop(&self, mine: Option<Piece>) {
+    fn stop(&self, mine: Option<ScanPiece>) {
         let mut work = self.work.lock();
         work.begun -= usize::from(mine.is_some());
         work.left.clear();

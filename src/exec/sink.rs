@@ -8,7 +8,7 @@ use arrow::datatypes::{Field, FieldRef, SchemaRef};
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 
 use super::scan::{BATCH_BYTES, ScanSpec};
-use super::view::{Found, Places, Sources, View, field_type};
+use super::view::{ScanSources, Sources, StoredField, StoredRowView, field_type};
 use crate::error::{Error, Result};
 use crate::row::ColumnBuilder;
 
@@ -16,12 +16,12 @@ use crate::row::ColumnBuilder;
 pub(super) trait Sink {
     /// Where the fields that it reads from a view are found: all those of the scan, or only those that the filter
     /// compares if all are in one entry, which it copies.
-    fn sources<'p>(&self, places: &'p Places) -> &'p Sources {
+    fn sources<'p>(&self, places: &'p ScanSources) -> &'p Sources {
         &places.rows
     }
 
     /// Adds the wanted fields of a row.
-    fn append(&mut self, spec: &ScanSpec, view: &View<'_>) -> Result<()>;
+    fn append(&mut self, spec: &ScanSpec, view: &StoredRowView<'_>) -> Result<()>;
 
     /// It wants more than the number of rows.
     fn looks(&self) -> bool {
@@ -76,11 +76,11 @@ impl Passed {
 }
 
 impl Sink for Passed {
-    fn sources<'p>(&self, places: &'p Places) -> &'p Sources {
+    fn sources<'p>(&self, places: &'p ScanSources) -> &'p Sources {
         if places.rows.is_one_entry() { &places.compared } else { &places.rows }
     }
 
-    fn append(&mut self, _: &ScanSpec, _: &View<'_>) -> Result<()> {
+    fn append(&mut self, _: &ScanSpec, _: &StoredRowView<'_>) -> Result<()> {
         self.append_empty(1);
         Ok(())
     }
@@ -99,20 +99,20 @@ impl Sink for Passed {
 }
 
 /// Rows as Arrow columns.
-pub(super) struct Columns {
+pub(super) struct ArrowSink {
     builders: Vec<ColumnBuilder>,
     /// Bytes of packed values; only these may be long.
     bytes: usize,
     room: Room,
 }
 
-impl Columns {
-    pub fn new(spec: &ScanSpec, rows_max: usize, rows_expected: usize) -> Columns {
+impl ArrowSink {
+    pub fn new(spec: &ScanSpec, rows_max: usize, rows_expected: usize) -> ArrowSink {
         let index = spec.index().filter(|_| spec.as_table);
         let types = spec.output.iter().map(|f| field_type(&spec.table, index, *f));
         let capacity = rows_max.min(rows_expected);
         let builders = types.map(|ty| ColumnBuilder::new(ty, capacity)).collect();
-        Columns { builders, bytes: 0, room: Room { rows: 0, rows_max } }
+        ArrowSink { builders, bytes: 0, room: Room { rows: 0, rows_max } }
     }
 
     pub fn finish(mut self, schema: &SchemaRef) -> Result<RecordBatch> {
@@ -137,12 +137,12 @@ pub(super) fn no_value_in(column: &Field) -> Error {
         .hint("CHECK DATABASE lists what is wrong")
 }
 
-impl Sink for Columns {
-    fn append(&mut self, spec: &ScanSpec, view: &View<'_>) -> Result<()> {
+impl Sink for ArrowSink {
+    fn append(&mut self, spec: &ScanSpec, view: &StoredRowView<'_>) -> Result<()> {
         for (builder, field) in self.builders.iter_mut().zip(&*spec.output) {
             match view.find(*field)? {
-                Found::Value(value) => builder.append(value)?,
-                Found::Packed(column, bytes) => {
+                StoredField::Value(value) => builder.append(value)?,
+                StoredField::Packed(column, bytes) => {
                     self.bytes += bytes.len();
                     builder.append_packed(column, bytes)?;
                 }

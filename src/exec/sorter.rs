@@ -84,8 +84,8 @@ impl Pile {
 
     /// All entries in key order, including those with equal keys.
     ///
-    /// Errors: as [`Merge::next`].
-    pub fn merge(&mut self) -> Result<Merge<'_>> {
+    /// Errors: as [`RunMerge::next`].
+    pub fn merge(&mut self) -> Result<RunMerge<'_>> {
         sort_all(std::iter::once(&mut self.gathered));
         let spilled = self.spilled.iter().flat_map(Spill::runs).map(Origin::Disk);
         let origins = spilled.chain(std::iter::once(Origin::Memory(&self.gathered, 0)));
@@ -97,22 +97,22 @@ impl Pile {
                 Origin::Memory(run, _) => run.len() > 0,
             };
             if is_there {
-                sources.push(Reverse(Source::new(number, from)));
+                sources.push(Reverse(RunCursor::new(number, from)));
             }
         }
-        Ok(Merge { sources, is_lent: false })
+        Ok(RunMerge { sources, is_lent: false })
     }
 }
 
 /// A walk over several sorted runs at once.
-pub struct Merge<'p> {
+pub struct RunMerge<'p> {
     /// Runs that have not ended, the one with the smallest key on top.
-    sources: BinaryHeap<Reverse<Source<'p>>>,
+    sources: BinaryHeap<Reverse<RunCursor<'p>>>,
     /// The entry on top was given out.
     is_lent: bool,
 }
 
-impl Merge<'_> {
+impl RunMerge<'_> {
     /// The next entry; `None` at the end, and after that.
     ///
     /// Errors: `Corrupt` when the bytes read are not those that were written, `Unavailable` when the disk refuses.
@@ -128,7 +128,7 @@ impl Merge<'_> {
 }
 
 /// A run, positioned at an entry.
-struct Source<'p> {
+struct RunCursor<'p> {
     /// The start of the entry's key.
     head: KeyHead,
     /// The run's number, in order of spilling: of equal keys, the one of the earlier run comes first.
@@ -142,9 +142,9 @@ enum Origin<'p> {
     Memory(&'p Run, usize),
 }
 
-impl<'p> Source<'p> {
+impl<'p> RunCursor<'p> {
     fn new(number: usize, from: Origin<'p>) -> Self {
-        Source { head: KeyHead::of(from.entry().0), number, from }
+        RunCursor { head: KeyHead::of(from.entry().0), number, from }
     }
 
     /// Moves to the next entry; false if there is none.
@@ -171,26 +171,26 @@ impl Origin<'_> {
     }
 }
 
-impl Ord for Source<'_> {
+impl Ord for RunCursor<'_> {
     fn cmp(&self, other: &Self) -> Ordering {
         let by_key = || self.from.entry().0.cmp(other.from.entry().0);
         self.head.cmp(&other.head).then_with(by_key).then(self.number.cmp(&other.number))
     }
 }
 
-impl PartialOrd for Source<'_> {
+impl PartialOrd for RunCursor<'_> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Source<'_> {
+impl PartialEq for RunCursor<'_> {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl Eq for Source<'_> {}
+impl Eq for RunCursor<'_> {}
 
 #[cfg(test)]
 mod tests {

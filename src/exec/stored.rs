@@ -68,7 +68,7 @@ pub fn expired(
 ) -> Result<Expired> {
     let mut found = Expired { rowkeys: Vec::new(), looked_at: 0 };
     let Some(ttl) = table.ttl() else { return Ok(found) };
-    let wanted = Wanted::only(table, std::iter::once(ttl.written_at));
+    let wanted = ColumnProjection::only(table, std::iter::once(ttl.written_at));
     let mut cursor = reader.cursor(table.rows(), range, Direction::Forward)?;
     let mut values = Vec::new();
     while found.rowkeys.len() < rows_max
@@ -103,7 +103,7 @@ fn row_of(reader: &dyn Reader, table: &TableDef, rowkey: &[u8], value: &[u8]) ->
     let mut values = vec![Value::Null; table.columns.len()];
     for (id, bytes) in table.family_ids().zip(&sealed) {
         if let Some(bytes) = bytes {
-            unpack_family(table, id, bytes, &Wanted::ALL, &mut values)?;
+            unpack_family(table, id, bytes, &ColumnProjection::ALL, &mut values)?;
         }
     }
     decode_key(table, rowkey, &mut values)?;
@@ -111,7 +111,7 @@ fn row_of(reader: &dyn Reader, table: &TableDef, rowkey: &[u8], value: &[u8]) ->
 }
 
 /// A choice of columns, including the inputs of formulas among them.
-pub struct Wanted(Option<Chosen>);
+pub struct ColumnProjection(Option<Chosen>);
 
 struct Chosen {
     /// By [`ColumnId`].
@@ -122,12 +122,12 @@ struct Chosen {
     key: bool,
 }
 
-impl Wanted {
+impl ColumnProjection {
     /// All columns.
-    pub const ALL: Wanted = Wanted(None);
+    pub const ALL: ColumnProjection = ColumnProjection(None);
 
     /// Only these columns.
-    pub fn only(table: &TableDef, columns: impl Iterator<Item = ColumnId>) -> Wanted {
+    pub fn only(table: &TableDef, columns: impl Iterator<Item = ColumnId>) -> ColumnProjection {
         let mut chosen = vec![false; table.columns.len()];
         let mut families = vec![false; table.families.len()];
         for id in columns {
@@ -138,7 +138,7 @@ impl Wanted {
             }
         }
         let key = table.key.undoable().iter().any(|id| chosen[usize::from(id.0)]);
-        Wanted(Some(Chosen { columns: chosen, families, key }))
+        ColumnProjection(Some(Chosen { columns: chosen, families, key }))
     }
 
     fn has(&self, id: ColumnId) -> bool {
@@ -157,7 +157,7 @@ impl Wanted {
 /// Every column of a row by [`ColumnId`], given its value in the default family.
 pub fn values_of(reader: &dyn Reader, table: &TableDef, rowkey: &[u8], value: &[u8]) -> Result<Vec<Value>> {
     let mut values = Vec::new();
-    values_into(reader, table, (rowkey, value), &Wanted::ALL, &mut values)?;
+    values_into(reader, table, (rowkey, value), &ColumnProjection::ALL, &mut values)?;
     Ok(values)
 }
 
@@ -166,7 +166,7 @@ pub fn values_into(
     reader: &dyn Reader,
     table: &TableDef,
     (rowkey, value): (&[u8], &[u8]),
-    wanted: &Wanted,
+    wanted: &ColumnProjection,
     values: &mut Vec<Value>,
 ) -> Result<()> {
     values.clear();
@@ -200,7 +200,7 @@ fn unpack_family(
     table: &TableDef,
     family: FamilyId,
     sealed: &[u8],
-    wanted: &Wanted,
+    wanted: &ColumnProjection,
     values: &mut [Value],
 ) -> Result<()> {
     let packed = row::open(sealed)?;

@@ -5,7 +5,7 @@ use arrow::compute;
 
 use super::scan::{BATCH_ROWS, ScanSpec};
 use super::sink::{Room, Sink, no_value_in};
-use super::view::{Found, View, field_type};
+use super::view::{StoredField, StoredRowView, field_type};
 use crate::error::{Error, Result, sqlstate};
 use crate::plan::Field;
 use crate::row;
@@ -16,7 +16,7 @@ pub const TOO_LONG: &str = "the sum is out of range for a DECIMAL of 38 digits";
 
 /// An aggregate of the non-NULL values of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Function {
+pub enum AggregateKind {
     /// Their number.
     Count,
     /// The sum of whole numbers and decimals.
@@ -31,9 +31,9 @@ pub enum Function {
 
 /// An aggregate of a column.
 #[derive(Clone, Copy, Debug)]
-pub struct Term {
+pub struct AggregateTerm {
     /// The aggregate function.
-    pub function: Function,
+    pub function: AggregateKind,
     /// Index among the scan's columns; `None`: the rows themselves are counted.
     pub column: Option<usize>,
 }
@@ -59,15 +59,15 @@ pub struct Sums {
 
 /// The aggregation of one term.
 struct Sum {
-    function: Function,
-    column: Option<Column>,
+    function: AggregateKind,
+    column: Option<ScanColumn>,
     total: Total,
     /// Doubles of the current batch: the kernel for Arrow columns adds them, so that the order is the same.
     doubles: Option<Float64Builder>,
 }
 
 /// A column of a scan.
-pub(super) struct Column {
+pub(super) struct ScanColumn {
     /// Index among the scan's columns.
     place: usize,
     field: Field,
@@ -75,20 +75,24 @@ pub(super) struct Column {
     nullable: bool,
 }
 
-impl Column {
-    pub(super) fn of(place: usize, spec: &ScanSpec) -> Column {
+impl ScanColumn {
+    pub(super) fn of(place: usize, spec: &ScanSpec) -> ScanColumn {
         let index = spec.index().filter(|_| spec.as_table);
         let field = spec.output[place];
         let ty = field_type(&spec.table, index, field);
-        Column { place, field, ty, nullable: spec.schema.field(place).is_nullable() }
+        ScanColumn { place, field, ty, nullable: spec.schema.field(place).is_nullable() }
     }
 
     /// Its value in a row; `None`: NULL. Errors: `Corrupt` if it is NULL but declared NOT NULL.
     #[inline(always)]
-    pub(super) fn find<'v>(&self, spec: &ScanSpec, view: &'v View<'_>) -> Result<Option<Found<'v>>> {
+    pub(super) fn find<'v>(
+        &self,
+        spec: &ScanSpec,
+        view: &'v StoredRowView<'_>,
+    ) -> Result<Option<StoredField<'v>>> {
         match view.find(self.field)? {
-            Found::Value(ValueRef::Null) if self.nullable => Ok(None),
-            Found::Value(ValueRef::Null) => Err(no_value_in(spec.schema.field(self.place))),
+            StoredField::Value(ValueRef::Null) if self.nullable => Ok(None),
+            StoredField::Value(ValueRef::Null) => Err(no_value_in(spec.schema.field(self.place))),
             found => Ok(Some(found)),
         }
     }
@@ -96,18 +100,18 @@ impl Column {
 
 impl Sums {
     /// Begins to aggregate rows of `spec`.
-    pub fn new(terms: impl Iterator<Item = Term>, spec: &ScanSpec) -> Sums {
-        let sum = |term: Term| Sum {
+    pub fn new(terms: impl Iterator<Item = AggregateTerm>, spec: &ScanSpec) -> Sums {
+        let sum = |term: AggregateTerm| Sum {
             function: term.function,
-            column: term.column.map(|place| Column::of(place, spec)),
+            column: term.column.map(|place| ScanColumn::of(place, spec)),
             total: Total::default(),
-            doubles: (term.function == Function::SumOfDoubles).then(|| Float64Builder::with_capacity(0)),
+            doubles: (term.function == AggregateKind::SumOfDoubles).then(|| Float64Builder::with_capacity(0)),
         };
         Sums { sums: terms.map(sum).collect(), room: Room::default() }
     }
 
     /// The same for the rows of one group: DataFusion adds the doubles of groups one by one.
-    pub fn of_group(terms: impl Iterator<Item = Term>, spec: &ScanSpec) -> Sums {
+    pub fn of_group(terms: impl Iterator<Item = AggregateTerm>, spec: &ScanSpec) -> Sums {
         let mut sums = Sums::new(terms, spec);
         sums.sums.iter_mut().for_each(|sum| sum.doubles = None);
         sums
@@ -156,13 +160,13 @@ impl Sums {
 impl Total {
     /// Adds one more number; the caller then counts it. Errors: `Invalid` if a sum has more than 38 digits.
     #[inline]
-    pub(super) fn add(&mut self, function: Function, number: i128) -> Result<()> {
+    pub(super) fn add(&mut self, function: AggregateKind, number: i128) -> Result<()> {
         match function {
-            Function::Count | Function::SumOfDoubles => {}
-            Function::Sum => self.number = self.number.checked_add(number).ok_or_else(too_long)?,
-            Function::Min if self.values > 0 => self.number = self.number.min(number),
-            Function::Max if self.values > 0 => self.number = self.number.max(number),
-            Function::Min | Function::Max => self.number = number,
+            AggregateKind::Count | AggregateKind::SumOfDoubles => {}
+            AggregateKind::Sum => self.number = self.number.checked_add(number).ok_or_else(too_long)?,
+            AggregateKind::Min if self.values > 0 => self.number = self.number.min(number),
+            AggregateKind::Max if self.values > 0 => self.number = self.number.max(number),
+            AggregateKind::Min | AggregateKind::Max => self.number = number,
         }
         Ok(())
     }
@@ -170,16 +174,16 @@ impl Total {
 
 impl Sum {
     #[inline]
-    fn append(&mut self, spec: &ScanSpec, view: &View<'_>) -> Result<()> {
+    fn append(&mut self, spec: &ScanSpec, view: &StoredRowView<'_>) -> Result<()> {
         let Some(column) = &self.column else { return Ok(()) };
         let Some(found) = column.find(spec, view)? else {
             self.doubles.iter_mut().for_each(Float64Builder::append_null);
             return Ok(());
         };
         match (self.function, &mut self.doubles) {
-            (Function::Count, _) => {}
-            (Function::SumOfDoubles, Some(doubles)) => doubles.append_value(double(found, column.ty)?),
-            (Function::SumOfDoubles, None) => self.total.double += double(found, column.ty)?,
+            (AggregateKind::Count, _) => {}
+            (AggregateKind::SumOfDoubles, Some(doubles)) => doubles.append_value(double(found, column.ty)?),
+            (AggregateKind::SumOfDoubles, None) => self.total.double += double(found, column.ty)?,
             _ => self.total.add(self.function, number(found, column.ty)?)?,
         }
         self.total.values += 1;
@@ -188,17 +192,17 @@ impl Sum {
 }
 
 #[inline(always)]
-pub(super) fn number(found: Found<'_>, ty: ColumnType) -> Result<i128> {
+pub(super) fn number(found: StoredField<'_>, ty: ColumnType) -> Result<i128> {
     match found {
-        Found::Packed(id, bytes) => row::unpack_number(id, ty, bytes),
-        Found::Value(value) => value.number().ok_or_else(|| no_number(value)),
+        StoredField::Packed(id, bytes) => row::unpack_number(id, ty, bytes),
+        StoredField::Value(value) => value.number().ok_or_else(|| no_number(value)),
     }
 }
 
-pub(super) fn double(found: Found<'_>, ty: ColumnType) -> Result<f64> {
+pub(super) fn double(found: StoredField<'_>, ty: ColumnType) -> Result<f64> {
     let value = match found {
-        Found::Packed(id, bytes) => row::unpack(id, ty, bytes)?,
-        Found::Value(value) => value,
+        StoredField::Packed(id, bytes) => row::unpack(id, ty, bytes)?,
+        StoredField::Value(value) => value,
     };
     match value {
         ValueRef::Double(double) => Ok(double),
@@ -222,7 +226,7 @@ fn no_number(value: ValueRef<'_>) -> Error {
 
 impl Sink for Sums {
     #[inline]
-    fn append(&mut self, spec: &ScanSpec, view: &View<'_>) -> Result<()> {
+    fn append(&mut self, spec: &ScanSpec, view: &StoredRowView<'_>) -> Result<()> {
         for sum in &mut self.sums {
             sum.append(spec, view)?;
         }

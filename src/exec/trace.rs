@@ -14,7 +14,7 @@ use crate::store::{KeyspaceId, Mutation};
 use crate::value::Literal;
 
 /// What a keyspace holds.
-enum What<'t> {
+enum KeyspaceKind<'t> {
     Family(FamilyId),
     Index(&'t IndexDef),
 }
@@ -22,7 +22,7 @@ enum What<'t> {
 /// What a keyspace of a table, or of its next layout, holds.
 struct Held<'t> {
     table: &'t TableDef,
-    what: What<'t>,
+    what: KeyspaceKind<'t>,
     next: bool,
 }
 
@@ -65,18 +65,18 @@ fn held(tables: &[Arc<TableDef>], keyspace: KeyspaceId) -> Option<Held<'_>> {
     })
 }
 
-fn what_of(table: &TableDef, keyspace: KeyspaceId) -> Option<What<'_>> {
+fn what_of(table: &TableDef, keyspace: KeyspaceId) -> Option<KeyspaceKind<'_>> {
     let family = table.family_ids().find(|id| table.family(*id).keyspace == keyspace);
     let index = || table.kept().find(|index| index.keyspace == keyspace);
-    family.map(What::Family).or_else(|| index().map(What::Index))
+    family.map(KeyspaceKind::Family).or_else(|| index().map(KeyspaceKind::Index))
 }
 
 impl Held<'_> {
     fn name(&self) -> String {
         let name = match self.what {
-            What::Family(FamilyId::DEFAULT) => self.table.name.clone(),
-            What::Family(id) => format!("{}.{}", self.table.name, self.table.family(id).name),
-            What::Index(index) => index.name.clone(),
+            KeyspaceKind::Family(FamilyId::DEFAULT) => self.table.name.clone(),
+            KeyspaceKind::Family(id) => format!("{}.{}", self.table.name, self.table.family(id).name),
+            KeyspaceKind::Index(index) => index.name.clone(),
         };
         if self.next { format!("next {name}") } else { name }
     }
@@ -84,14 +84,14 @@ impl Held<'_> {
     fn show(&self, key: &[u8], value: Option<&[u8]>) -> Result<String> {
         let (table, mut words) = (self.table, Vec::new());
         match self.what {
-            What::Family(_) => {
+            KeyspaceKind::Family(_) => {
                 words.push(quoted(&table.key, key));
                 if let Some(value) = value {
                     let value = row::open(value)?;
                     words.extend(columns(table, &PackedRow::new(&value)?)?);
                 }
             }
-            What::Index(index) => {
+            KeyspaceKind::Index(index) => {
                 let end = index.layout.len_in(key).unwrap_or(key.len());
                 words.push(quoted(&index.layout, &key[..end]));
                 match value {

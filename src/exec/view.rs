@@ -1,7 +1,7 @@
 //! A view of one stored row as fields.
 //!
 //! [`Sources`] determines once per scan where each column is found: decoded from a key, included in the index entry,
-//! or in a family's packed value. A [`View`] then gives the fields of one row without copying it.
+//! or in a family's packed value. A [`StoredRowView`] then gives the fields of one row without copying it.
 
 use std::cell::OnceCell;
 use std::cmp::Ordering;
@@ -19,20 +19,20 @@ use crate::value::{ColumnType, Value, ValueRef, name_sql};
 
 /// Where a field of a row comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Slot {
+enum FieldOrigin {
     /// Decoded from a key, or known beforehand.
-    Key(Key),
+    Key(KeyOrigin),
     /// The packed value of the default family, or what an index entry includes.
     Packed,
-    /// The packed value of another family: its index in [`View::others`], if it is read.
+    /// The packed value of another family: its index in [`StoredRowView::others`], if it is read.
     Other(usize),
     /// Computed from other columns: its index in [`Sources::formulas`].
     Formula(usize),
 }
 
-/// The source of a column in [`View::key_values`].
+/// The source of a column in [`StoredRowView::key_values`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Key {
+enum KeyOrigin {
     /// In an index's own layout.
     Layout,
     /// In the table's rowkey.
@@ -43,7 +43,7 @@ enum Key {
 
 /// What a row is read from.
 #[derive(Clone, Copy)]
-enum Origin<'a> {
+enum RowOrigin<'a> {
     /// Its stored values.
     Row,
     /// An entry of an index.
@@ -55,7 +55,7 @@ enum Origin<'a> {
 /// Which families and keys must be read, and where each column is found.
 #[derive(Debug)]
 pub struct Sources {
-    slots: Box<[Slot]>,
+    slots: Box<[FieldOrigin]>,
     /// Families to read, ascending.
     pub families: Box<[FamilyId]>,
     /// Formulas to be computed.
@@ -68,7 +68,7 @@ pub struct Sources {
 
 /// Where a scan finds the fields that it needs.
 #[derive(Debug)]
-pub struct Places {
+pub struct ScanSources {
     /// The fields that decide which index entries' rows are fetched; `None` if no rows are fetched.
     pub(super) entries: Option<Sources>,
     /// The fields that are compared or given out, in rows, or in index entries that replace them.
@@ -77,9 +77,9 @@ pub struct Places {
     pub(super) compared: Sources,
 }
 
-impl Places {
-    /// The places of a scan along a path of `table`, through `index`, that gives out `output`.
-    pub fn new(table: &TableDef, index: Option<&IndexDef>, access: &Access, output: &[Field]) -> Places {
+impl ScanSources {
+    /// The sources of a scan along a path of `table`, through `index`, that gives out `output`.
+    pub fn new(table: &TableDef, index: Option<&IndexDef>, access: &Access, output: &[Field]) -> ScanSources {
         let (mut fields, mut entries, mut entry) = (access.filter.fields(), None, None);
         match access.path {
             Path::Primary => {}
@@ -93,24 +93,24 @@ impl Places {
         }
         let compared = Sources::new(table, entry, &fields);
         fields.extend(output);
-        Places { entries, rows: Sources::new(table, entry, &fields), compared }
+        ScanSources { entries, rows: Sources::new(table, entry, &fields), compared }
     }
 }
 
 impl Sources {
     /// Where `fields`, which may contain duplicates, are found in the row, or in the entry of an index.
     pub fn new(table: &TableDef, entry: Option<&IndexDef>, fields: &[Field]) -> Sources {
-        Sources::from(table, entry.map_or(Origin::Row, Origin::Entry), fields)
+        Sources::from(table, entry.map_or(RowOrigin::Row, RowOrigin::Entry), fields)
     }
 
-    /// Where `fields` are found if the columns `known` and the rowkey are given: see [`Scratch::decode_known`].
+    /// Where `fields` are found if the columns `known` and the rowkey are given: see [`RowScratch::decode_known`].
     pub fn of_known(table: &TableDef, known: &[ColumnId], fields: &[Field]) -> Sources {
-        Sources::from(table, Origin::Known(known), fields)
+        Sources::from(table, RowOrigin::Known(known), fields)
     }
 
-    fn from(table: &TableDef, origin: Origin<'_>, fields: &[Field]) -> Sources {
+    fn from(table: &TableDef, origin: RowOrigin<'_>, fields: &[Field]) -> Sources {
         let mut sources = Sources {
-            slots: vec![Slot::Packed; table.columns.len()].into(),
+            slots: vec![FieldOrigin::Packed; table.columns.len()].into(),
             families: Box::default(),
             formulas: Box::default(),
             in_layout: 0,
@@ -126,7 +126,7 @@ impl Sources {
         sources.families = families.into();
         sources.formulas = formulas.into();
         for (slot, column) in sources.slots.iter_mut().zip(&table.columns) {
-            if let Slot::Other(place) = slot {
+            if let FieldOrigin::Other(place) = slot {
                 let others = sources.families.iter().filter(|family| **family != FamilyId::DEFAULT);
                 *place = others.take_while(|family| **family != column.family).count();
             }
@@ -148,39 +148,39 @@ impl Sources {
     fn add(
         &mut self,
         table: &TableDef,
-        origin: Origin<'_>,
+        origin: RowOrigin<'_>,
         id: ColumnId,
         (families, formulas): (&mut Vec<FamilyId>, &mut Vec<ColumnId>),
     ) {
         let slot = &mut self.slots[usize::from(id.0)];
-        if let Slot::Key(_) = slot {
+        if let FieldOrigin::Key(_) = slot {
             return;
         }
         match origin {
-            Origin::Entry(index) if index.include.contains(&id) => {}
-            Origin::Known(known) if known.contains(&id) => *slot = Slot::Key(Key::Known),
-            Origin::Entry(index) if index.layout.undoable().contains(&id) => {
-                *slot = Slot::Key(Key::Layout);
+            RowOrigin::Entry(index) if index.include.contains(&id) => {}
+            RowOrigin::Known(known) if known.contains(&id) => *slot = FieldOrigin::Key(KeyOrigin::Known),
+            RowOrigin::Entry(index) if index.layout.undoable().contains(&id) => {
+                *slot = FieldOrigin::Key(KeyOrigin::Layout);
                 self.in_layout += 1;
             }
             _ if table.key.undoable().contains(&id) => {
-                *slot = Slot::Key(Key::Pointer);
+                *slot = FieldOrigin::Key(KeyOrigin::Pointer);
                 self.in_pointer += 1;
             }
             _ if let Some(formula) = &table.column(id).formula => {
                 if !formulas.contains(&id) {
-                    *slot = Slot::Formula(formulas.len());
+                    *slot = FieldOrigin::Formula(formulas.len());
                     formulas.push(id);
                     for input in formula.columns() {
                         self.add(table, origin, input, (families, formulas));
                     }
                 }
             }
-            Origin::Entry(_) | Origin::Known(_) => {}
-            Origin::Row => {
+            RowOrigin::Entry(_) | RowOrigin::Known(_) => {}
+            RowOrigin::Row => {
                 let family = table.column(id).family;
                 if family != FamilyId::DEFAULT {
-                    *slot = Slot::Other(0);
+                    *slot = FieldOrigin::Other(0);
                 }
                 if !families.contains(&family) {
                     families.push(family);
@@ -191,7 +191,7 @@ impl Sources {
 }
 
 /// One row in its stored form.
-pub struct View<'a> {
+pub struct StoredRowView<'a> {
     spec: &'a ScanSpec,
     sources: &'a Sources,
     /// The table's rowkey.
@@ -209,16 +209,16 @@ pub struct View<'a> {
     computed: &'a [OnceCell<Value>],
 }
 
-impl<'a> View<'a> {
+impl<'a> StoredRowView<'a> {
     /// A row of the table without its packed values.
     #[inline(always)]
     pub fn of_row(
         spec: &'a ScanSpec,
         sources: &'a Sources,
         rowkey: &'a [u8],
-        scratch: &'a Scratch,
-    ) -> View<'a> {
-        View {
+        scratch: &'a RowScratch,
+    ) -> StoredRowView<'a> {
+        StoredRowView {
             spec,
             sources,
             pointer: rowkey,
@@ -232,31 +232,31 @@ impl<'a> View<'a> {
 }
 
 /// A field of a row, in the form in which it was found.
-pub enum Found<'a> {
+pub enum StoredField<'a> {
     /// As a value.
     Value(ValueRef<'a>),
     /// In a packed value: the bytes of this column.
     Packed(ColumnId, &'a [u8]),
 }
 
-impl View<'_> {
+impl StoredRowView<'_> {
     /// A field in its stored form.
     #[inline(always)]
-    pub fn find(&self, field: Field) -> Result<Found<'_>> {
-        let Field::Column(id) = field else { return self.rowkey(field).map(Found::Value) };
+    pub fn find(&self, field: Field) -> Result<StoredField<'_>> {
+        let Field::Column(id) = field else { return self.rowkey(field).map(StoredField::Value) };
         let at = usize::from(id.0);
         let packed = match self.sources.slots[at] {
-            Slot::Key(_) => return Ok(Found::Value(self.key_values[at].as_ref())),
-            Slot::Packed => self.packed.as_ref(),
-            Slot::Other(place) => self.others.get(place).and_then(Option::as_ref),
-            Slot::Formula(place) => return self.computed(place).map(Found::Value),
+            FieldOrigin::Key(_) => return Ok(StoredField::Value(self.key_values[at].as_ref())),
+            FieldOrigin::Packed => self.packed.as_ref(),
+            FieldOrigin::Other(place) => self.others.get(place).and_then(Option::as_ref),
+            FieldOrigin::Formula(place) => return self.computed(place).map(StoredField::Value),
         };
         if let Some(row) = packed
             && let Some(bytes) = row.bytes(id)
         {
-            return Ok(Found::Packed(id, bytes));
+            return Ok(StoredField::Packed(id, bytes));
         }
-        Ok(Found::Value(ValueRef::Null))
+        Ok(StoredField::Value(ValueRef::Null))
     }
 
     /// The value of a formula, computed on first use.
@@ -276,21 +276,21 @@ impl View<'_> {
     }
 }
 
-impl RowView for View<'_> {
+impl RowView for StoredRowView<'_> {
     #[inline]
     fn field(&self, field: Field) -> Result<ValueRef<'_>> {
         match self.find(field)? {
-            Found::Value(value) => Ok(value),
-            Found::Packed(id, bytes) => row::unpack(id, self.spec.table.column(id).ty, bytes),
+            StoredField::Value(value) => Ok(value),
+            StoredField::Packed(id, bytes) => row::unpack(id, self.spec.table.column(id).ty, bytes),
         }
     }
 
     #[inline]
     fn compared(&self, field: Field, with: &Value) -> Result<Option<Ordering>> {
         let (id, bytes) = match self.find(field)? {
-            Found::Value(ValueRef::Null) => return Ok(None),
-            Found::Value(value) => return Ok(Some(value.cmp(&with.as_ref()))),
-            Found::Packed(id, bytes) => (id, bytes),
+            StoredField::Value(ValueRef::Null) => return Ok(None),
+            StoredField::Value(value) => return Ok(Some(value.cmp(&with.as_ref()))),
+            StoredField::Packed(id, bytes) => (id, bytes),
         };
         let ty = self.spec.table.column(id).ty;
         Ok(Some(match (ty, with) {
@@ -325,11 +325,11 @@ fn rowkey<'a>(spec: &ScanSpec, field: Field, pointer: &'a [u8], layout: &'a [u8]
 /// A row that was found in a single entry.
 #[derive(Clone, Copy)]
 pub struct OneEntry<'a> {
-    /// As in a [`View`].
+    /// As in a [`StoredRowView`].
     pub pointer: &'a [u8],
-    /// As in a [`View`].
+    /// As in a [`StoredRowView`].
     pub layout: &'a [u8],
-    /// As in a [`View`].
+    /// As in a [`StoredRowView`].
     pub packed: Option<PackedRow<'a>>,
 }
 
@@ -339,7 +339,7 @@ impl OneEntry<'_> {
         let Field::Column(id) = field else {
             return Ok(rowkey(spec, field, self.pointer, self.layout)?.to_value());
         };
-        if let Slot::Key(_) = spec.places.rows.slots[usize::from(id.0)] {
+        if let FieldOrigin::Key(_) = spec.places.rows.slots[usize::from(id.0)] {
             return self.key_column(spec, id);
         }
         let value = self.packed.map(|row| row.get(id, spec.table.column(id).ty)).transpose()?;
@@ -381,22 +381,22 @@ pub fn field_type(table: &TableDef, index: Option<&IndexDef>, field: Field) -> C
 }
 
 /// Decoded key columns and computed values of the current row; reused for the next one.
-pub struct Scratch {
+pub struct RowScratch {
     key_values: Vec<Value>,
     computed: Vec<OnceCell<Value>>,
 }
 
-impl Scratch {
+impl RowScratch {
     /// With room for every column.
-    pub fn new(table: &TableDef) -> Scratch {
-        Scratch { key_values: vec![Value::Null; table.columns.len()], computed: Vec::new() }
+    pub fn new(table: &TableDef) -> RowScratch {
+        RowScratch { key_values: vec![Value::Null; table.columns.len()], computed: Vec::new() }
     }
 
     /// With room for what `sources` decode from keys.
-    pub fn of(table: &TableDef, sources: &Sources) -> Scratch {
+    pub fn of(table: &TableDef, sources: &Sources) -> RowScratch {
         let decodes = sources.in_layout + sources.in_pointer > 0;
         let columns = if decodes { table.columns.len() } else { 0 };
-        Scratch { key_values: vec![Value::Null; columns], computed: Vec::new() }
+        RowScratch { key_values: vec![Value::Null; columns], computed: Vec::new() }
     }
 
     /// Begins a row: decodes the wanted columns of the rowkey.
@@ -433,7 +433,7 @@ impl Scratch {
     }
 
     fn decode_columns_of(&mut self, spec: &ScanSpec, sources: &Sources, rowkey: &[u8]) -> Result<()> {
-        let wanted = |id: ColumnId| sources.slots[usize::from(id.0)] == Slot::Key(Key::Pointer);
+        let wanted = |id: ColumnId| sources.slots[usize::from(id.0)] == FieldOrigin::Key(KeyOrigin::Pointer);
         let set = &mut |id, value: ValueRef<'_>| self.set(id, value);
         let decoded = spec.table.key.decode_some(rowkey, sources.in_pointer, wanted, set);
         decoded.map(|_| ()).map_err(|e| bad_rowkey(&spec.table, rowkey, &e.to_string()))
@@ -453,7 +453,7 @@ impl Scratch {
     }
 
     fn decode_layout(&mut self, sources: &Sources, index: &IndexDef, parts: &EntryParts<'_>) -> Result<()> {
-        let wanted = |id: ColumnId| sources.slots[usize::from(id.0)] == Slot::Key(Key::Layout);
+        let wanted = |id: ColumnId| sources.slots[usize::from(id.0)] == FieldOrigin::Key(KeyOrigin::Layout);
         let set = &mut |id, value: ValueRef<'_>| self.set(id, value);
         let decoded = index.layout.decode_some(parts.layout, sources.in_layout, wanted, set);
         decoded.map(|_| ()).map_err(|e| bad_entry(index, parts.layout, &e))
@@ -494,12 +494,12 @@ pub fn see_entry<R>(
     sources: &Sources,
     index: &IndexDef,
     parts: &EntryParts<'_>,
-    scratch: &mut Scratch,
-    see: impl FnOnce(&View<'_>) -> Result<R>,
+    scratch: &mut RowScratch,
+    see: impl FnOnce(&StoredRowView<'_>) -> Result<R>,
 ) -> Result<R> {
     scratch.decode_entry(spec, sources, index, parts)?;
     let packed = parts.include()?;
-    let mut view = View::of_row(spec, sources, parts.pointer, scratch);
+    let mut view = StoredRowView::of_row(spec, sources, parts.pointer, scratch);
     (view.packed, view.layout) = (packed, parts.layout);
     see(&view)
 }

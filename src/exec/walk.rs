@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::jump::{Jumper, Look};
 use super::pieces::pieces_of;
-use super::scan::{Counters, ScanSpec};
+use super::scan::{ScanCounters, ScanSpec};
 use crate::access::Method;
 use crate::error::Result;
 use crate::key::{End, KeyRange, Rowkey};
@@ -113,7 +113,7 @@ impl Walk {
     pub fn go(
         &mut self,
         reader: &dyn Reader,
-        counters: &Counters,
+        counters: &ScanCounters,
         visit: &mut impl FnMut(&[u8], &[u8]) -> Result<Visited>,
     ) -> Result<bool> {
         match self.merge {
@@ -125,7 +125,7 @@ impl Walk {
     fn one_by_one(
         &mut self,
         reader: &dyn Reader,
-        counters: &Counters,
+        counters: &ScanCounters,
         visit: &mut impl FnMut(&[u8], &[u8]) -> Result<Visited>,
     ) -> Result<bool> {
         let mut looked = Looked { counters, entries: 0, bytes: 0 };
@@ -137,7 +137,7 @@ impl Walk {
             }
             let Walk { keyspace, direction, ranges, jumper, .. } = self;
             let Some(range) = ranges.front_mut() else { return Ok(false) };
-            Counters::add(&counters.seeks, 1);
+            ScanCounters::add(&counters.seeks, 1);
             let mut cursor = reader.cursor(*keyspace, range, *direction)?;
             let mut then = Then::NextRange;
             cursor.walk(&mut |key, value| {
@@ -193,14 +193,19 @@ impl Walk {
 
     /// Like [`Walk::one_by_one`], but merges the entries of all ranges, ordered by the key bytes behind each range's
     /// prefix.
-    fn merged(&mut self, reader: &dyn Reader, counters: &Counters, visit: &mut Visit<'_>) -> Result<bool> {
+    fn merged(
+        &mut self,
+        reader: &dyn Reader,
+        counters: &ScanCounters,
+        visit: &mut Visit<'_>,
+    ) -> Result<bool> {
         let Walk { keyspace, direction, merge, ranges, jumper } = self;
         let prefix_lens = merge.as_deref().unwrap_or_default();
         let mut heads = Vec::with_capacity(ranges.len());
         let mut patience = WALK_ENTRIES;
         for (i, range) in ranges.iter_mut().enumerate().filter(|(_, range)| !range.is_empty()) {
-            Counters::add(&counters.seeks, 1);
-            let mut head = Head {
+            ScanCounters::add(&counters.seeks, 1);
+            let mut head = RangeHead {
                 range: i,
                 prefix_len: prefix_lens.get(i).copied().unwrap_or_default(),
                 direction: *direction,
@@ -210,18 +215,18 @@ impl Walk {
                 jumper: jumper.as_ref().map(|jumper| Box::new(jumper.anew())),
             };
             match head.step(reader, *keyspace, range, counters, &mut patience)? {
-                Step::Here => heads.push(head),
-                Step::Ended => finish(range),
-                Step::Stopped => return Ok(true),
+                StepResult::Here => heads.push(head),
+                StepResult::Ended => finish(range),
+                StepResult::Stopped => return Ok(true),
             }
         }
-        let comes_behind = |a: &Head<'_>, b: &Head<'_>| match direction {
+        let comes_behind = |a: &RangeHead<'_>, b: &RangeHead<'_>| match direction {
             Direction::Forward => a.behind_prefix() > b.behind_prefix(),
             Direction::Reverse => a.behind_prefix() < b.behind_prefix(),
         };
         // The range whose turn it is comes last.
         let mut waiting: Vec<usize> = Vec::with_capacity(heads.len());
-        let wait = |waiting: &mut Vec<usize>, heads: &[Head<'_>], i: usize| {
+        let wait = |waiting: &mut Vec<usize>, heads: &[RangeHead<'_>], i: usize| {
             let at = waiting.partition_point(|&other| comes_behind(&heads[other], &heads[i]));
             waiting.insert(at, i);
         };
@@ -235,13 +240,13 @@ impl Walk {
                 true => heads[i].step(reader, *keyspace, range, counters, &mut patience)?,
                 false => {
                     cut(range, &heads[i].key, *direction);
-                    Step::Stopped
+                    StepResult::Stopped
                 }
             };
             match step {
-                Step::Here => wait(&mut waiting, &heads, i),
-                Step::Ended => finish(range),
-                Step::Stopped => {
+                StepResult::Here => wait(&mut waiting, &heads, i),
+                StepResult::Ended => finish(range),
+                StepResult::Stopped => {
                     for head in waiting.into_iter().map(|i| &heads[i]) {
                         begin_at(&mut ranges[head.range], &head.key, *direction);
                     }
@@ -268,7 +273,7 @@ enum Then {
 
 /// What one call looked at; added to the common counters at its end.
 struct Looked<'c> {
-    counters: &'c Counters,
+    counters: &'c ScanCounters,
     entries: u64,
     bytes: u64,
 }
@@ -282,8 +287,8 @@ impl Looked<'_> {
 
 impl Drop for Looked<'_> {
     fn drop(&mut self) {
-        Counters::add(&self.counters.entries, self.entries);
-        Counters::add(&self.counters.bytes, self.bytes);
+        ScanCounters::add(&self.counters.entries, self.entries);
+        ScanCounters::add(&self.counters.bytes, self.bytes);
     }
 }
 
@@ -325,7 +330,7 @@ fn from_target(range: &KeyRange, target: &Rowkey, direction: Direction) -> KeyRa
 }
 
 /// Where a step has led.
-enum Step {
+enum StepResult {
     /// To an entry that can match.
     Here,
     /// To the end of the range.
@@ -335,7 +340,7 @@ enum Step {
 }
 
 /// The next entry of one of the merged ranges.
-struct Head<'a> {
+struct RangeHead<'a> {
     range: usize,
     prefix_len: usize,
     direction: Direction,
@@ -345,7 +350,7 @@ struct Head<'a> {
     jumper: Option<Box<Jumper>>,
 }
 
-impl<'a> Head<'a> {
+impl<'a> RangeHead<'a> {
     /// The key bytes by which it is merged.
     fn behind_prefix(&self) -> &[u8] {
         self.key.get(self.prefix_len..).unwrap_or_default()
@@ -358,14 +363,14 @@ impl<'a> Head<'a> {
         reader: &'a dyn Reader,
         keyspace: KeyspaceId,
         range: &mut KeyRange,
-        counters: &Counters,
+        counters: &ScanCounters,
         patience: &mut u64,
-    ) -> Result<Step> {
+    ) -> Result<StepResult> {
         let mut has_passed = false;
         loop {
-            let Some((key, value)) = self.cursor.next()? else { return Ok(Step::Ended) };
-            Counters::add(&counters.entries, 1);
-            Counters::add(&counters.bytes, (key.len() + value.len()) as u64);
+            let Some((key, value)) = self.cursor.next()? else { return Ok(StepResult::Ended) };
+            ScanCounters::add(&counters.entries, 1);
+            ScanCounters::add(&counters.bytes, (key.len() + value.len()) as u64);
             let direction = self.direction;
             match self.jumper.as_mut().map_or(Look::Possible, |jumper| jumper.look(key)) {
                 Look::Possible => {
@@ -376,28 +381,28 @@ impl<'a> Head<'a> {
                     if has_passed {
                         begin_at(range, &self.key, direction);
                     }
-                    return Ok(Step::Here);
+                    return Ok(StepResult::Here);
                 }
                 Look::StepOn => {
                     has_passed = true;
                     *patience = patience.saturating_sub(1);
                     if *patience == 0 {
                         cut(range, key, direction);
-                        return Ok(Step::Stopped);
+                        return Ok(StepResult::Stopped);
                     }
                 }
-                Look::Done => return Ok(Step::Ended),
+                Look::Done => return Ok(StepResult::Ended),
                 Look::Seek => {
                     let target = self.jumper.as_mut().and_then(|jumper| jumper.take_target());
                     let Some(target) = target.filter(|t| !is_passed(range, t, direction)) else {
-                        return Ok(Step::Ended);
+                        return Ok(StepResult::Ended);
                     };
                     *range = from_target(range, &target, direction);
                     *patience = patience.saturating_sub(SEEK_ENTRIES);
                     if *patience == 0 {
-                        return Ok(Step::Stopped);
+                        return Ok(StepResult::Stopped);
                     }
-                    Counters::add(&counters.seeks, 1);
+                    ScanCounters::add(&counters.seeks, 1);
                     self.cursor = reader.cursor(keyspace, range, direction)?;
                 }
             }
@@ -441,7 +446,7 @@ impl<'a> Side<'a> {
     }
 
     /// Moves on to `key`: by steps if it is near, by a seek if it is far.
-    pub fn advance(&mut self, reader: &'a dyn Reader, key: &[u8], counters: &Counters) -> Result<()> {
+    pub fn advance(&mut self, reader: &'a dyn Reader, key: &[u8], counters: &ScanCounters) -> Result<()> {
         for _ in 0..STEPS_BEFORE_SEEK {
             if !self.is_behind(key) {
                 break;
@@ -453,7 +458,7 @@ impl<'a> Side<'a> {
                 Direction::Forward => KeyRange::from(key),
                 Direction::Reverse => KeyRange::new(Rowkey::default(), Rowkey::from(key).successor()),
             };
-            Counters::add(&counters.seeks, 1);
+            ScanCounters::add(&counters.seeks, 1);
             self.cursor = Some(reader.cursor(self.keyspace, &range, self.direction)?);
             self.step(counters)?;
         }
@@ -461,11 +466,11 @@ impl<'a> Side<'a> {
         Ok(())
     }
 
-    fn step(&mut self, counters: &Counters) -> Result<()> {
+    fn step(&mut self, counters: &ScanCounters) -> Result<()> {
         let Some(cursor) = &mut self.cursor else { return Ok(()) };
         let entry = cursor.next()?;
         if let Some((key, value)) = entry {
-            Counters::add(&counters.bytes, (key.len() + value.len()) as u64);
+            ScanCounters::add(&counters.bytes, (key.len() + value.len()) as u64);
         }
         match (entry, &mut self.head) {
             (None, head) => *head = None,

@@ -17,13 +17,13 @@ use datafusion::physical_expr::expressions::{BinaryExpr, CastExpr, Column, Liter
 use crate::df::errors::to_df;
 use crate::df::functions::exact_sum::{narrow, of_38_digits};
 use crate::error::Error;
-use crate::exec::sums::{Function, Term, Total};
+use crate::exec::sums::{AggregateKind, AggregateTerm, Total};
 
 /// An aggregate function that a scan computes itself.
 #[derive(Clone, Debug)]
 pub struct Known {
     /// What the scan adds up.
-    pub term: Term,
+    pub term: AggregateTerm,
     /// Type of the result.
     ty: DataType,
     /// For `avg`: the function, which divides a sum of this type by the number of values.
@@ -32,7 +32,7 @@ pub struct Known {
 
 impl Known {
     /// A function with this result type, other than `avg`.
-    pub fn new(term: Term, ty: DataType) -> Known {
+    pub fn new(term: AggregateTerm, ty: DataType) -> Known {
         Known { term, ty, mean: None }
     }
 
@@ -43,7 +43,11 @@ impl Known {
         let name = function.fun().name();
         if name == "count" && arg.downcast_ref::<Literal>().is_some_and(|literal| !literal.value().is_null())
         {
-            return Some(Known { term: Term { function: Function::Count, column: None }, ty, mean: None });
+            return Some(Known {
+                term: AggregateTerm { function: AggregateKind::Count, column: None },
+                ty,
+                mean: None,
+            });
         }
         let cast = arg.downcast_ref::<CastExpr>();
         let column = cast.map_or(arg, CastExpr::expr).downcast_ref::<Column>()?.index();
@@ -57,28 +61,28 @@ impl Known {
             _ => (ty.clone(), None),
         };
         let function = match name {
-            "count" if cast.is_none() => Function::Count,
-            "min" if is_number(of) && *of == ty => Function::Min,
-            "max" if is_number(of) && *of == ty => Function::Max,
+            "count" if cast.is_none() => AggregateKind::Count,
+            "min" if is_number(of) && *of == ty => AggregateKind::Min,
+            "max" if is_number(of) && *of == ty => AggregateKind::Max,
             "sum" | "avg" => match (of, taken, &sum) {
                 (DataType::Decimal128(_, s), t, DataType::Decimal128(_, to)) if t == of && s == to => {
-                    Function::Sum
+                    AggregateKind::Sum
                 }
-                (of, DataType::Int64, DataType::Int64) if is_integer(of) => Function::Sum,
+                (of, DataType::Int64, DataType::Int64) if is_integer(of) => AggregateKind::Sum,
                 (of, DataType::Float64, DataType::Float64) if is_integer(of) || of.is_floating() => {
-                    Function::SumOfDoubles
+                    AggregateKind::SumOfDoubles
                 }
                 _ => return None,
             },
             _ => return None,
         };
-        Some(Known { term: Term { function, column: Some(column) }, ty, mean })
+        Some(Known { term: AggregateTerm { function, column: Some(column) }, ty, mean })
     }
 
     /// The total as an integer in the result type's representation; `None` if it is NULL.
     pub fn number(&self, total: &Total) -> Option<i128> {
         match self.term.function {
-            Function::Count => Some(total.values.into()),
+            AggregateKind::Count => Some(total.values.into()),
             _ => (total.values > 0).then_some(total.number),
         }
     }
@@ -86,9 +90,11 @@ impl Known {
     /// The result. Errors: a sum that does not fit.
     pub fn result(&self, total: &Total) -> DfResult<ScalarValue> {
         let sum = |ty: &DataType| match self.term.function {
-            Function::SumOfDoubles => Ok(ScalarValue::Float64((total.values > 0).then_some(total.double))),
+            AggregateKind::SumOfDoubles => {
+                Ok(ScalarValue::Float64((total.values > 0).then_some(total.double)))
+            }
             // The sum inside `avg` need not fit.
-            Function::Sum if self.mean.is_none() => {
+            AggregateKind::Sum if self.mean.is_none() => {
                 scalar(ty, self.number(total).map(of_38_digits).transpose()?)
             }
             _ => scalar(ty, self.number(total)),
@@ -102,12 +108,12 @@ impl Known {
 
     /// The same function after a projection: column i of its input is `columns[i]` of the scan.
     pub fn of_columns(self, columns: &[usize]) -> Option<Known> {
-        let Term { function, column } = self.term;
+        let AggregateTerm { function, column } = self.term;
         let column = match column {
             Some(column) => Some(*columns.get(column)?),
             None => None,
         };
-        Some(Known { term: Term { function, column }, ..self })
+        Some(Known { term: AggregateTerm { function, column }, ..self })
     }
 
     /// Appends the partial states of DataFusion's own function, one row for each of the groups (at least one), as the
@@ -144,7 +150,7 @@ impl Known {
     }
 
     fn is_exact(&self) -> bool {
-        self.mean.is_none() && self.term.function != Function::SumOfDoubles
+        self.mean.is_none() && self.term.function != AggregateKind::SumOfDoubles
     }
 }
 

@@ -2,10 +2,10 @@
 //!
 //! `SELECT status, amount FROM orders WHERE buyer = $1 ORDER BY order_time DESC LIMIT 10` asks for nothing that a scan
 //! does not give. DataFusion would take hundreds of microseconds to resolve, optimise and plan it, and milliseconds the
-//! first time in a process, as its registries have to be built and its code read from disk. So a [`Plan`] is made right
-//! here for columns of one table, or counts and sums of them, under comparisons of columns with parameters or literals,
-//! in an order that some key has. For all else, faulty queries included, the answer is `None` and DataFusion plans: so
-//! all errors are DataFusion's. The tests run such queries both ways.
+//! first time in a process, as its registries have to be built and its code read from disk. So an [`Plan`] is
+//! made right here for columns of one table, or counts and sums of them, under comparisons of columns with parameters
+//! or literals, in an order that some key has. For all else, faulty queries included, the answer is `None` and
+//! DataFusion plans: so all errors are DataFusion's. The tests run such queries both ways.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ use crate::df::query::Scope;
 use crate::df::table::{Advice, TableSource};
 use crate::df::wanted::{Wanted, What};
 use crate::error::Result;
-use crate::exec::sums::{self, Term};
+use crate::exec::sums::{self, AggregateTerm};
 use crate::plan::{CmpOp, Field, Predicate};
 use crate::row::arrow_type;
 use crate::sql::{name_of, table_name_of};
@@ -78,7 +78,7 @@ enum Output {
 
 /// An aggregate of a column, by position in the schema; without a column, it counts rows.
 struct Total {
-    function: sums::Function,
+    function: sums::AggregateKind,
     column: Option<usize>,
     ty: DataType,
     name: String,
@@ -168,7 +168,7 @@ fn renamed(schema: &SchemaRef, columns: Vec<(usize, String)>) -> SchemaRef {
 
 fn of_totals(scan: &ScanExec, totals: Vec<Total>) -> Plan {
     let field = |total: &Total| {
-        let nullable = total.function != sums::Function::Count;
+        let nullable = total.function != sums::AggregateKind::Count;
         ArrowField::new(&total.name, total.ty.clone(), nullable)
     };
     let schema = Arc::new(Schema::new(totals.iter().map(field).collect::<Vec<_>>()));
@@ -178,7 +178,7 @@ fn of_totals(scan: &ScanExec, totals: Vec<Total>) -> Plan {
             taken += 1;
             taken - 1
         });
-        Known::new(Term { function, column }, ty)
+        Known::new(AggregateTerm { function, column }, ty)
     });
     Plan::of_totals(scan, known.collect(), &schema)
 }
@@ -334,9 +334,9 @@ impl<'p> Table<'p> {
             return None;
         }
         let (function, column) = match (name_of(part.as_ident()?).as_str(), arg) {
-            ("count", FunctionArgExpr::Wildcard) => (sums::Function::Count, None),
-            ("count", FunctionArgExpr::Expr(arg)) => (sums::Function::Count, Some(arg)),
-            ("sum", FunctionArgExpr::Expr(arg)) => (sums::Function::Sum, Some(arg)),
+            ("count", FunctionArgExpr::Wildcard) => (sums::AggregateKind::Count, None),
+            ("count", FunctionArgExpr::Expr(arg)) => (sums::AggregateKind::Count, Some(arg)),
+            ("sum", FunctionArgExpr::Expr(arg)) => (sums::AggregateKind::Sum, Some(arg)),
             _ => return None,
         };
         let Some(arg) = column else {
@@ -344,7 +344,7 @@ impl<'p> Table<'p> {
         };
         let (_, ty) = self.field(arg)?;
         let (function, ty) = match (function, ty) {
-            (sums::Function::Count, _) => (function, DataType::Int64),
+            (sums::AggregateKind::Count, _) => (function, DataType::Int64),
             (_, ColumnType::SmallInt | ColumnType::Integer | ColumnType::BigInt) => {
                 (function, DataType::Int64)
             }
@@ -352,7 +352,7 @@ impl<'p> Table<'p> {
             (_, ColumnType::Decimal { precision, scale }) => {
                 (function, arrow_type(ColumnType::Decimal { precision: (precision + 10).min(38), scale }))
             }
-            (_, ColumnType::Double) => (sums::Function::SumOfDoubles, DataType::Float64),
+            (_, ColumnType::Double) => (sums::AggregateKind::SumOfDoubles, DataType::Float64),
             _ => return None,
         };
         Some(Total { function, column: Some(self.place(&self.column_name(arg)?)?), ty, name })

@@ -29,7 +29,7 @@ use crate::df::operators::inputs;
 use crate::df::table::{Binding, Bound, Request, Way};
 use crate::df::wanted::{FirstFound, Rows};
 use crate::error::{Error, Result};
-use crate::exec::scan::{BATCH_ROWS, Counters, PARALLEL_WORK, PIECES, Scan, ScanSpec};
+use crate::exec::scan::{BATCH_ROWS, PARALLEL_WORK, PIECES, Scan, ScanCounters, ScanSpec};
 use crate::key::Rowkey;
 use crate::plan::{CmpOp, Field, Predicate};
 use crate::value::{ColumnType, Value};
@@ -52,7 +52,7 @@ pub struct ScanExec {
     /// Rows (count) to output at most, after those.
     limit: Option<u64>,
     /// Work done so far.
-    pub counters: Arc<Counters>,
+    pub counters: Arc<ScanCounters>,
     /// Dynamic filters that are complete when the scan starts.
     learned: Vec<Arc<dyn PhysicalExpr>>,
     /// Dynamic filters that tighten while the scan runs.
@@ -393,7 +393,7 @@ impl ScanExec {
     }
 
     /// Starts a scan for other parameters and another snapshot. `None`: as [`ScanExec::bind`].
-    pub fn run(&self, binding: &Binding, counters: &Arc<Counters>) -> Result<Option<Scan>> {
+    pub fn run(&self, binding: &Binding, counters: &Arc<ScanCounters>) -> Result<Option<Scan>> {
         if let Some((spec, entries_max)) = self.request.known(binding) {
             let mut scan = self.reading(Arc::new(spec), binding, Arc::clone(counters));
             if entries_max.map_or(Ok(true), |most| scan.walk_ahead(most))? {
@@ -403,12 +403,12 @@ impl ScanExec {
         self.rebound(binding)?.map(|bound| self.scan(&bound, Arc::clone(counters), 0)).transpose()
     }
 
-    fn scan(&self, bound: &Bound, counters: Arc<Counters>, part: usize) -> Result<Scan> {
+    fn scan(&self, bound: &Bound, counters: Arc<ScanCounters>, part: usize) -> Result<Scan> {
         self.request.check(bound)?;
         Ok(self.reading(Arc::clone(&bound.spec), &bound.binding, counters).of_parts(part, self.parts))
     }
 
-    fn reading(&self, spec: Arc<ScanSpec>, binding: &Binding, counters: Arc<Counters>) -> Scan {
+    fn reading(&self, spec: Arc<ScanSpec>, binding: &Binding, counters: Arc<ScanCounters>) -> Scan {
         let scan = Scan::new(spec, Arc::clone(&binding.snapshot), self.limit, counters);
         scan.without_first(self.offset).with_gets_max(binding.guards.gets)
     }

@@ -24,7 +24,7 @@ use crate::df::operators::scan::ScanExec;
 use crate::df::operators::{in_one_part, operator};
 use crate::df::parallel;
 use crate::df::tree::RewriteTree;
-use crate::exec::scan::Counters;
+use crate::exec::scan::ScanCounters;
 
 /// Fraction of the other plan's work that a trial may take.
 const SHARE: f64 = 0.125;
@@ -135,7 +135,7 @@ async fn all_of(mut rows: SendableRecordBatchStream) -> DfResult<Option<Vec<Reco
 /// Budget of a trial.
 #[derive(Debug)]
 struct Budget {
-    scans: Vec<Arc<Counters>>,
+    scans: Vec<Arc<ScanCounters>>,
     work: f64,
     /// The budget was exceeded, so the rows are incomplete.
     is_spent: AtomicBool,
@@ -167,7 +167,7 @@ impl Budget {
     }
 }
 
-fn counters_of(plan: &Arc<dyn ExecutionPlan>, scans: &mut Vec<Arc<Counters>>) {
+fn counters_of(plan: &Arc<dyn ExecutionPlan>, scans: &mut Vec<Arc<ScanCounters>>) {
     scans.extend(plan.downcast_ref::<ScanExec>().map(|scan| Arc::clone(&scan.counters)));
     plan.children().into_iter().for_each(|child| counters_of(child, scans));
 }

@@ -15,7 +15,7 @@ use crate::df::kept::template::{Template, suited_or_same};
 use crate::df::statistics::StoreStatistics;
 use crate::df::wanted::{FirstFound, Rows};
 use crate::error::Result;
-use crate::exec::scan::{Places, ScanSpec, field_type};
+use crate::exec::scan::{ScanSources, ScanSpec, field_type};
 use crate::key::{ColumnId, KeyLayout, KeyPart, Rowkey};
 use crate::plan::{CmpOp, Field, Predicate};
 use crate::row::field;
@@ -33,7 +33,7 @@ pub struct Request {
     pub(super) again: Option<Again>,
     pub(super) output: Arc<[Field]>,
     /// Cached positions of the output columns in keys and rows, for a scan without filters.
-    pub(super) places: OnceLock<(Path, Arc<Places>)>,
+    pub(super) places: OnceLock<(Path, Arc<ScanSources>)>,
     /// Columns of the scan.
     pub schema: SchemaRef,
     /// Order that the statement wants.
@@ -212,7 +212,8 @@ impl Request {
         Some((self.spec(access, &self.output), entries_max))
     }
 
-    /// The value that each filter compares with; `None` as for [`Request::bind`], or if a filter is not a comparison.
+    /// The value that each filter compares with; `None` as for [`Request::bind`], or if a filter is not a
+    /// comparison.
     fn compared_with<'v>(&self, params: &'v [Value]) -> Option<Vec<Cow<'v, Value>>> {
         let value = |filter: &Template| match filter {
             Template::Compare { ty, param, .. } => suited_or_same(params.get(*param)?, *ty),
@@ -430,8 +431,8 @@ impl Request {
         index: Option<&IndexDef>,
         access: &Access,
         output: &Arc<[Field]>,
-    ) -> Arc<Places> {
-        let of = |output: &[Field]| Arc::new(Places::new(&self.relation.table, index, access, output));
+    ) -> Arc<ScanSources> {
+        let of = |output: &[Field]| Arc::new(ScanSources::new(&self.relation.table, index, access, output));
         let compares = !(access.filter.is_true() && access.entry_filter.is_true());
         if compares || !Arc::ptr_eq(output, &self.output) {
             return of(output);

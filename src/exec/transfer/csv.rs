@@ -9,8 +9,8 @@ use arrow::datatypes::Schema;
 use arrow::record_batch::RecordBatch;
 
 use super::{
-    Cells, NewFile, RECORD_BYTES_MAX, RowSource, RowWriter, Target, cell_error, parse_cell, positions,
-    skip_byte_order_mark,
+    FileWriter, NewFile, RECORD_BYTES_MAX, RowCells, RowSource, TargetColumns, cell_error, parse_cell,
+    positions, skip_byte_order_mark,
 };
 use crate::error::{Error, Result, sqlstate};
 use crate::row::write_text_cell;
@@ -58,7 +58,7 @@ impl CsvOptions {
 /// Reads the records of a CSV file as rows.
 #[derive(Debug)]
 pub struct CsvReader<R> {
-    records: Records<R>,
+    records: CsvRecords<R>,
     record: Record,
     target: Vec<(String, ColumnType)>,
     /// For each value of a record, its index in the target.
@@ -87,11 +87,11 @@ impl<R: BufRead> CsvReader<R> {
     /// Reads the header, if there is one; without it the values are the columns of `target` in order.
     ///
     /// Errors: `Invalid` when the header names a column that `target` lacks, or one twice.
-    pub fn new(mut input: R, target: &Target, options: CsvOptions) -> Result<Self> {
+    pub fn new(mut input: R, target: &TargetColumns, options: CsvOptions) -> Result<Self> {
         options.check()?;
         let bytes_read = skip_byte_order_mark(&mut input)?;
         let mut records =
-            Records { input, delimiter: options.delimiter, quote: options.quote, line: 1, bytes_read };
+            CsvRecords { input, delimiter: options.delimiter, quote: options.quote, line: 1, bytes_read };
         let mut record = Record::default();
         let places = if options.header && records.read(&mut record)? {
             let names: Option<Vec<&str>> =
@@ -105,7 +105,7 @@ impl<R: BufRead> CsvReader<R> {
     }
 
     /// The cells of the record that was just read.
-    fn cells(&self) -> Result<Cells> {
+    fn cells(&self) -> Result<RowCells> {
         let line = self.record.line;
         let (given, expected) = (self.record.ends.len(), self.places.len());
         if given != expected {
@@ -134,7 +134,7 @@ fn not_utf8(place: impl std::fmt::Display) -> Error {
 }
 
 impl<R: BufRead + Send> RowSource for CsvReader<R> {
-    fn next_row(&mut self) -> Result<Option<Result<Cells>>> {
+    fn next_row(&mut self) -> Result<Option<Result<RowCells>>> {
         while self.records.read(&mut self.record)? {
             // An empty line is a row only if the file has a single column.
             if self.places.len() == 1 || !self.record.is_blank() {
@@ -191,7 +191,7 @@ enum At {
 
 /// Splits bytes into records.
 #[derive(Debug)]
-struct Records<R> {
+struct CsvRecords<R> {
     input: R,
     delimiter: u8,
     quote: u8,
@@ -200,7 +200,7 @@ struct Records<R> {
     bytes_read: u64,
 }
 
-impl<R: BufRead> Records<R> {
+impl<R: BufRead> CsvRecords<R> {
     /// Reads the next record into `record`; `false` at the end of the file.
     fn read(&mut self, record: &mut Record) -> Result<bool> {
         record.bytes.clear();
@@ -353,7 +353,7 @@ impl CsvWriter {
     }
 }
 
-impl RowWriter for CsvWriter {
+impl FileWriter for CsvWriter {
     fn write(&mut self, batch: &RecordBatch) -> Result<()> {
         for row in 0..batch.num_rows() {
             for (at, array) in batch.columns().iter().enumerate() {
@@ -382,7 +382,7 @@ mod tests {
     /// Values of each record, quoted ones in angle brackets, read through a buffer of `capacity` bytes.
     fn split(text: &[u8], capacity: usize) -> Result<Vec<(u64, Vec<String>)>> {
         let input = std::io::BufReader::with_capacity(capacity, text);
-        let mut records = Records { input, delimiter: b',', quote: b'"', line: 1, bytes_read: 0 };
+        let mut records = CsvRecords { input, delimiter: b',', quote: b'"', line: 1, bytes_read: 0 };
         let (mut record, mut out) = (Record::default(), Vec::new());
         while records.read(&mut record)? {
             let shown = record.values().map(|v| {

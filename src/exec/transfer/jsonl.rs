@@ -13,8 +13,8 @@ use arrow::record_batch::RecordBatch;
 use serde::de::IgnoredAny;
 
 use super::{
-    Cells, NewFile, RECORD_BYTES_MAX, RowSource, RowWriter, Target, cell_error, parse_cell, position,
-    skip_byte_order_mark, unknown_column,
+    FileWriter, NewFile, RECORD_BYTES_MAX, RowCells, RowSource, TargetColumns, cell_error, parse_cell,
+    position, skip_byte_order_mark, unknown_column,
 };
 use crate::error::{Error, Result, sqlstate};
 use crate::row::write_json_cell;
@@ -33,7 +33,7 @@ pub struct JsonlReader<R> {
 
 impl<R: BufRead> JsonlReader<R> {
     /// Reads objects with members named as the columns of `target`, or some of them.
-    pub fn new(mut input: R, target: &Target) -> Result<Self> {
+    pub fn new(mut input: R, target: &TargetColumns) -> Result<Self> {
         let bytes_read = skip_byte_order_mark(&mut input)?;
         Ok(JsonlReader { input, target: target.to_vec(), line: Vec::new(), number: 0, bytes_read })
     }
@@ -51,7 +51,7 @@ impl<R: BufRead> JsonlReader<R> {
     }
 
     /// The cells of the line that was just read.
-    fn cells(&self) -> Result<Cells> {
+    fn cells(&self) -> Result<RowCells> {
         let text = std::str::from_utf8(&self.line).map_err(|_| {
             let not_utf8 = format!("line {}: the text is not UTF-8", self.number);
             Error::invalid(not_utf8).hint("convert the file to UTF-8").state(sqlstate::INVALID_TEXT)
@@ -79,7 +79,7 @@ impl<R: BufRead> JsonlReader<R> {
 }
 
 impl<R: BufRead + Send> RowSource for JsonlReader<R> {
-    fn next_row(&mut self) -> Result<Option<Result<Cells>>> {
+    fn next_row(&mut self) -> Result<Option<Result<RowCells>>> {
         while self.read_line()? {
             if !self.line.trim_ascii().is_empty() {
                 return Ok(Some(self.cells()));
@@ -206,7 +206,7 @@ impl JsonlWriter {
     }
 }
 
-impl RowWriter for JsonlWriter {
+impl FileWriter for JsonlWriter {
     fn write(&mut self, batch: &RecordBatch) -> Result<()> {
         for row in 0..batch.num_rows() {
             for ((lead, array), field) in self.leads.iter().zip(batch.columns()).zip(self.schema.fields()) {

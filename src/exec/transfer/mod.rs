@@ -1,10 +1,10 @@
 //! Reads rows from files and writes rows into them: the formats behind COPY.
 //!
-//! In: [`open`] a file → a [`RowReader`] yields chunks of rows, each cell already of its column's type,
+//! In: [`open`] a file → a [`FileReader`] yields chunks of rows, each cell already of its column's type,
 //! or *not given*, so that the column's default applies. A row that does not fit stops the copy, or is
 //! skipped and counted ([`OnError`]); its error names line, column, value and reason.
 //!
-//! Out: [`create`] a file → a [`RowWriter`] takes record batches. The file appears under its name only when it is
+//! Out: [`create`] a file → a [`FileWriter`] takes record batches. The file appears under its name only when it is
 //! complete: a copy that fails leaves nothing.
 //!
 //! What is written reads back as the same values. Both text formats write VARBINARY as plain hex and
@@ -31,10 +31,10 @@ use crate::error::{Error, Kind, Result, sqlstate};
 use crate::value::{CastError, ColumnType, Value, from_hex};
 
 /// One row of a file, a cell for each target column; `None` where the file does not give one.
-pub type Cells = Vec<Option<Value>>;
+pub type RowCells = Vec<Option<Value>>;
 
 /// The columns a file is read into, by name.
-pub type Target = [(String, ColumnType)];
+pub type TargetColumns = [(String, ColumnType)];
 
 /// What to do with a row that does not fit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,7 +48,7 @@ pub enum OnError {
 
 /// A file format and how to read or write it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum FileFormat {
     /// Values between delimiters.
     Csv(CsvOptions),
     /// A JSON object a line.
@@ -58,12 +58,12 @@ pub enum Format {
 }
 
 /// Yields the rows of a file.
-pub trait RowReader: Send {
+pub trait FileReader: Send {
     /// The next rows, after examining at most `rows_max` (at least 1); `None` at the end.
     ///
     /// Errors: under [`OnError::Stop`] `Invalid`, naming line, column and value; always `Invalid` when the rest of
     /// the file cannot be parsed, and `Unavailable` when it cannot be read.
-    fn next_chunk(&mut self, rows_max: usize) -> Result<Option<Vec<Cells>>>;
+    fn next_chunk(&mut self, rows_max: usize) -> Result<Option<Vec<RowCells>>>;
 
     /// Bytes of the file consumed so far, for progress.
     fn bytes_read(&self) -> u64;
@@ -75,8 +75,8 @@ pub trait RowReader: Send {
     fn first_skipped(&self) -> Option<&Error>;
 }
 
-/// Takes the rows of a file. Dropped before [`finish`](RowWriter::finish), it leaves no file.
-pub trait RowWriter: Send {
+/// Takes the rows of a file. Dropped before [`finish`](FileWriter::finish), it leaves no file.
+pub trait FileWriter: Send {
     /// Adds the rows of a batch of the writer's schema.
     fn write(&mut self, batch: &RecordBatch) -> Result<()>;
 
@@ -87,30 +87,35 @@ pub trait RowWriter: Send {
 /// Opens a file to read rows into `target`.
 ///
 /// Errors: `Unavailable` when there is no such file; `Invalid` when `target` lacks one of its columns.
-pub fn open(path: &Path, format: &Format, target: &Target, on_error: OnError) -> Result<Box<dyn RowReader>> {
+pub fn open(
+    path: &Path,
+    format: &FileFormat,
+    target: &TargetColumns,
+    on_error: OnError,
+) -> Result<Box<dyn FileReader>> {
     let file = File::open(path).map_err(|e| cannot("open", path, e))?;
     if file.metadata().is_ok_and(|found| found.is_dir()) {
         return Err(cannot("read", path, std::io::ErrorKind::IsADirectory.into()));
     }
     let text = |file| BufReader::with_capacity(1 << 16, file);
     Ok(match format {
-        Format::Csv(options) => {
-            Box::new(Rows::new(CsvReader::new(text(file), target, options.clone())?, on_error))
+        FileFormat::Csv(options) => {
+            Box::new(RowChunks::new(CsvReader::new(text(file), target, options.clone())?, on_error))
         }
-        Format::Jsonl => Box::new(Rows::new(JsonlReader::new(text(file), target)?, on_error)),
-        Format::Parquet => Box::new(Rows::new(ParquetReader::new(file, target)?, on_error)),
+        FileFormat::Jsonl => Box::new(RowChunks::new(JsonlReader::new(text(file), target)?, on_error)),
+        FileFormat::Parquet => Box::new(RowChunks::new(ParquetReader::new(file, target)?, on_error)),
     })
 }
 
 /// Starts a file to write rows of `schema` to.
 ///
 /// Errors: `Unavailable` when it cannot be written there.
-pub fn create(path: &Path, format: &Format, schema: SchemaRef) -> Result<Box<dyn RowWriter>> {
+pub fn create(path: &Path, format: &FileFormat, schema: SchemaRef) -> Result<Box<dyn FileWriter>> {
     let file = NewFile::create(path)?;
     Ok(match format {
-        Format::Csv(options) => Box::new(CsvWriter::new(file, &schema, options.clone())?),
-        Format::Jsonl => Box::new(JsonlWriter::new(file, schema)?),
-        Format::Parquet => Box::new(ParquetWriter::new(file, schema)?),
+        FileFormat::Csv(options) => Box::new(CsvWriter::new(file, &schema, options.clone())?),
+        FileFormat::Jsonl => Box::new(JsonlWriter::new(file, schema)?),
+        FileFormat::Parquet => Box::new(ParquetWriter::new(file, schema)?),
     })
 }
 
@@ -133,29 +138,29 @@ fn cannot(what: &str, path: &Path, e: std::io::Error) -> Error {
 pub trait RowSource: Send {
     /// The next row, or why it is invalid: the inner error concerns this row alone, after the outer one reading
     /// cannot go on.
-    fn next_row(&mut self) -> Result<Option<Result<Cells>>>;
+    fn next_row(&mut self) -> Result<Option<Result<RowCells>>>;
 
     /// Bytes of the file consumed so far.
     fn bytes_read(&self) -> u64;
 }
 
 /// Gives rows in chunks, and skips or refuses invalid ones.
-pub struct Rows<S> {
+pub struct RowChunks<S> {
     source: S,
     on_error: OnError,
     skipped: u64,
     first_skipped: Option<Error>,
 }
 
-impl<S: RowSource> Rows<S> {
+impl<S: RowSource> RowChunks<S> {
     /// The rows of `source`.
     pub fn new(source: S, on_error: OnError) -> Self {
-        Rows { source, on_error, skipped: 0, first_skipped: None }
+        RowChunks { source, on_error, skipped: 0, first_skipped: None }
     }
 }
 
-impl<S: RowSource> RowReader for Rows<S> {
-    fn next_chunk(&mut self, rows_max: usize) -> Result<Option<Vec<Cells>>> {
+impl<S: RowSource> FileReader for RowChunks<S> {
+    fn next_chunk(&mut self, rows_max: usize) -> Result<Option<Vec<RowCells>>> {
         let mut rows = Vec::new();
         let bytes_end = self.source.bytes_read().saturating_add(CHUNK_BYTES);
         // Skipped rows count too, so that a file of nothing else can be stopped.
@@ -207,13 +212,13 @@ fn skip_byte_order_mark(input: &mut impl BufRead) -> Result<u64> {
 }
 
 /// The index of `name` in `target`: exact, or else ignoring case.
-fn position(target: &Target, name: &str) -> Option<usize> {
+fn position(target: &TargetColumns, name: &str) -> Option<usize> {
     let exact = target.iter().position(|(column, _)| column == name);
     exact.or_else(|| target.iter().position(|(column, _)| column.eq_ignore_ascii_case(name)))
 }
 
 /// The error for a column that `target` lacks; `place` precedes it, as in `line 3: `.
-fn unknown_column(place: impl fmt::Display, target: &Target, name: &str) -> Error {
+fn unknown_column(place: impl fmt::Display, target: &TargetColumns, name: &str) -> Error {
     let names: Vec<&str> = target.iter().map(|(column, _)| column.as_str()).collect();
     Error::invalid(format!("{place}there is no column {name} to copy into"))
         .hint(format!("the columns are {}", names.join(", ")))
@@ -221,7 +226,7 @@ fn unknown_column(place: impl fmt::Display, target: &Target, name: &str) -> Erro
 }
 
 /// The columns of a file, in its order, as indexes into `target`.
-fn positions<'a>(target: &Target, names: impl Iterator<Item = &'a str>) -> Result<Vec<usize>> {
+fn positions<'a>(target: &TargetColumns, names: impl Iterator<Item = &'a str>) -> Result<Vec<usize>> {
     let mut found = Vec::new();
     for name in names {
         let at = position(target, name).ok_or_else(|| unknown_column("", target, name))?;

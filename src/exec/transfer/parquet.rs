@@ -14,7 +14,7 @@ use parquet::basic::Compression;
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 
-use super::{Cells, NewFile, RowSource, RowWriter, Target, cell_error, positions};
+use super::{FileWriter, NewFile, RowCells, RowSource, TargetColumns, cell_error, positions};
 use crate::error::{Error, Result, sqlstate};
 use crate::row::any_value_at;
 use crate::value::ColumnType;
@@ -42,7 +42,7 @@ impl ParquetReader {
     /// Reads the file's footer.
     ///
     /// Errors: `Invalid` when it is not Parquet, or has a column that `target` lacks.
-    pub fn new(file: File, target: &Target) -> Result<Self> {
+    pub fn new(file: File, target: &TargetColumns) -> Result<Self> {
         let file_bytes = file.metadata()?.len();
         // The Arrow schema that some writers embed adds nothing here, and makes arrow-ipc panic when damaged.
         let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
@@ -73,7 +73,7 @@ impl ParquetReader {
         batch
     }
 
-    fn cells(&self, batch: &RecordBatch) -> Result<Cells> {
+    fn cells(&self, batch: &RecordBatch) -> Result<RowCells> {
         let row = self.rows_read;
         let mut cells = vec![None; self.target.len()];
         for (array, &place) in batch.columns().iter().zip(&self.places) {
@@ -103,7 +103,7 @@ fn unusable(why: impl Into<String>) -> Error {
 }
 
 impl RowSource for ParquetReader {
-    fn next_row(&mut self) -> Result<Option<Result<Cells>>> {
+    fn next_row(&mut self) -> Result<Option<Result<RowCells>>> {
         while self.batch.as_ref().is_none_or(|batch| self.at == batch.num_rows()) {
             let Some(batch) = self.next_batch()? else {
                 return Ok(None);
@@ -145,7 +145,7 @@ impl ParquetWriter {
     }
 }
 
-impl RowWriter for ParquetWriter {
+impl FileWriter for ParquetWriter {
     fn write(&mut self, batch: &RecordBatch) -> Result<()> {
         Ok(self.writer.write(batch)?)
     }

@@ -19,12 +19,12 @@ fn payments() -> Vec<(String, ColumnType)> {
     target(&[("id", ColumnType::Integer), ("amount", amount), ("note", ColumnType::Varchar)])
 }
 
-fn csv() -> Format {
-    Format::Csv(CsvOptions::default())
+fn csv() -> FileFormat {
+    FileFormat::Csv(CsvOptions::default())
 }
 
 /// A reader of `bytes`.
-fn reader(bytes: impl AsRef<[u8]>, format: &Format, on_error: OnError) -> Result<Box<dyn RowReader>> {
+fn reader(bytes: impl AsRef<[u8]>, format: &FileFormat, on_error: OnError) -> Result<Box<dyn FileReader>> {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("in");
     fs::write(&path, bytes).unwrap();
@@ -32,17 +32,17 @@ fn reader(bytes: impl AsRef<[u8]>, format: &Format, on_error: OnError) -> Result
 }
 
 /// Rows as text, `-` where the file gives no value.
-fn shown(rows: &[Cells]) -> Vec<String> {
+fn shown(rows: &[RowCells]) -> Vec<String> {
     let cell = |c: &Option<Value>| c.as_ref().map_or("-".to_owned(), Value::to_string);
     rows.iter().map(|row| row.iter().map(cell).collect::<Vec<_>>().join("|")).collect()
 }
 
-fn rows(bytes: impl AsRef<[u8]>, format: &Format) -> Vec<String> {
+fn rows(bytes: impl AsRef<[u8]>, format: &FileFormat) -> Vec<String> {
     let mut reader = reader(bytes, format, OnError::Stop).unwrap();
     shown(&reader.next_chunk(100).unwrap().unwrap_or_default())
 }
 
-fn failure(bytes: impl AsRef<[u8]>, format: &Format) -> Error {
+fn failure(bytes: impl AsRef<[u8]>, format: &FileFormat) -> Error {
     match reader(bytes, format, OnError::Stop) {
         Err(e) => e,
         Ok(mut reader) => reader.next_chunk(100).expect_err("the file is bad"),
@@ -67,12 +67,12 @@ fn a_header_that_is_one_name_tells_its_delimiter() {
 #[test]
 fn csv_without_header_goes_by_position() {
     let options = CsvOptions { header: false, delimiter: b';', null: "\\N".into(), ..CsvOptions::default() };
-    assert_eq!(rows("1;2.5;\n2;\\N;\"\\N\"\n", &Format::Csv(options)), ["1|2.50|", "2|NULL|\\N"]);
+    assert_eq!(rows("1;2.5;\n2;\\N;\"\\N\"\n", &FileFormat::Csv(options)), ["1|2.50|", "2|NULL|\\N"]);
 }
 
 #[test]
 fn an_empty_file_has_no_rows() {
-    for format in [csv(), Format::Jsonl] {
+    for format in [csv(), FileFormat::Jsonl] {
         assert!(rows("", &format).is_empty());
     }
 }
@@ -80,12 +80,12 @@ fn an_empty_file_has_no_rows() {
 #[test]
 fn jsonl_keeps_digits_and_tells_null_from_missing() {
     let text = "{\"id\": 1, \"amount\": 12345678.10}\n\n{\"NOTE\": null, \"id\": 2}\n";
-    assert_eq!(rows(text, &Format::Jsonl), ["1|12345678.10|-", "2|-|NULL"]);
+    assert_eq!(rows(text, &FileFormat::Jsonl), ["1|12345678.10|-", "2|-|NULL"]);
 }
 
 #[test]
 fn errors_name_line_column_value_and_reason() {
-    let cases: [(&[u8], Format, &str); 9] = [
+    let cases: [(&[u8], FileFormat, &str); 9] = [
         (b"id,amount\n1,2\n2,abc\n", csv(), "line 3, column amount: 'abc' is not a DECIMAL(10,2)"),
         (
             b"note,id\n\"a\nb\",1\nx,99999999999\n",
@@ -96,9 +96,9 @@ fn errors_name_line_column_value_and_reason() {
         (b"id,price\n", csv(), "there is no column price to copy into"),
         (b"id,ID\n", csv(), "the file has column ID twice"),
         (b"id,note\n1,\xFF\n", csv(), "line 2, column note: the text is not UTF-8"),
-        (b"{\"id\":1}\n{\"id\":\"x\"}", Format::Jsonl, "line 2, column id: 'x' is not an INTEGER"),
-        (b"{\"id\":1}\n{\"price\":1}", Format::Jsonl, "line 2: there is no column price to copy into"),
-        (b"{\"id\":1}\n\n{\"id\":", Format::Jsonl, "line 3 is not a JSON object"),
+        (b"{\"id\":1}\n{\"id\":\"x\"}", FileFormat::Jsonl, "line 2, column id: 'x' is not an INTEGER"),
+        (b"{\"id\":1}\n{\"price\":1}", FileFormat::Jsonl, "line 2: there is no column price to copy into"),
+        (b"{\"id\":1}\n\n{\"id\":", FileFormat::Jsonl, "line 3 is not a JSON object"),
     ];
     for (bytes, format, what) in cases {
         assert_eq!(failure(bytes, &format).what(), what);
@@ -122,7 +122,7 @@ fn skipped_rows_are_counted_and_the_first_is_remembered() {
 
 #[test]
 fn what_is_no_parquet_is_refused() {
-    let error = failure("id,amount\n1,2\n", &Format::Parquet);
+    let error = failure("id,amount\n1,2\n", &FileFormat::Parquet);
     assert_eq!(error.what(), "the Parquet file cannot be used");
     assert_eq!(error.kind(), Kind::Invalid);
 }
@@ -131,7 +131,7 @@ fn what_is_no_parquet_is_refused() {
 fn written<T>(
     columns: &[(String, ColumnType)],
     rows: &[Vec<Value>],
-    format: &Format,
+    format: &FileFormat,
     then: impl FnOnce(&Path) -> T,
 ) -> T {
     let fields: Vec<_> = columns.iter().map(|(name, ty)| field(name, *ty, true)).collect();
@@ -173,7 +173,7 @@ fn text_files_look_as_they_should() {
          2,,\"\",\n"
     );
     assert_eq!(
-        written(&columns, &rows, &Format::Jsonl, read),
+        written(&columns, &rows, &FileFormat::Jsonl, read),
         "{\"id\":9223372036854775807,\"the \\\"time\\\"\":\"1970-01-01T00:00:00Z\",\"note\":\"a,\\\"b\\\"\",\"doc\":{\"x\": 1.0}}\n\
          {\"id\":2,\"the \\\"time\\\"\":null,\"note\":\"\",\"doc\":null}\n"
     );
@@ -182,7 +182,7 @@ fn text_files_look_as_they_should() {
 /// The bytes of a file of two payments.
 fn small_parquet() -> Vec<u8> {
     let row = vec![Value::Int(1), Value::Decimal(2, 2), Value::Text("three".into())];
-    written(&payments(), &[row.clone(), row], &Format::Parquet, |path| fs::read(path).unwrap())
+    written(&payments(), &[row.clone(), row], &FileFormat::Parquet, |path| fs::read(path).unwrap())
 }
 
 /// One to four columns of any type, and rows of them.
@@ -196,9 +196,9 @@ fn table() -> impl Strategy<Value = (Vec<(String, ColumnType)>, Vec<Vec<Value>>)
 }
 
 /// In JSON lines, line breaks in JSON become spaces; everything else comes back unchanged.
-fn expected(rows: Vec<Vec<Value>>, columns: &[(String, ColumnType)], format: &Format) -> Vec<Cells> {
+fn expected(rows: Vec<Vec<Value>>, columns: &[(String, ColumnType)], format: &FileFormat) -> Vec<RowCells> {
     let cell = |(value, (_, ty)): (Value, &(String, ColumnType))| match value {
-        Value::Text(text) if *ty == ColumnType::Json && *format == Format::Jsonl => {
+        Value::Text(text) if *ty == ColumnType::Json && *format == FileFormat::Jsonl => {
             Some(Value::Text(text.replace('\n', " ")))
         }
         value => Some(value),
@@ -211,7 +211,7 @@ proptest! {
 
     #[test]
     fn what_is_written_reads_back((columns, rows) in table()) {
-        for format in [csv(), Format::Jsonl, Format::Parquet] {
+        for format in [csv(), FileFormat::Jsonl, FileFormat::Parquet] {
             let read = written(&columns, &rows, &format, |path| {
                 open(path, &format, &columns, OnError::Stop).and_then(|mut r| r.next_chunk(100))
             });
@@ -226,7 +226,7 @@ proptest! {
         let mut damaged = SOUND.clone();
         let at = at.index(damaged.len());
         damaged[at] ^= with;
-        if let Ok(mut reader) = reader(damaged, &Format::Parquet, OnError::Skip) {
+        if let Ok(mut reader) = reader(damaged, &FileFormat::Parquet, OnError::Skip) {
             let _ = reader.next_chunk(100);
         }
     }

@@ -35,7 +35,7 @@ use crate::df::operators::operator;
 use crate::df::table::Way;
 use crate::df::wanted::FirstFound;
 use crate::error::{Error, Result};
-use crate::exec::scan::{Scan, Together};
+use crate::exec::scan::{BatchCollector, Scan};
 use crate::plan::{CmpOp, Field, Predicate};
 use crate::row::value_at;
 use crate::value::{ColumnType, Value};
@@ -128,7 +128,7 @@ impl SeekJoinExec {
         let one = FirstFound { order: Vec::new(), rows: 1 };
         let scan = self.scan()?.on_way(condition, Some(&one), paths, &mut None)?;
         let Some(mut scan) = scan else { return Ok(false) };
-        let mut found = Together::new(scan.spec());
+        let mut found = BatchCollector::new(scan.spec());
         while found.rows() == 0 {
             if !scan.next_into(&mut found)? {
                 break;
@@ -254,7 +254,7 @@ impl Seeking {
                 continue;
             };
             let (_, found) =
-                together.get_or_insert_with(|| (Arc::clone(scan.schema()), Together::new(scan.spec())));
+                together.get_or_insert_with(|| (Arc::clone(scan.schema()), BatchCollector::new(scan.spec())));
             let more = scan.next_into(found)?;
             found_by.resize(found.rows(), self.at as u32);
             if more {

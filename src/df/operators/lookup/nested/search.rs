@@ -8,7 +8,7 @@ use crate::df::table::Binding;
 use crate::error::{Error, Result};
 use crate::exec::joined::{ColumnOf, JoinedRows, RowOf};
 use crate::exec::kept::NextRows;
-use crate::exec::scan::{BATCH_ROWS, Counters, Scan};
+use crate::exec::scan::{BATCH_ROWS, Scan, ScanCounters};
 use crate::exec::sums::Sums;
 use crate::exec::watch::PlanText;
 use crate::plan::{Field, Predicate, RowView};
@@ -111,7 +111,7 @@ pub(super) struct Search<'n> {
     /// Conditions of each table on its join columns.
     asked: Vec<Predicate>,
     plan_text: PlanText,
-    counters: Arc<Counters>,
+    counters: Arc<ScanCounters>,
     levels: Vec<Level<'n>>,
     /// The current level.
     at: usize,
@@ -132,7 +132,7 @@ impl<'n> Search<'n> {
             Some(asked).filter(|asked| asked.fields().iter().all(is_told))
         });
         let Some(asked) = asked.collect::<Option<_>>() else { return Ok(None) };
-        let counters = Arc::<Counters>::default();
+        let counters = Arc::<ScanCounters>::default();
         let Some(scan) = nested.first.run(binding, &counters)? else { return Ok(None) };
         let plan_text = scan.plan_text();
         let mut levels = Vec::with_capacity(1 + nested.joins.len());
@@ -268,7 +268,7 @@ impl<'n> Search<'n> {
 
 impl Join {
     /// Starts the lookup for an outer row whose values are in `binding`, behind the `params` parameters.
-    fn open(&self, params: usize, binding: &Binding, counters: &Arc<Counters>) -> Result<Reading<'_>> {
+    fn open(&self, params: usize, binding: &Binding, counters: &Arc<ScanCounters>) -> Result<Reading<'_>> {
         let scan = match self.found.get() {
             Some(scan) => scan.run(binding, counters)?,
             None => {

@@ -22,11 +22,11 @@ use crate::df::operators::lookup::instead::{equal_columns, is_plain};
 use crate::df::operators::scan::ScanExec;
 use crate::error::Result;
 use crate::exec::scan::ScanSpec;
-use crate::exec::sums::{Function, Sums, Term, Total};
+use crate::exec::sums::{AggregateKind, AggregateTerm, Sums, Total};
 use crate::value::Value;
 
 /// Counts the matches.
-const ROWS: Term = Term { function: Function::Count, column: None };
+const ROWS: AggregateTerm = AggregateTerm { function: AggregateKind::Count, column: None };
 
 /// The output of a grouped table for an outer row that finds a group.
 #[derive(Debug)]
