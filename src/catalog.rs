@@ -30,7 +30,7 @@ pub const CATALOG_KEYSPACE: KeyspaceId = KeyspaceId(0);
 const META: &[u8] = b"meta";
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Meta {
+struct CatalogMeta {
     version: u64,
     next_object: u32,
     next_keyspace: u32,
@@ -38,16 +38,16 @@ struct Meta {
     free_keyspaces: Vec<KeyspaceId>,
 }
 
-impl Meta {
-    fn new() -> Meta {
-        Meta { version: 0, next_object: 1, next_keyspace: 1, free_keyspaces: Vec::new() }
+impl CatalogMeta {
+    fn new() -> CatalogMeta {
+        CatalogMeta { version: 0, next_object: 1, next_keyspace: 1, free_keyspaces: Vec::new() }
     }
 }
 
 /// Every definition at one version.
 #[derive(Clone, Debug)]
 pub struct Catalog {
-    meta: Meta,
+    meta: CatalogMeta,
     /// Number of a draft, unique among all; `None`: these definitions are in force.
     draft: Option<u64>,
     tables: BTreeMap<String, Arc<TableDef>>,
@@ -116,13 +116,13 @@ impl Catalog {
     /// The version stored in a store. Errors: `Corrupt` if it cannot be read.
     pub fn stored_version(reader: &dyn Reader) -> Result<u64> {
         let meta = reader.get(CATALOG_KEYSPACE, META)?;
-        meta.map_or(Ok(0), |bytes| Ok(from_json::<Meta>("meta", bytes)?.version))
+        meta.map_or(Ok(0), |bytes| Ok(from_json::<CatalogMeta>("meta", bytes)?.version))
     }
 
     /// No definitions at all.
     pub fn empty() -> Catalog {
         Catalog {
-            meta: Meta::new(),
+            meta: CatalogMeta::new(),
             draft: None,
             tables: BTreeMap::new(),
             views: BTreeMap::new(),

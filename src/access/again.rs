@@ -5,7 +5,7 @@ use super::cost::{COST, Statistics};
 use super::path::{Access, Method, Need, Path, Source};
 use super::probe::Jumps;
 use crate::key::{ColumnId, KeyLayout, KeyRanges};
-use crate::plan::{CmpOp, Filter, Predicate, Shape, Skip, Target, short_stretch};
+use crate::plan::{CmpOp, Filter, LayoutRole, Predicate, RangeShape, Skip, short_stretch};
 use crate::schema::{EntryKey, TableStatistics};
 use crate::store::{Direction, KeyspaceId};
 use crate::value::Value;
@@ -99,9 +99,9 @@ fn is_cheap(access: &Access, looked_at: Option<u64>) -> bool {
 #[derive(Clone, Debug)]
 pub enum Again {
     /// A GET of the rowkey made from the parameters.
-    Get(Shape),
+    Get(RangeShape),
     /// One range of keys.
-    Stretch(Stretch, Option<Shape>),
+    Stretch(Stretch, Option<RangeShape>),
 }
 
 impl Again {
@@ -115,7 +115,7 @@ impl Again {
         let (layout, target) = keys(source, access.path)?;
         let is_of_keys =
             |(id, _): &(ColumnId, CmpOp)| layout.parts().iter().any(|p| p.columns().contains(id));
-        let shape = terms.iter().all(is_of_keys).then(|| Shape::of(terms, layout, target)).flatten();
+        let shape = terms.iter().all(is_of_keys).then(|| RangeShape::of(terms, layout, target)).flatten();
         let is_get = matches!(&access.method, Method::Get(keys) if keys.len() == 1)
             && access.path == Path::Primary
             && access.filter.is_true();
@@ -235,15 +235,15 @@ fn stretch(source: Source<'_>, path: Path, predicate: &Predicate) -> Option<KeyR
 }
 
 /// The layout of the keys along this path.
-fn keys(source: Source<'_>, path: Path) -> Option<(&KeyLayout, Target)> {
+fn keys(source: Source<'_>, path: Path) -> Option<(&KeyLayout, LayoutRole)> {
     Some(match (source, path) {
-        (Source::Table(table), Path::Primary) => (&table.key, Target::Primary),
+        (Source::Table(table), Path::Primary) => (&table.key, LayoutRole::Primary),
         (Source::Table(table), Path::IndexOnly(id) | Path::IndexFetch(id)) => {
             let index = table.index_by_id(id).filter(|index| index.filter.is_none())?;
             let EntryKey { layout, target } = index.sorted_by(&table.key);
             (layout, *target)
         }
-        (Source::Index(_, index), _) => (&index.layout, Target::Index),
+        (Source::Index(_, index), _) => (&index.layout, LayoutRole::Index),
     })
 }
 

@@ -13,7 +13,7 @@ use super::several::several;
 use super::words::{more, note, reason, unbound};
 use crate::error::Result;
 use crate::key::{ColumnId, KeyLayout};
-use crate::plan::{Field, Filter, Limits, Predicate, Ranges, Target, ranges};
+use crate::plan::{Field, Filter, LayoutRole, Predicate, RangeLimits, Ranges, ranges};
 use crate::schema::{EntryKey, IndexDef, IndexState, TableDef};
 
 /// Chooses how to read `source`. Errors: hints exclude every path.
@@ -33,7 +33,7 @@ pub(super) fn path_access(
 ) -> Option<Access> {
     match (source, path) {
         (Source::Table(table), Path::Primary) if need.hints.allows_table() => {
-            let found = key_ranges(need, &table.key, Target::Primary);
+            let found = key_ranges(need, &table.key, LayoutRole::Primary);
             Some(candidate(Sorted::table(table), found, need, stats))
         }
         (Source::Table(_), Path::Primary) => None,
@@ -46,7 +46,7 @@ pub(super) fn path_access(
 }
 
 fn entries_access(index: &IndexDef, need: &Need, stats: &dyn Statistics) -> Access {
-    let found = key_ranges(need, &index.layout, Target::Index);
+    let found = key_ranges(need, &index.layout, LayoutRole::Index);
     let mut access = candidate(Sorted::index(index, &index.layout), found, need, stats);
     access.path = Path::IndexOnly(index.id);
     access.entry_filter = std::mem::replace(&mut access.filter, Filter::all());
@@ -68,7 +68,7 @@ fn choose_entries(table: &TableDef, index: &IndexDef, need: &Need, stats: &dyn S
 
 fn choose_rows(table: &TableDef, need: &Need, stats: &dyn Statistics) -> Result<Choice> {
     let hints = &need.hints;
-    let found = key_ranges(need, &table.key, Target::Primary);
+    let found = key_ranges(need, &table.key, LayoutRole::Primary);
     let (found_none, settled) = (found.ranges.is_empty(), found.points);
     let mut paths: Vec<(Option<&IndexDef>, Access)> = Vec::new();
     let mut rejected = Vec::new();
@@ -136,11 +136,11 @@ fn look_further(access: &mut Access, limit: u64, most: f64) {
 }
 
 /// The key ranges for a need, or all keys if a hint demands that.
-fn key_ranges(need: &Need, layout: &KeyLayout, target: Target) -> Ranges {
+fn key_ranges(need: &Need, layout: &KeyLayout, target: LayoutRole) -> Ranges {
     if !need.hints.full {
-        return ranges(&need.predicate, layout, target, Limits::default());
+        return ranges(&need.predicate, layout, target, RangeLimits::default());
     }
-    let all = ranges(&Predicate::True, layout, target, Limits::default());
+    let all = ranges(&Predicate::True, layout, target, RangeLimits::default());
     Ranges { residual: need.predicate.clone(), ..all }
 }
 

@@ -83,7 +83,7 @@ pub struct Described {
 
 /// What drives an access that gets its keys at run time, in words.
 #[derive(Clone, Debug)]
-pub enum Told {
+pub enum RuntimeKeys {
     /// Each row of a join.
     ByRow(Vec<String>),
     /// Each value that a join or a subquery finds.
@@ -177,15 +177,15 @@ pub fn describe(source: Source<'_>, access: &Access, limit: Option<u64>, verbose
 
 impl Described {
     /// Describes one GET or range for each driving row or value.
-    pub fn told(&mut self, told: Told) {
+    pub fn told(&mut self, told: RuntimeKeys) {
         if matches!(self.class, "Get" | "MultiGet" | "Empty") {
             self.class = "Get";
         }
         (self.key_count, self.range_count) = (None, None);
         (self.keys, self.ranges) = Default::default();
         match told {
-            Told::ByRow(words) => self.by_row = words,
-            Told::ByValue(words) => self.by_value = words,
+            RuntimeKeys::ByRow(words) => self.by_row = words,
+            RuntimeKeys::ByValue(words) => self.by_value = words,
         }
     }
 

@@ -21,7 +21,7 @@ pub use advice::{IndexPart, key_for};
 pub use again::{Again, Stretch, along, choose_again};
 pub use choose::choose;
 pub use cost::{COST, Statistics, rows_of};
-pub use explain::{Described, Told, describe};
+pub use explain::{Described, RuntimeKeys, describe};
 pub use guards::{Guards, refused};
 pub use hints::Hints;
 pub use path::{Access, Choice, Each, Method, Need, OrderBy, Path, SetOp, Source};

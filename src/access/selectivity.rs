@@ -51,7 +51,7 @@ fn share_of_set(column: &ColumnStatistics, set: &ValueSet) -> f64 {
     let nulls = if set.has_null() { column.nulls } else { 0.0 };
     let common = column.common.iter().filter(|(value, _)| set.contains(value.as_ref()));
     let (common, found) = common.fold((0.0, 0), |(sum, n), (_, share)| (sum + share, n + 1));
-    let others = Others { column, share: column.others(), rare: column.rare() };
+    let others = UncommonValues { column, share: column.others(), rare: column.rare() };
     // If values are listed, count those that are not among the common ones.
     let listed = set.points().map(|values| values.len() - usize::from(set.has_null()));
     let uncommon: f64 = match listed {
@@ -62,14 +62,14 @@ fn share_of_set(column: &ColumnStatistics, set: &ValueSet) -> f64 {
 }
 
 /// The values of a column that are not common.
-struct Others<'a> {
+struct UncommonValues<'a> {
     column: &'a ColumnStatistics,
     /// Share of rows with any of them, and with one of them.
     share: f64,
     rare: f64,
 }
 
-impl Others<'_> {
+impl UncommonValues<'_> {
     /// Share of rows with an uncommon value in an interval.
     fn share_in(&self, interval: &Interval) -> f64 {
         let column = self.column;

@@ -6,7 +6,7 @@ use super::candidate::{candidate, order_of};
 use super::choose::{fields_of, held_fields, index_walk};
 use super::cost::{COST, Sorted, Statistics, residual_share, share};
 use super::path::{Access, Method, Need, Path, SetOp};
-use crate::plan::{Field, Filter, Limits, Predicate, Ranges, Target, ranges};
+use crate::plan::{Field, Filter, LayoutRole, Predicate, RangeLimits, Ranges, ranges};
 use crate::schema::{IndexDef, IndexId, TableDef};
 use crate::store::Direction;
 
@@ -34,20 +34,20 @@ pub(super) fn several(
     if need.hints.full || table.indexes.is_empty() {
         return None;
     }
-    let gather = Gather { table, need, found, stats, telling: None };
-    let mut ways = gather.unions();
+    let combiner = IndexCombiner { table, need, found, stats, telling: None };
+    let mut ways = combiner.unions();
     // The cheapest walks may have to fetch all rows where dearer ones are covering.
-    let told: Vec<IndexId> = gather.telling_all().collect();
+    let told: Vec<IndexId> = combiner.telling_all().collect();
     if told.len() > 1 && told.len() < table.indexes.len() {
-        ways.extend(Gather { telling: Some(told), ..gather }.unions());
+        ways.extend(IndexCombiner { telling: Some(told), ..combiner }.unions());
     }
     if bounded > 1 {
-        ways.extend(gather.intersections());
+        ways.extend(combiner.intersections());
     }
     ways.into_iter().min_by(|a, b| a.cost.total_cmp(&b.cost))
 }
 
-struct Gather<'a> {
+struct IndexCombiner<'a> {
     table: &'a TableDef,
     need: &'a Need,
     found: &'a Ranges,
@@ -56,7 +56,7 @@ struct Gather<'a> {
     telling: Option<Vec<IndexId>>,
 }
 
-impl Gather<'_> {
+impl IndexCombiner<'_> {
     /// The covering indexes.
     fn telling_all(&self) -> impl Iterator<Item = IndexId> {
         let tells = |index: &&IndexDef| {
@@ -157,7 +157,7 @@ impl Gather<'_> {
         };
         let mut access = match path {
             Path::Primary if need.hints.allows_table() => {
-                let found = ranges(predicate, &self.table.key, Target::Primary, Limits::default());
+                let found = ranges(predicate, &self.table.key, LayoutRole::Primary, RangeLimits::default());
                 candidate(Sorted::table(self.table), found, &need, self.stats)
             }
             Path::Primary => return None,
@@ -279,18 +279,18 @@ struct Common {
 }
 
 impl Common {
-    fn of(gather: &Gather<'_>, walk: Access) -> Common {
-        let rows = walk.entries * residual_share(gather.stats, &walk.entry_filter);
-        Common { known: Common::decided(gather, &walk), branches: vec![walk], rows }
+    fn of(combiner: &IndexCombiner<'_>, walk: Access) -> Common {
+        let rows = walk.entries * residual_share(combiner.stats, &walk.entry_filter);
+        Common { known: Common::decided(combiner, &walk), branches: vec![walk], rows }
     }
 
     /// Adds a walk, unless it is there already.
-    fn with(&self, gather: &Gather<'_>, walk: &Access) -> Common {
+    fn with(&self, combiner: &IndexCombiner<'_>, walk: &Access) -> Common {
         let mut common = self.clone();
         if self.branches.iter().all(|branch| branch.path != walk.path) {
             let new: BTreeSet<Field> =
-                Common::decided(gather, walk).difference(&self.known).copied().collect();
-            common.rows *= share(gather.stats.collected(), &gather.need.predicate, gather.found, &new);
+                Common::decided(combiner, walk).difference(&self.known).copied().collect();
+            common.rows *= share(combiner.stats.collected(), &combiner.need.predicate, combiner.found, &new);
             common.known.extend(new);
             common.branches.push(walk.clone());
         }
@@ -302,10 +302,10 @@ impl Common {
         self.branches.first().map_or(&Predicate::True, |first| &first.filter)
     }
 
-    fn decided(gather: &Gather<'_>, walk: &Access) -> BTreeSet<Field> {
-        let index = walk.indexes().next().and_then(|id| gather.table.index_by_id(id));
-        let held = index.map(|index| held_fields(gather.table, index)).unwrap_or_default();
-        gather.need.predicate.fields().into_iter().filter(|field| held.contains(field)).collect()
+    fn decided(combiner: &IndexCombiner<'_>, walk: &Access) -> BTreeSet<Field> {
+        let index = walk.indexes().next().and_then(|id| combiner.table.index_by_id(id));
+        let held = index.map(|index| held_fields(combiner.table, index)).unwrap_or_default();
+        combiner.need.predicate.fields().into_iter().filter(|field| held.contains(field)).collect()
     }
 }
 

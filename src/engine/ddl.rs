@@ -20,8 +20,8 @@ use crate::error::{Error, Result, Span, sqlstate};
 use crate::key::{self, ColumnId, Concern, KeyLayout, LayoutError, PartSpec, Tail, Transform};
 use crate::row::Compression;
 use crate::schema::{
-    Check, Column, FAMILIES_MAX, Family, FamilyId, Identity, IndexDef, IndexState, SortedBy, TableDef,
-    Traffic, ViewDef,
+    CheckConstraint, Column, FAMILIES_MAX, Family, FamilyId, Identity, IndexDef, IndexState, SortedBy,
+    TableDef, Traffic, ViewDef,
 };
 use crate::sql::rewrite::ROWKEY;
 use crate::sql::{
@@ -554,7 +554,7 @@ fn column(def: &ColumnDef, family: FamilyId) -> Result<Column> {
     })
 }
 
-fn checks(create: &CreateTable) -> Result<Vec<Check>> {
+fn checks(create: &CreateTable) -> Result<Vec<CheckConstraint>> {
     let mut checks = Vec::with_capacity(create.checks.len());
     for def in &create.checks {
         checks.push(check(&name_of(&create.name), &checks, def)?);
@@ -563,7 +563,7 @@ fn checks(create: &CreateTable) -> Result<Vec<Check>> {
 }
 
 /// A new CHECK of a table that has `others`. Errors: the name is taken.
-fn check(table: &str, others: &[Check], def: &CheckDef) -> Result<Check> {
+fn check(table: &str, others: &[CheckConstraint], def: &CheckDef) -> Result<CheckConstraint> {
     let is_taken = |name: &String| others.iter().any(|other| other.name == *name);
     let name = match &def.name {
         Some(name) => {
@@ -582,7 +582,7 @@ fn check(table: &str, others: &[Check], def: &CheckDef) -> Result<Check> {
             free.ok_or_else(|| Error::internal("all names are taken"))?
         }
     };
-    Ok(Check { name, sql: unqualified(&def.sql, table)? })
+    Ok(CheckConstraint { name, sql: unqualified(&def.sql, table)? })
 }
 
 fn create_view(session: &mut Session, create: &CreateView) -> Result<Vec<Warning>> {

@@ -16,7 +16,7 @@ use super::watch::Watch;
 use crate::error::{Error, Kind, Result};
 use crate::index::{entry_of, open_entry};
 use crate::key::{FastMap, Rowkey};
-use crate::schema::{Access, IndexDef, TableDef};
+use crate::schema::{IndexDef, TableDef, TrafficKind};
 use crate::store::{BulkWriter, KeyspaceId};
 use crate::value::Value;
 
@@ -58,7 +58,7 @@ struct EntrySorter<'a> {
 
 impl EntrySorter<'_> {
     fn add(&mut self, row: &[Value], rowkey: &Rowkey) -> Result<()> {
-        self.packer.table().touched(Access::Write, rowkey);
+        self.packer.table().touched(TrafficKind::Write, rowkey);
         let EntrySorter { packer, next, sorter, .. } = self;
         entries_of((packer, next), row, rowkey, &mut |keyspace, key, value| {
             sorter.push(keyspace, key, value);

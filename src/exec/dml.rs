@@ -16,7 +16,7 @@ use super::watch::Watch;
 use crate::error::{Error, Result, sqlstate};
 use crate::index::{check_length, entry_of, index_changes, open_entry};
 use crate::key::{ColumnId, FastMap, FastSet, KEY_BYTES_MAX, Rowkey, in_key_order};
-use crate::schema::{Access, FamilyId, IndexDef, IndexId, IndexState, TableDef};
+use crate::schema::{FamilyId, IndexDef, IndexId, IndexState, TableDef, TrafficKind};
 use crate::store::{BulkWriter, KeyspaceId, Mutation, Reader, WriteBatch};
 use crate::value::{Value, name_sql};
 
@@ -211,7 +211,7 @@ impl<'a> Writes<'a> {
         if old.is_none() && new.is_none() {
             return Ok(());
         }
-        table.touched(Access::Write, rowkey);
+        table.touched(TrafficKind::Write, rowkey);
         let later = match (&past, old, new) {
             (Some(past), Some(old), Some(new)) => past.later(&old.values, new),
             _ => None,
@@ -248,7 +248,7 @@ impl<'a> Writes<'a> {
 
     /// Changes only these columns of a row: see [`Writes::are_simple`]. `sealed`: the value of its default family.
     pub fn assign(&mut self, rowkey: Rowkey, sealed: &[u8], changed: &[(ColumnId, Value)]) -> Result<()> {
-        self.table.touched(Access::Write, &rowkey);
+        self.table.touched(TrafficKind::Write, &rowkey);
         let new = self.packer.reseal(FamilyId::DEFAULT, Some(sealed), changed)?;
         if new != sealed {
             self.batch.put(self.table.rows(), rowkey, new);
@@ -258,7 +258,7 @@ impl<'a> Writes<'a> {
 
     /// Deletes a row that has no other entries: see [`Writes::are_simple`].
     pub fn remove(&mut self, rowkey: Rowkey) {
-        self.table.touched(Access::Write, &rowkey);
+        self.table.touched(TrafficKind::Write, &rowkey);
         self.batch.delete(self.table.rows(), rowkey);
     }
 

@@ -48,7 +48,7 @@ impl<'a> Pull<'a> {
         let is_table = matches!(self.spec.access.path, Path::Primary);
         walk.go(self.reader, self.counters, &mut |key, _| {
             if is_table {
-                self.spec.table.touched(schema::Access::Read, key);
+                self.spec.table.touched(schema::TrafficKind::Read, key);
             }
             out.append_empty(1);
             Ok(Visited { taken: true, go_on: !out.is_full() })
@@ -200,7 +200,7 @@ impl<'a> Pull<'a> {
         out: &mut impl Sink,
     ) -> Result<()> {
         let sources = out.sources(&self.spec.places);
-        self.spec.table.touched(schema::Access::Read, key);
+        self.spec.table.touched(schema::TrafficKind::Read, key);
         // A sink that copies whole rows needs these bytes too, even if it reads none of their columns now.
         let default = if self.spec.places.rows.families.first() == Some(&FamilyId::DEFAULT) {
             Some(row::open(default)?)

@@ -28,12 +28,12 @@ pub struct IndexEntry {
 }
 
 /// A row's values, and the formulas computed from them.
-struct Computed<'a> {
+struct ComputedRow<'a> {
     row: Values<'a>,
     values: Vec<(ColumnId, Value)>,
 }
 
-impl Computed<'_> {
+impl ComputedRow<'_> {
     /// Computes the formulas among `columns`.
     fn add(&mut self, table: &TableDef, columns: impl Iterator<Item = ColumnId>) -> Result<()> {
         for id in columns {
@@ -51,7 +51,7 @@ impl Computed<'_> {
     }
 }
 
-impl RowView for Computed<'_> {
+impl RowView for ComputedRow<'_> {
     fn field(&self, field: Field) -> Result<ValueRef<'_>> {
         match self.values.iter().find(|(id, _)| Field::Column(*id) == field) {
             Some((_, value)) => Ok(value.as_ref()),
@@ -70,7 +70,7 @@ pub fn entry_of(
     row: &[Value],
     rowkey: &[u8],
 ) -> Result<Option<IndexEntry>> {
-    let mut row = Computed { row: Values(row), values: Vec::new() };
+    let mut row = ComputedRow { row: Values(row), values: Vec::new() };
     if let Some(filter) = &index.filter {
         row.add(table, index.filter_inputs()).map_err(|e| uncomputed(index, e))?;
         if filter.eval(&row)? != Some(true) {

@@ -9,7 +9,7 @@ use super::time_format::TimeFormat;
 use super::transform::{ColumnId, Form, Shape, Transform};
 use crate::value::ColumnType;
 
-type Columns<'f, 'a> = &'f dyn Fn(ColumnId) -> ColumnInfo<'a>;
+type ColumnLookup<'f, 'a> = &'f dyn Fn(ColumnId) -> ColumnInfo<'a>;
 
 /// Buckets of a part (count), at most: a range scan reads each of them.
 pub const BUCKETS_MAX: u32 = 1_000_000;
@@ -27,7 +27,7 @@ fn refuse<T>(why: impl Into<String>, hint: impl Into<String>) -> Result<T, Refus
 /// Binds every part to its columns and its ending.
 pub(super) fn parts(
     specs: Vec<PartSpec>,
-    column: Columns<'_, '_>,
+    column: ColumnLookup<'_, '_>,
     tail: Tail,
 ) -> Result<Vec<KeyPart>, LayoutError> {
     if specs.iter().all(|spec| spec.transform.columns().is_empty()) {
@@ -61,7 +61,7 @@ pub(super) fn parts(
 }
 
 /// Binds one form to its columns' types.
-fn form(spec: &PartSpec, column: Columns<'_, '_>) -> Result<Form, Refusal> {
+fn form(spec: &PartSpec, column: ColumnLookup<'_, '_>) -> Result<Form, Refusal> {
     let transform = &spec.transform;
     let types: Vec<ColumnType> = transform.columns().iter().map(|&c| column(c).ty).collect();
     let name = transform.columns().first().map_or("", |&c| column(c).name);
@@ -210,7 +210,7 @@ fn ending(
     part: usize,
     form: &Form,
     specs: &[PartSpec],
-    column: Columns<'_, '_>,
+    column: ColumnLookup<'_, '_>,
     tail: Tail,
 ) -> Result<Ending, LayoutError> {
     let spec = &specs[part];
@@ -251,7 +251,7 @@ fn codes_avoid(part: usize, spec: &PartSpec, delimiter: &str) -> Result<(), Layo
     }
 }
 
-fn no_end(part: usize, form: &Form, specs: &[PartSpec], column: Columns<'_, '_>) -> LayoutError {
+fn no_end(part: usize, form: &Form, specs: &[PartSpec], column: ColumnLookup<'_, '_>) -> LayoutError {
     let label = |spec: &PartSpec| match spec.transform.columns() {
         [only] => column(*only).name.to_owned(),
         _ => spec.sql.clone(),
@@ -278,7 +278,7 @@ fn no_end(part: usize, form: &Form, specs: &[PartSpec], column: Columns<'_, '_>)
 
 /// Errors: a column of a primary key is not in it injectively, so that two rows could share a key. A whole
 /// MD5 and padded text are accepted as the author's choice.
-fn tells_rows_apart(parts: &[KeyPart], column: Columns<'_, '_>) -> Result<(), LayoutError> {
+fn tells_rows_apart(parts: &[KeyPart], column: ColumnLookup<'_, '_>) -> Result<(), LayoutError> {
     let vouches = |part: &KeyPart| {
         part.form.nature().injective
             || matches!(

@@ -23,14 +23,14 @@ use crate::value::{Value, ValueRef, date_of, datetime_of};
 #[serde(try_from = "String", into = "String")]
 pub struct TimeFormat {
     pattern: String,
-    pieces: Vec<Piece>,
+    pieces: Vec<FormatPiece>,
     /// The unit to which the format rounds down; `None` if a shown time is ambiguous.
     precision: Option<Precision>,
     sorts: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Piece {
+enum FormatPiece {
     Field(Field),
     Text(String),
 }
@@ -121,8 +121,8 @@ impl TimeFormat {
         let fields: Vec<Field> = pieces
             .iter()
             .filter_map(|p| match p {
-                Piece::Field(f) => Some(*f),
-                Piece::Text(_) => None,
+                FormatPiece::Field(f) => Some(*f),
+                FormatPiece::Text(_) => None,
             })
             .collect();
         if fields.is_empty() {
@@ -143,8 +143,8 @@ impl TimeFormat {
         self.pieces
             .iter()
             .map(|p| match p {
-                Piece::Field(f) => f.width(),
-                Piece::Text(t) => t.len(),
+                FormatPiece::Field(f) => f.width(),
+                FormatPiece::Text(t) => t.len(),
             })
             .sum()
     }
@@ -185,12 +185,12 @@ impl TimeFormat {
     pub fn put(&self, time: NaiveDateTime, out: &mut Vec<u8>) {
         for piece in &self.pieces {
             match piece {
-                Piece::Text(t) => out.extend_from_slice(t.as_bytes()),
-                Piece::Field(Field::Half { upper }) => {
+                FormatPiece::Text(t) => out.extend_from_slice(t.as_bytes()),
+                FormatPiece::Field(Field::Half { upper }) => {
                     let half = if time.hour() < 12 { ["am", "AM"] } else { ["pm", "PM"] };
                     out.extend_from_slice(half[usize::from(*upper)].as_bytes());
                 }
-                Piece::Field(field) => put_number(field.number(time), field.width(), out),
+                FormatPiece::Field(field) => put_number(field.number(time), field.width(), out),
             }
         }
     }
@@ -198,12 +198,12 @@ impl TimeFormat {
     /// Parses a text in this format; `None` if it does not match, or gives no whole date. Units that the
     /// format does not show are zero.
     pub fn parse_time(&self, text: &str) -> Option<NaiveDateTime> {
-        let mut seen = Seen::default();
+        let mut seen = ParsedFields::default();
         let mut rest = text;
         for piece in &self.pieces {
             match piece {
-                Piece::Text(t) => rest = rest.strip_prefix(t.as_str())?,
-                Piece::Field(field) => {
+                FormatPiece::Text(t) => rest = rest.strip_prefix(t.as_str())?,
+                FormatPiece::Field(field) => {
                     let (shown, after) = rest.split_at_checked(field.width())?;
                     seen.note(*field, shown)?;
                     rest = after;
@@ -273,7 +273,7 @@ impl TimeFormat {
 const KNOWN: &str =
     "YYYY, YY, MM, DD, DDD, HH24, HH12, HH, AM, PM, MI, SS, MS, US, punctuation and \"quoted text\"";
 
-fn pieces(pattern: &str) -> Result<Vec<Piece>, String> {
+fn pieces(pattern: &str) -> Result<Vec<FormatPiece>, String> {
     let (mut out, mut rest) = (Vec::new(), pattern);
     let mut text = String::new();
     while let Some(first) = rest.chars().next() {
@@ -283,9 +283,9 @@ fn pieces(pattern: &str) -> Result<Vec<Piece>, String> {
             rest = after;
         } else if let Some((name, field)) = field_at(rest) {
             if !text.is_empty() {
-                out.push(Piece::Text(std::mem::take(&mut text)));
+                out.push(FormatPiece::Text(std::mem::take(&mut text)));
             }
-            out.push(Piece::Field(field));
+            out.push(FormatPiece::Field(field));
             rest = &rest[name.len()..];
         } else if first.is_alphanumeric() || first == '\0' {
             let word: String = rest.chars().take_while(|c| c.is_alphanumeric()).collect();
@@ -299,7 +299,7 @@ fn pieces(pattern: &str) -> Result<Vec<Piece>, String> {
         return Err("a quoted text may not hold a NUL character".into());
     }
     if !text.is_empty() {
-        out.push(Piece::Text(text));
+        out.push(FormatPiece::Text(text));
     }
     Ok(out)
 }
@@ -369,7 +369,7 @@ fn put_number(n: i64, width: usize, out: &mut Vec<u8>) {
 
 /// The numbers parsed so far.
 #[derive(Default)]
-struct Seen {
+struct ParsedFields {
     year: Option<i32>,
     month: Option<u32>,
     day: Option<u32>,
@@ -382,7 +382,7 @@ struct Seen {
     micro: Option<u32>,
 }
 
-impl Seen {
+impl ParsedFields {
     /// Records a field; `None` if its text is invalid, or contradicts earlier fields.
     fn note(&mut self, field: Field, text: &str) -> Option<()> {
         if let Field::Half { .. } = field {

@@ -6,14 +6,14 @@ use super::problem::{Concern, Warning};
 use super::text;
 use super::transform::{ColumnId, Shape, Transform};
 
-type Columns<'f, 'a> = &'f dyn Fn(ColumnId) -> ColumnInfo<'a>;
+type ColumnLookup<'f, 'a> = &'f dyn Fn(ColumnId) -> ColumnInfo<'a>;
 
 /// Bytes of a key, and characters of a part, beyond which they are called long.
 const LONG_KEY: usize = 256;
 const LONG_PART: u16 = 100;
 
 /// All warnings about a layout.
-pub(super) fn warnings(parts: &[KeyPart], column: Columns<'_, '_>) -> Vec<Warning> {
+pub(super) fn warnings(parts: &[KeyPart], column: ColumnLookup<'_, '_>) -> Vec<Warning> {
     let mut out: Vec<Warning> = hotspot(parts, column).into_iter().collect();
     for (part, key) in parts.iter().enumerate() {
         let found = about(key, part + 1 < parts.len(), column);
@@ -26,7 +26,7 @@ pub(super) fn warnings(parts: &[KeyPart], column: Columns<'_, '_>) -> Vec<Warnin
 }
 
 /// Warns of a leading part that grows with time, which sends every write to one place.
-fn hotspot(parts: &[KeyPart], column: Columns<'_, '_>) -> Option<Warning> {
+fn hotspot(parts: &[KeyPart], column: ColumnLookup<'_, '_>) -> Option<Warning> {
     let (part, key) = parts.iter().enumerate().find(|(_, p)| !p.is_literal())?;
     let info = column(*key.columns().first()?);
     let grows = info.identity || is_time(info.ty);
@@ -54,7 +54,7 @@ fn hotspot(parts: &[KeyPart], column: Columns<'_, '_>) -> Option<Warning> {
 type Remark = (Concern, String, String, String);
 
 /// Warnings about one part by itself.
-fn about(key: &KeyPart, followed: bool, column: Columns<'_, '_>) -> Vec<Remark> {
+fn about(key: &KeyPart, followed: bool, column: ColumnLookup<'_, '_>) -> Vec<Remark> {
     let sql = &key.sql;
     let info = key.columns().first().map(|&c| column(c));
     let name = info.map_or("", |info| info.name);
@@ -109,7 +109,7 @@ fn about(key: &KeyPart, followed: bool, column: Columns<'_, '_>) -> Vec<Remark> 
 }
 
 /// Warns of a rowkey that is unique only together with its random part.
-fn drawn_key(parts: &[KeyPart], column: Columns<'_, '_>) -> Option<Warning> {
+fn drawn_key(parts: &[KeyPart], column: ColumnLookup<'_, '_>) -> Option<Warning> {
     let part = parts.iter().position(KeyPart::is_random)?;
     let buckets = parts[part].form.transform.buckets()?;
     let named = parts.iter().flat_map(|part| part.columns()).map(|id| column(*id).name);

@@ -24,23 +24,24 @@ pub(super) enum Fact {
 
 /// A fact, and the number of the conjunct that it comes from.
 #[derive(Clone, Debug)]
-pub(super) struct Term {
+pub(super) struct ConjunctFact {
     pub(super) conjunct: usize,
     pub(super) fact: Rc<Fact>,
 }
 
 /// Lists of facts such that a row matches all `conjuncts` if and only if it matches all facts of one list. At
 /// most `limit` (at least 1) lists, unless an OR that must stay whole exceeds it; none if nothing can match.
-pub(super) fn alternatives(conjuncts: &[Predicate], limit: usize) -> Vec<Vec<Term>> {
+pub(super) fn alternatives(conjuncts: &[Predicate], limit: usize) -> Vec<Vec<ConjunctFact>> {
     let factors = conjuncts.iter().enumerate().map(|(conjunct, predicate)| {
-        let tag = move |facts: Facts| facts.into_iter().map(|fact| Term { conjunct, fact }).collect();
+        let tag =
+            move |facts: Conjunction| facts.into_iter().map(|fact| ConjunctFact { conjunct, fact }).collect();
         let choices = expand(predicate, limit).into_iter().map(tag).collect();
         Factor { choices, whole: move || tag(unsaid(predicate)) }
     });
     product(factors.collect(), limit)
 }
 
-type Facts = Vec<Rc<Fact>>;
+type Conjunction = Vec<Rc<Fact>>;
 
 /// A conjunct: its alternatives, and the facts to use if there are too many of them.
 struct Factor<T, W: Fn() -> Vec<T>> {
@@ -48,7 +49,7 @@ struct Factor<T, W: Fn() -> Vec<T>> {
     whole: W,
 }
 
-fn expand(predicate: &Predicate, limit: usize) -> Vec<Facts> {
+fn expand(predicate: &Predicate, limit: usize) -> Vec<Conjunction> {
     if let Some(known) = truths(predicate)
         && known.exact
     {
@@ -98,7 +99,7 @@ fn tuple_cases(predicate: &Predicate) -> Vec<Predicate> {
 }
 
 /// Facts about a condition as a whole, which may not express all of it.
-fn unsaid(predicate: &Predicate) -> Facts {
+fn unsaid(predicate: &Predicate) -> Conjunction {
     let mut facts = vec![];
     if let Predicate::Like { field: Field::Column(column), pattern, negated: false, case_insensitive: false } =
         predicate

@@ -21,7 +21,7 @@ pub struct Filter {
     predicate: Predicate,
     /// The predicate as a lookup tree, built when the first row is checked; `None` if there is nothing to
     /// look up.
-    lookup: OnceLock<Option<Arc<Node>>>,
+    lookup: OnceLock<Option<Arc<FilterNode>>>,
 }
 
 impl From<Predicate> for Filter {
@@ -62,7 +62,7 @@ impl Filter {
         if self.predicate.is_true() {
             return Ok(true);
         }
-        match self.lookup.get_or_init(|| Node::of(&self.predicate).map(Arc::new)) {
+        match self.lookup.get_or_init(|| FilterNode::of(&self.predicate).map(Arc::new)) {
             None => Ok(self.predicate.eval(row)? == Some(true)),
             Some(node) => node.passes(row),
         }
@@ -71,23 +71,25 @@ impl Filter {
 
 /// A condition as a lookup tree. NOT occurs in atoms only, so an unknown part may count as false.
 #[derive(Debug)]
-enum Node {
+enum FilterNode {
     Is(Predicate),
-    All(Vec<Node>),
-    Any(Vec<Node>),
+    All(Vec<FilterNode>),
+    Any(Vec<FilterNode>),
     /// The field has one of these values, and the condition that belongs to it holds; sorted by value.
-    Case(Field, Vec<(Value, Node)>),
+    Case(Field, Vec<(Value, FilterNode)>),
 }
 
-impl Node {
+impl FilterNode {
     /// `None` if there is nothing to look up.
-    fn of(predicate: &Predicate) -> Option<Node> {
+    fn of(predicate: &Predicate) -> Option<FilterNode> {
         match predicate {
             Predicate::And(terms) => {
-                let nodes: Vec<Option<Node>> = terms.iter().map(Node::of).collect();
+                let nodes: Vec<Option<FilterNode>> = terms.iter().map(FilterNode::of).collect();
                 let found = nodes.iter().any(Option::is_some);
-                let whole = |(node, term): (Option<Node>, &Predicate)| node.unwrap_or(Node::Is(term.clone()));
-                found.then(|| Node::All(nodes.into_iter().zip(terms).map(whole).collect()))
+                let whole = |(node, term): (Option<FilterNode>, &Predicate)| {
+                    node.unwrap_or(FilterNode::Is(term.clone()))
+                };
+                found.then(|| FilterNode::All(nodes.into_iter().zip(terms).map(whole).collect()))
             }
             Predicate::Or(terms) if terms.len() >= TERMS_MIN => {
                 // The field with the most values leaves the fewest terms for each.
@@ -98,11 +100,12 @@ impl Node {
                 }
                 let rest = terms.iter().filter(|term| equalities(term).all(|(f, _)| f != field));
                 let rest = Predicate::or(rest.cloned());
-                let node = |predicate: Predicate| Node::of(&predicate).unwrap_or(Node::Is(predicate));
+                let node =
+                    |predicate: Predicate| FilterNode::of(&predicate).unwrap_or(FilterNode::Is(predicate));
                 let cases = cases.into_iter();
                 let cases = cases.map(|(value, left)| (value.clone(), node(Predicate::or(left)))).collect();
-                let case = Node::Case(field, cases);
-                Some(if rest == Predicate::False { case } else { Node::Any(vec![case, node(rest)]) })
+                let case = FilterNode::Case(field, cases);
+                Some(if rest == Predicate::False { case } else { FilterNode::Any(vec![case, node(rest)]) })
             }
             _ => None,
         }
@@ -110,8 +113,8 @@ impl Node {
 
     fn passes<R: RowView + ?Sized>(&self, row: &R) -> Result<bool> {
         match self {
-            Node::Is(predicate) => Ok(predicate.eval(row)? == Some(true)),
-            Node::All(nodes) => {
+            FilterNode::Is(predicate) => Ok(predicate.eval(row)? == Some(true)),
+            FilterNode::All(nodes) => {
                 for node in nodes {
                     if !node.passes(row)? {
                         return Ok(false);
@@ -119,7 +122,7 @@ impl Node {
                 }
                 Ok(true)
             }
-            Node::Any(nodes) => {
+            FilterNode::Any(nodes) => {
                 for node in nodes {
                     if node.passes(row)? {
                         return Ok(true);
@@ -127,7 +130,7 @@ impl Node {
                 }
                 Ok(false)
             }
-            Node::Case(field, cases) => {
+            FilterNode::Case(field, cases) => {
                 let value = row.field(*field)?;
                 match cases.binary_search_by(|(case, _)| case.as_ref().cmp(&value)) {
                     Ok(at) => cases[at].1.passes(row),
@@ -219,10 +222,10 @@ mod tests {
             let equal = |id, n| Predicate::compare(column(id), CmpOp::Eq, Value::Int(n));
             Predicate::and([equal(0, n / 100), equal(1, n % 100)])
         };
-        let node = Node::of(&Predicate::or((0..10_000).map(pair))).unwrap();
-        let Node::Case(_, cases) = node else { panic!("{node:?}") };
+        let node = FilterNode::of(&Predicate::or((0..10_000).map(pair))).unwrap();
+        let FilterNode::Case(_, cases) = node else { panic!("{node:?}") };
         assert_eq!(cases.len(), 100);
-        assert!(cases.iter().all(|(_, node)| matches!(node, Node::Is(Predicate::In { .. }))));
-        assert!(Node::of(&pair(1)).is_none());
+        assert!(cases.iter().all(|(_, node)| matches!(node, FilterNode::Is(Predicate::In { .. }))));
+        assert!(FilterNode::of(&pair(1)).is_none());
     }
 }

@@ -11,11 +11,11 @@ use crate::error::{Error, Result};
 
 /// A parsed `LIKE` pattern: `%` stands for any text, `_` for any one character.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "Written", into = "Written")]
+#[serde(try_from = "PatternText", into = "PatternText")]
 pub struct LikePattern {
-    written: Written,
+    written: PatternText,
     /// Never empty: one more than the number of `%` (consecutive `%` count once).
-    runs: Vec<Run>,
+    runs: Vec<PatternRun>,
 }
 
 /// SQL's default escape character.
@@ -23,29 +23,29 @@ pub const PLAIN_ESCAPE: char = '\\';
 
 /// The pattern as written in SQL, which is what is stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Written {
+struct PatternText {
     text: String,
     escape: Option<char>,
 }
 
 /// The part of a pattern between two `%`.
 #[derive(Clone, Debug, Default)]
-struct Run {
-    pieces: Vec<Piece>,
+struct PatternRun {
+    pieces: Vec<PatternPiece>,
     /// Searches for the run, if it is one literal between two `%`.
     finder: Option<Finder<'static>>,
 }
 
-impl PartialEq for Run {
-    fn eq(&self, other: &Run) -> bool {
+impl PartialEq for PatternRun {
+    fn eq(&self, other: &PatternRun) -> bool {
         self.pieces == other.pieces
     }
 }
 
-impl Eq for Run {}
+impl Eq for PatternRun {}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Piece {
+enum PatternPiece {
     Literal(String),
     AnyChar,
 }
@@ -55,8 +55,8 @@ impl LikePattern {
     ///
     /// Errors: invalid, if nothing follows the last escape.
     pub fn new(text: impl Into<String>, escape: Option<char>) -> Result<Self> {
-        let written = Written { text: text.into(), escape };
-        let mut runs = vec![Run::default()];
+        let written = PatternText { text: text.into(), escape };
+        let mut runs = vec![PatternRun::default()];
         let mut chars = written.text.chars();
         while let Some(c) = chars.next() {
             let run = runs.len() - 1;
@@ -66,16 +66,16 @@ impl LikePattern {
             } else if c == '%' {
                 // The empty run between two `%` matches anywhere: drop it, but keep a leading one.
                 if run == 0 || !runs[run].pieces.is_empty() {
-                    runs.push(Run::default());
+                    runs.push(PatternRun::default());
                 }
             } else if c == '_' {
-                runs[run].pieces.push(Piece::AnyChar);
+                runs[run].pieces.push(PatternPiece::AnyChar);
             } else {
                 runs[run].push(c);
             }
         }
         if let [_, middle @ .., _] = &mut runs[..] {
-            middle.iter_mut().for_each(Run::prepare);
+            middle.iter_mut().for_each(PatternRun::prepare);
         }
         Ok(LikePattern { written, runs })
     }
@@ -127,7 +127,7 @@ impl LikePattern {
     /// Text that every match starts with; empty if there is none.
     pub fn prefix(&self) -> &str {
         match self.runs[0].pieces.first() {
-            Some(Piece::Literal(text)) => text,
+            Some(PatternPiece::Literal(text)) => text,
             _ => "",
         }
     }
@@ -140,8 +140,8 @@ impl LikePattern {
     /// Text that every match ends with, unless the pattern has no wildcard; empty if there is none.
     pub fn suffix(&self) -> &str {
         match &self.runs[self.runs.len() - 1].pieces[..] {
-            [Piece::Literal(_)] if self.runs.len() == 1 => "",
-            [.., Piece::Literal(text)] => text,
+            [PatternPiece::Literal(_)] if self.runs.len() == 1 => "",
+            [.., PatternPiece::Literal(text)] => text,
             _ => "",
         }
     }
@@ -160,15 +160,15 @@ pub fn dangling_escape(text: &str) -> Error {
         .state("22025")
 }
 
-impl TryFrom<Written> for LikePattern {
+impl TryFrom<PatternText> for LikePattern {
     type Error = Error;
 
-    fn try_from(written: Written) -> Result<Self> {
+    fn try_from(written: PatternText) -> Result<Self> {
         LikePattern::new(written.text, written.escape)
     }
 }
 
-impl From<LikePattern> for Written {
+impl From<LikePattern> for PatternText {
     fn from(pattern: LikePattern) -> Self {
         pattern.written
     }
@@ -181,17 +181,17 @@ enum Case {
     Ignored,
 }
 
-impl Run {
+impl PatternRun {
     fn push(&mut self, c: char) {
         match self.pieces.last_mut() {
-            Some(Piece::Literal(text)) => text.push(c),
-            _ => self.pieces.push(Piece::Literal(c.into())),
+            Some(PatternPiece::Literal(text)) => text.push(c),
+            _ => self.pieces.push(PatternPiece::Literal(c.into())),
         }
     }
 
     /// Builds the finder.
     fn prepare(&mut self) {
-        if let [Piece::Literal(literal)] = &self.pieces[..] {
+        if let [PatternPiece::Literal(literal)] = &self.pieces[..] {
             self.finder = Some(Finder::new(literal).into_owned());
         }
     }
@@ -200,7 +200,7 @@ impl Run {
     fn as_literal(&self) -> Option<&str> {
         match &self.pieces[..] {
             [] => Some(""),
-            [Piece::Literal(text)] => Some(text),
+            [PatternPiece::Literal(text)] => Some(text),
             _ => None,
         }
     }
@@ -209,8 +209,8 @@ impl Run {
     fn strip_start<'t>(&self, mut text: &'t str, case: Case) -> Option<&'t str> {
         for piece in &self.pieces {
             text = match piece {
-                Piece::Literal(literal) => strip_start(text, literal, case)?,
-                Piece::AnyChar => {
+                PatternPiece::Literal(literal) => strip_start(text, literal, case)?,
+                PatternPiece::AnyChar => {
                     let mut chars = text.chars();
                     chars.next()?;
                     chars.as_str()
@@ -224,8 +224,8 @@ impl Run {
     fn ends(&self, mut text: &str, case: Case) -> bool {
         for piece in self.pieces.iter().rev() {
             let before = match piece {
-                Piece::Literal(literal) => strip_end(text, literal, case),
-                Piece::AnyChar => {
+                PatternPiece::Literal(literal) => strip_end(text, literal, case),
+                PatternPiece::AnyChar => {
                     let mut chars = text.chars();
                     chars.next_back().map(|_| chars.as_str())
                 }

@@ -108,11 +108,11 @@ struct Case {
     columns: Vec<ColumnId>,
     nullable: [bool; COLUMNS.len()],
     parts: Vec<PartSpec>,
-    target: Target,
+    target: LayoutRole,
     /// The index's pointer, as far as the planner knows it; if empty, a few arbitrary bytes follow the
     /// layout.
     pointer: Vec<PartSpec>,
-    limits: Limits,
+    limits: RangeLimits,
     predicate: Predicate,
     on_rowkey: Option<(Vec<RowkeyTerm>, /* AND, or else OR */ bool)>,
 }
@@ -146,13 +146,13 @@ fn case() -> impl Strategy<Value = Case> {
         let layout = (layout, pointer);
         (layout, predicate(columns.clone()), limits(), prop::option::weighted(0.2, on_rowkey)).prop_map(
             move |(((parts, whole, nullable, index), pointer), predicate, limits, on_rowkey)| {
-                let target = if index { Target::Index } else { Target::Primary };
+                let target = if index { LayoutRole::Index } else { LayoutRole::Primary };
                 let nullable = if index { nullable } else { [false; COLUMNS.len()] };
                 let mut parts: Vec<PartSpec> = parts
                     .into_iter()
                     .flat_map(|(part, end)| [Some(part), end].into_iter().flatten())
                     .collect();
-                if whole && target == Target::Primary {
+                if whole && target == LayoutRole::Primary {
                     // Without this, most salted keys would be refused.
                     let mut used: Vec<ColumnId> =
                         parts.iter().flat_map(|p| p.transform.columns()).copied().collect();
@@ -184,10 +184,10 @@ fn delimiter() -> impl Strategy<Value = PartSpec> {
     select(vec!["_", "\u{1}", "__"]).prop_map(lit)
 }
 
-fn limits() -> impl Strategy<Value = Limits> {
+fn limits() -> impl Strategy<Value = RangeLimits> {
     let few = (1usize..6, 1usize..4)
-        .prop_map(|(max_ranges, max_alternatives)| Limits { max_ranges, max_alternatives });
-    prop_oneof![3 => Just(Limits::default()), 1 => few]
+        .prop_map(|(max_ranges, max_alternatives)| RangeLimits { max_ranges, max_alternatives });
+    prop_oneof![3 => Just(RangeLimits::default()), 1 => few]
 }
 
 fn comparison() -> impl Strategy<Value = CmpOp> {
@@ -258,8 +258,8 @@ fn rows(case: &Case, layout: &KeyLayout) -> Vec<(Vec<u8>, Row)> {
         let mut key = encode(layout, &values, i as u64)?;
         let rowkey = rowkey(layout, &key);
         let pointer = match case.target {
-            Target::Primary => vec![],
-            Target::Index => pointers[i % pointers.len()].to_vec(),
+            LayoutRole::Primary => vec![],
+            LayoutRole::Index => pointers[i % pointers.len()].to_vec(),
         };
         key.extend_from_slice(&pointer);
         Some((key, Row { values, rowkey, pointer }))
@@ -291,13 +291,13 @@ impl RowkeyTerm {
 /// Tests the promises on one case; `None` if the layout is invalid.
 fn check(case: &Case) -> Result<Option<()>, TestCaseError> {
     let tail = match case.target {
-        Target::Primary => Tail::Nothing,
-        Target::Index => Tail::Pointer,
+        LayoutRole::Primary => Tail::Nothing,
+        LayoutRole::Index => Tail::Pointer,
     };
     let Ok(own) = layout(case.parts.clone(), case.nullable, tail) else { return Ok(None) };
     let case = &match &case.pointer[..] {
         [] => case.clone(),
-        _ => Case { target: Target::Primary, ..case.clone() },
+        _ => Case { target: LayoutRole::Primary, ..case.clone() },
     };
     let layout = match layout(case.pointer.clone(), [false; COLUMNS.len()], Tail::Nothing) {
         Ok(pointer) => own.followed_by(&pointer, pointer.parts().len()),
@@ -373,7 +373,7 @@ fn check_short(case: &Case, layout: &KeyLayout, rows: &[(Vec<u8>, Row)]) -> Resu
         let equal = known.iter().enumerate().map(equals).take(take);
         let predicate = Predicate::and(equal.chain(between).chain(beside));
         if let Some(found) = super::short::short_ranges(&predicate, layout, case.target) {
-            let mut searched = super::ranges::search(&predicate, layout, case.target, Limits::default());
+            let mut searched = super::ranges::search(&predicate, layout, case.target, RangeLimits::default());
             let columns = layout.parts().iter().flat_map(|part| part.columns());
             if columns.count() > layout.columns().len() {
                 // A part that repeats a part before it, behind an unknown one: jumps would pass nothing.
@@ -521,9 +521,9 @@ fn a_bound_cut_to_its_pad_holds_no_value() {
         columns: vec![N, T, B],
         nullable: [false; COLUMNS.len()],
         parts: vec![asc(Transform::Rpad { column: T, width: 2, pad: ' ' })],
-        target: Target::Primary,
+        target: LayoutRole::Primary,
         pointer: vec![],
-        limits: Limits::default(),
+        limits: RangeLimits::default(),
         predicate: Predicate::and([t(CmpOp::Ge, "a "), t(CmpOp::Lt, "a b")]),
         on_rowkey: None,
     };

@@ -7,18 +7,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::alternatives::{Fact, Term, alternatives};
+use super::alternatives::{ConjunctFact, Fact, alternatives};
 use super::predicate::{Field, Predicate};
 use super::sets::{ValueSet, as_point};
 use super::short::short_ranges;
 use super::skip::{Possible, Skipping};
-use super::walk::{Known, Reach, Sure};
+use super::walk::{FieldConstraints, Reach, Sure};
 use crate::key::{ColumnId, End, Interval, KeyLayout, KeyRange, KeyRanges, Rowkey, prefix_end};
 use crate::value::Value;
 
 /// Whether a layout is all of the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Target {
+pub enum LayoutRole {
     /// The whole key: with every part fixed, the range is one key.
     Primary,
     /// The start of the key, followed by a pointer: with every part fixed, the range is a prefix.
@@ -27,23 +27,23 @@ pub enum Target {
 
 /// Limits on the number of ranges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct RangeLimits {
     /// Most ranges (count), at least 1.
     pub max_ranges: usize,
     /// Most alternatives (count) that ORs are multiplied out to, at least 1.
     pub max_alternatives: usize,
 }
 
-impl Default for Limits {
+impl Default for RangeLimits {
     fn default() -> Self {
-        Limits { max_ranges: 10_000, max_alternatives: 10_000 }
+        RangeLimits { max_ranges: 10_000, max_alternatives: 10_000 }
     }
 }
 
 /// The ranges to read, and the residual filter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ranges {
-    /// They contain the key of every row that matches; empty if none can. At most [`Limits::max_ranges`].
+    /// They contain the key of every row that matches; empty if none can. At most [`RangeLimits::max_ranges`].
     pub ranges: KeyRanges,
     /// The residual filter: of the rows inside the ranges, it is true for exactly those that match.
     pub residual: Predicate,
@@ -64,19 +64,24 @@ pub struct Ranges {
 
 /// Ranges that contain every row of `layout` for which `predicate` is true. Cannot fail: a condition that
 /// does not map to ranges stays in [`Ranges::residual`].
-pub fn ranges(predicate: &Predicate, layout: &KeyLayout, target: Target, limits: Limits) -> Ranges {
+pub fn ranges(predicate: &Predicate, layout: &KeyLayout, target: LayoutRole, limits: RangeLimits) -> Ranges {
     short_ranges(predicate, layout, target).unwrap_or_else(|| search(predicate, layout, target, limits))
 }
 
 /// [`ranges()`] of any predicate, without the short way.
-pub(super) fn search(predicate: &Predicate, layout: &KeyLayout, target: Target, limits: Limits) -> Ranges {
+pub(super) fn search(
+    predicate: &Predicate,
+    layout: &KeyLayout,
+    target: LayoutRole,
+    limits: RangeLimits,
+) -> Ranges {
     let conjuncts = predicate.clone().conjuncts();
     let mut union = Union::new(limits.max_ranges.max(1));
     let mut possible = Possible::default();
     for terms in alternatives(&conjuncts, limits.max_alternatives) {
-        let Some(known) = Known::of(&terms, layout) else { continue };
+        let Some(known) = FieldConstraints::of(&terms, layout) else { continue };
         let reach = known.walk(layout, target, union.room());
-        let Some(found) = Found::new(&terms, &known, reach, layout, target) else { continue };
+        let Some(found) = AlternativeRanges::new(&terms, &known, reach, layout, target) else { continue };
         possible.add(known);
         union.add(found);
     }
@@ -89,7 +94,7 @@ pub(super) fn search(predicate: &Predicate, layout: &KeyLayout, target: Target, 
 }
 
 /// The ranges of one alternative.
-struct Found {
+struct AlternativeRanges {
     ranges: KeyRanges,
     points: bool,
     bound_parts: usize,
@@ -99,9 +104,15 @@ struct Found {
     unsure: BTreeSet<usize>,
 }
 
-impl Found {
+impl AlternativeRanges {
     /// `None` if no row can match.
-    fn new(terms: &[Term], known: &Known, reach: Reach, layout: &KeyLayout, target: Target) -> Option<Found> {
+    fn new(
+        terms: &[ConjunctFact],
+        known: &FieldConstraints,
+        reach: Reach,
+        layout: &KeyLayout,
+        target: LayoutRole,
+    ) -> Option<AlternativeRanges> {
         let Reach { mut ranges, mut points, bound_parts, narrowed, mut sure } = reach;
         let rowkey = known.values(Field::Rowkey);
         if let Some(set) = rowkey {
@@ -112,12 +123,19 @@ impl Found {
         }
         let unsure = terms.iter().filter(|t| !is_sure(&t.fact, known, &sure)).map(|t| t.conjunct).collect();
         let bound = bound_parts > 0 || rowkey.is_some();
-        (!ranges.is_empty()).then_some(Found { ranges, points, bound_parts, narrowed, bound, unsure })
+        (!ranges.is_empty()).then_some(AlternativeRanges {
+            ranges,
+            points,
+            bound_parts,
+            narrowed,
+            bound,
+            unsure,
+        })
     }
 }
 
 /// Do the ranges guarantee the fact, and does the fact express all of its condition?
-fn is_sure(fact: &Fact, known: &Known, sure: &BTreeSet<Sure>) -> bool {
+fn is_sure(fact: &Fact, known: &FieldConstraints, sure: &BTreeSet<Sure>) -> bool {
     match fact {
         Fact::Values { field, exact, .. } => *exact && sure.contains(&Sure::Values(*field)),
         Fact::Suffix { column, suffix, exact } => {
@@ -161,7 +179,7 @@ impl Union {
         self.limit.saturating_sub(self.ranges.len()).max(1)
     }
 
-    fn add(&mut self, found: Found) {
+    fn add(&mut self, found: AlternativeRanges) {
         self.count += 1;
         self.ranges.extend_from_slice(found.ranges.as_slice());
         self.points &= found.points;
@@ -207,17 +225,17 @@ impl Union {
 }
 
 /// Ranges of exactly the keys whose layout's bytes are in `set`; and whether each is a single key.
-fn rowkey_ranges(set: &ValueSet, layout: &KeyLayout, target: Target) -> (KeyRanges, bool) {
+fn rowkey_ranges(set: &ValueSet, layout: &KeyLayout, target: LayoutRole) -> (KeyRanges, bool) {
     let listed = set.intervals().iter().map(|i| as_point(i).and_then(bytes)).collect::<Option<Vec<_>>>();
     match (target, listed) {
-        (Target::Primary, Some(keys)) => {
+        (LayoutRole::Primary, Some(keys)) => {
             (KeyRanges::of_points(keys.into_iter().map(Rowkey::from).collect()), true)
         }
         _ => (set.intervals().iter().map(|i| rowkey_range(i, layout, target)).collect(), false),
     }
 }
 
-fn rowkey_range(interval: &Interval, layout: &KeyLayout, target: Target) -> KeyRange {
+fn rowkey_range(interval: &Interval, layout: &KeyLayout, target: LayoutRole) -> KeyRange {
     use std::ops::Bound::{Excluded, Included, Unbounded};
     let cut = |value, after| bytes(value).map_or(End::Open, |y| cut(y, after, layout, target));
     let start = match &interval.lower {
@@ -242,9 +260,9 @@ fn rowkey_range(interval: &Interval, layout: &KeyLayout, target: Target) -> KeyR
 /// In an index, an entry's bytes L are followed by a pointer, which must not decide. Layouts are prefix-free
 /// there, so at most one L can be a prefix of `y`: if it is shorter than `y`, all entries with that L are
 /// less than `y`, whatever their pointers are. Any other L differs from `y` before either ends.
-fn cut(y: &[u8], after: bool, layout: &KeyLayout, target: Target) -> End {
+fn cut(y: &[u8], after: bool, layout: &KeyLayout, target: LayoutRole) -> End {
     let before = |key: Option<Vec<u8>>| key.map_or(End::Open, |key| End::Before(key.into()));
-    if target == Target::Primary {
+    if target == LayoutRole::Primary {
         let mut key = y.to_vec();
         key.extend(after.then_some(0));
         return before(Some(key));

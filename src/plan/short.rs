@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use super::predicate::{CmpOp, Field, Predicate};
-use super::ranges::{Ranges, Target};
+use super::ranges::{LayoutRole, Ranges};
 use super::sets::{as_point, closed};
 use super::walk::after;
 use crate::key::{ColumnId, Interval, KeyLayout, KeyRange, KeyRanges, Rowkey};
@@ -14,8 +14,8 @@ use crate::value::Value;
 /// The result of [`search`](super::ranges::search) for equalities on the columns of the leading parts, an
 /// interval of the next column, and conditions on columns outside of the layout. `None` for any other
 /// condition, and for values that no row can hold.
-pub fn short_ranges(predicate: &Predicate, layout: &KeyLayout, target: Target) -> Option<Ranges> {
-    let Short { shape, values, residual } = short(predicate, layout, target)?;
+pub fn short_ranges(predicate: &Predicate, layout: &KeyLayout, target: LayoutRole) -> Option<Ranges> {
+    let ShortCondition { shape, values, residual } = short(predicate, layout, target)?;
     Some(Ranges {
         ranges: shape.ranges(layout, |term| values.get(term).copied())?,
         residual: Predicate::and(residual),
@@ -29,20 +29,20 @@ pub fn short_ranges(predicate: &Predicate, layout: &KeyLayout, target: Target) -
 }
 
 /// The range of [`short_ranges`], if it needs no residual filter and is no GET.
-pub fn short_stretch(predicate: &Predicate, layout: &KeyLayout, target: Target) -> Option<KeyRanges> {
-    let Short { shape, values, residual } = short(predicate, layout, target)?;
+pub fn short_stretch(predicate: &Predicate, layout: &KeyLayout, target: LayoutRole) -> Option<KeyRanges> {
+    let ShortCondition { shape, values, residual } = short(predicate, layout, target)?;
     let is_stretch = residual.is_empty() && !shape.points;
     is_stretch.then(|| shape.ranges(layout, |term| values.get(term).copied())).flatten()
 }
 
 /// A condition taken apart: its comparisons of the layout's columns, their values, and the rest.
-struct Short<'p> {
-    shape: Shape,
+struct ShortCondition<'p> {
+    shape: RangeShape,
     values: Vec<&'p Value>,
     residual: Vec<Predicate>,
 }
 
-fn short<'p>(predicate: &'p Predicate, layout: &KeyLayout, target: Target) -> Option<Short<'p>> {
+fn short<'p>(predicate: &'p Predicate, layout: &KeyLayout, target: LayoutRole) -> Option<ShortCondition<'p>> {
     let conjuncts = match predicate {
         Predicate::And(terms) => &terms[..],
         one => std::slice::from_ref(one),
@@ -57,13 +57,13 @@ fn short<'p>(predicate: &'p Predicate, layout: &KeyLayout, target: Target) -> Op
             residual.push(term.clone());
         }
     }
-    Some(Short { shape: Shape::of(&terms, layout, target)?, values, residual })
+    Some(ShortCondition { shape: RangeShape::of(&terms, layout, target)?, values, residual })
 }
 
 /// The form of a key range for comparisons of given columns, independent of the values: leading parts made of
 /// columns with an equality, and an interval of the next part.
 #[derive(Clone, Debug)]
-pub struct Shape {
+pub struct RangeShape {
     /// Columns with an equality, and the numbers of the terms that give their values.
     known: Vec<(ColumnId, usize)>,
     /// Leading parts (count) made of these columns.
@@ -76,9 +76,9 @@ pub struct Shape {
     points: bool,
 }
 
-impl Shape {
+impl RangeShape {
     /// `None` for any other kind of comparisons.
-    pub fn of(terms: &[(ColumnId, CmpOp)], layout: &KeyLayout, target: Target) -> Option<Shape> {
+    pub fn of(terms: &[(ColumnId, CmpOp)], layout: &KeyLayout, target: LayoutRole) -> Option<RangeShape> {
         let mut known: Vec<(ColumnId, usize)> = Vec::with_capacity(terms.len());
         let mut between: Option<Between> = None;
         for (term, (id, op)) in terms.iter().enumerate() {
@@ -132,8 +132,8 @@ impl Shape {
         if !is_bound || between.is_some() != is_between || !known.iter().all(|(id, _)| is_used(id)) {
             return None;
         }
-        let points = target == Target::Primary && used == parts.len();
-        Some(Shape { known, used, between, bound_parts, points })
+        let points = target == LayoutRole::Primary && used == parts.len();
+        Some(RangeShape { known, used, between, bound_parts, points })
     }
 
     /// Is it one whole rowkey, for any values?
@@ -160,7 +160,7 @@ impl Shape {
         })
     }
 
-    /// The prefix of the keys for some values, or the whole key; `None`: as for [`Shape::ranges`].
+    /// The prefix of the keys for some values, or the whole key; `None`: as for [`RangeShape::ranges`].
     pub fn key<'v>(&self, layout: &KeyLayout, value: &impl Fn(usize) -> Option<&'v Value>) -> Option<Rowkey> {
         // NULL equals nothing.
         if self.known.iter().any(|(_, term)| value(*term).is_none_or(Value::is_null)) {

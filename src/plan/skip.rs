@@ -12,9 +12,9 @@
 use std::collections::BTreeMap;
 
 use super::predicate::{Field, Predicate};
-use super::ranges::Target;
+use super::ranges::LayoutRole;
 use super::sets::{ValueSet, as_point, truths};
-use super::walk::Known;
+use super::walk::FieldConstraints;
 use crate::key::{ColumnId, End, KeyLayout, KeyPart, KeyRange, Rowkey, prefix_end};
 use crate::value::Value;
 
@@ -58,12 +58,12 @@ pub struct EachOf {
 #[derive(Clone, Debug, PartialEq)]
 struct Sieve {
     /// Sorted and disjoint; never empty.
-    spans: Vec<Span>,
+    spans: Vec<ByteSpan>,
 }
 
 /// A range of bytes from the start of a part on, which may extend into later parts.
 #[derive(Clone, Debug, PartialEq)]
-struct Span {
+struct ByteSpan {
     range: KeyRange,
     /// `Some`: the range starts with all bytes of one value, and this part follows.
     next: Option<usize>,
@@ -72,13 +72,13 @@ struct Span {
 /// What is possible in any alternative of a predicate.
 #[derive(Default)]
 pub(super) struct Possible {
-    alternatives: Vec<Known>,
+    alternatives: Vec<FieldConstraints>,
     /// By column of the layout; none if every value is possible.
     sets: BTreeMap<ColumnId, ValueSet>,
 }
 
 impl Possible {
-    pub(super) fn add(&mut self, known: Known) {
+    pub(super) fn add(&mut self, known: FieldConstraints) {
         self.alternatives.push(known);
     }
 
@@ -99,7 +99,7 @@ impl Possible {
     pub(super) fn skipping(
         mut self,
         layout: &KeyLayout,
-        target: Target,
+        target: LayoutRole,
         narrowed: usize,
         residual: &Predicate,
     ) -> Option<Skipping> {
@@ -157,7 +157,7 @@ impl Possible {
 
     /// The possible bytes of a part, and whether they guarantee that its column has a possible value; `None`
     /// if the part is not restricted.
-    fn sieve(&self, i: usize, layout: &KeyLayout, target: Target) -> Option<(Sieve, bool)> {
+    fn sieve(&self, i: usize, layout: &KeyLayout, target: LayoutRole) -> Option<(Sieve, bool)> {
         let part = &layout.parts()[i];
         let mut spans = Vec::new();
         let mut sure = true;
@@ -176,7 +176,7 @@ impl Possible {
                     } else {
                         let image = part.image(interval)?;
                         sure &= image.tight;
-                        spans.push(Span { range: image.range, next: None });
+                        spans.push(ByteSpan { range: image.range, next: None });
                     }
                 }
             }
@@ -210,9 +210,9 @@ impl Possible {
 fn span_of<'v>(
     i: usize,
     layout: &KeyLayout,
-    target: Target,
+    target: LayoutRole,
     value: &dyn Fn(ColumnId) -> &'v Value,
-) -> Option<Span> {
+) -> Option<ByteSpan> {
     let parts = layout.parts();
     let mut bytes = Vec::new();
     parts[i].bytes_of(value, &mut bytes).ok()?;
@@ -222,13 +222,13 @@ fn span_of<'v>(
     for literal in literals {
         literal.bytes_of(&|_| &Value::Null, &mut bytes).ok()?;
     }
-    let whole = next == parts.len() && target == Target::Primary;
+    let whole = next == parts.len() && target == LayoutRole::Primary;
     let range = if whole { KeyRange::point(bytes) } else { KeyRange::prefix(bytes) };
-    Some(Span { range, next: Some(next) })
+    Some(ByteSpan { range, next: Some(next) })
 }
 
 /// A position relative to the spans.
-enum Place {
+enum SpanPosition {
     /// Inside a span, past its start.
     Inside,
     /// Before this span, or at its start.
@@ -239,10 +239,10 @@ enum Place {
 
 impl Sieve {
     /// `None` if nothing is possible, which is not handled by skipping.
-    fn new(mut spans: Vec<Span>) -> Option<Sieve> {
+    fn new(mut spans: Vec<ByteSpan>) -> Option<Sieve> {
         spans.retain(|span| !span.range.is_empty());
         spans.sort_by(|a, b| a.range.start.cmp(&b.range.start));
-        let mut merged: Vec<Span> = Vec::with_capacity(spans.len());
+        let mut merged: Vec<ByteSpan> = Vec::with_capacity(spans.len());
         for span in spans {
             match merged.last_mut() {
                 Some(last) if last.range.end > End::Before(span.range.start.clone()) => {
@@ -260,18 +260,18 @@ impl Sieve {
         after > 0 && !self.spans[after - 1].range.is_past(bytes)
     }
 
-    fn place(&self, bytes: &[u8]) -> Place {
+    fn place(&self, bytes: &[u8]) -> SpanPosition {
         let at = self.spans.partition_point(|span| *span.range.start < *bytes);
         match self.spans.get(at) {
-            Some(span) if *span.range.start == *bytes => Place::At(at),
-            _ if at > 0 && !self.spans[at - 1].range.is_past(bytes) => Place::Inside,
-            Some(_) => Place::At(at),
-            None => Place::Past,
+            Some(span) if *span.range.start == *bytes => SpanPosition::At(at),
+            _ if at > 0 && !self.spans[at - 1].range.is_past(bytes) => SpanPosition::Inside,
+            Some(_) => SpanPosition::At(at),
+            None => SpanPosition::Past,
         }
     }
 
     /// The last span that starts before `bytes`.
-    fn last_before(&self, bytes: &[u8]) -> Option<&Span> {
+    fn last_before(&self, bytes: &[u8]) -> Option<&ByteSpan> {
         let at = self.spans.partition_point(|span| *span.range.start < *bytes);
         self.spans.get(at.checked_sub(1)?)
     }
@@ -350,13 +350,13 @@ impl Skip {
             }
             let Some(sieve) = &self.sieves[i] else { continue };
             match sieve.place(&next[at..]) {
-                Place::Inside => {}
-                Place::At(span) => {
+                SpanPosition::Inside => {}
+                SpanPosition::At(span) => {
                     next.truncate(at);
                     self.put_first(&sieve.spans[span], &mut next);
                     kept = at;
                 }
-                Place::Past => {
+                SpanPosition::Past => {
                     next = prefix_end(&next[..at])?;
                     kept = next.len() - 1;
                 }
@@ -384,7 +384,7 @@ impl Skip {
     }
 
     /// Appends the smallest possible bytes of a span, as far as they are known.
-    fn put_first(&self, span: &Span, out: &mut Vec<u8>) {
+    fn put_first(&self, span: &ByteSpan, out: &mut Vec<u8>) {
         out.extend_from_slice(&span.range.start);
         if let Some(first) = self.sieve_after(span).and_then(|sieve| sieve.spans.first()) {
             self.put_first(first, out);
@@ -393,7 +393,7 @@ impl Skip {
 
     /// Appends bytes that are greater than all possible ones of a span, but not greater than its end; the
     /// span has an end.
-    fn put_last(&self, span: &Span, out: &mut Vec<u8>) {
+    fn put_last(&self, span: &ByteSpan, out: &mut Vec<u8>) {
         match (self.sieve_after(span).and_then(|sieve| sieve.spans.last()), &span.range.end) {
             (Some(last), _) if last.range.end != End::Open => {
                 out.extend_from_slice(&span.range.start);
@@ -418,7 +418,7 @@ impl Skip {
         heads.into_iter().map(|(part, _)| spans(part)).sum()
     }
 
-    fn sieve_after(&self, span: &Span) -> Option<&Sieve> {
+    fn sieve_after(&self, span: &ByteSpan) -> Option<&Sieve> {
         self.sieves.get(span.next?)?.as_ref()
     }
 }
@@ -426,7 +426,7 @@ impl Skip {
 #[cfg(test)]
 mod tests {
     use super::super::predicate::CmpOp;
-    use super::super::ranges::{Limits, ranges};
+    use super::super::ranges::{RangeLimits, ranges};
     use super::super::testing::{B, N, S, T, asc, encode, layout};
     use super::*;
     use crate::key::{Tail, Transform};
@@ -450,7 +450,7 @@ mod tests {
     }
 
     fn skipping(predicate: &Predicate) -> Option<Skipping> {
-        ranges(predicate, &three_parts(), Target::Primary, Limits::default()).skipping
+        ranges(predicate, &three_parts(), LayoutRole::Primary, RangeLimits::default()).skipping
     }
 
     #[test]
@@ -496,8 +496,8 @@ mod tests {
     #[test]
     fn values_beyond_the_limit_of_ranges_are_jumped_between() {
         let many = Predicate::is_in(Field::Column(N), (0..100).map(|n| Value::Int(2 * n)).collect());
-        let limits = Limits { max_ranges: 10, ..Limits::default() };
-        let found = ranges(&many, &three_parts(), Target::Primary, limits);
+        let limits = RangeLimits { max_ranges: 10, ..RangeLimits::default() };
+        let found = ranges(&many, &three_parts(), LayoutRole::Primary, limits);
         assert_eq!(found.ranges.as_slice().len(), 1);
         let skip = found.skipping.unwrap().skip;
         let mut starts = Vec::new();

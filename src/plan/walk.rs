@@ -9,9 +9,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::alternatives::{Fact, Term};
+use super::alternatives::{ConjunctFact, Fact};
 use super::predicate::Field;
-use super::ranges::Target;
+use super::ranges::LayoutRole;
 use super::sets::{ValueSet, as_point};
 use crate::key::{
     ColumnId, End, Image, Interval, KeyLayout, KeyPart, KeyRange, KeyRanges, Rowkey, prefix_end,
@@ -19,7 +19,7 @@ use crate::key::{
 use crate::value::Value;
 
 /// All conditions of one alternative, by field.
-pub(super) struct Known {
+pub(super) struct FieldConstraints {
     values: BTreeMap<Field, ValueSet>,
     /// The longest suffix of each column.
     suffixes: BTreeMap<ColumnId, String>,
@@ -49,10 +49,11 @@ pub(super) struct Reach {
     pub(super) sure: BTreeSet<Sure>,
 }
 
-impl Known {
+impl FieldConstraints {
     /// `None` if the facts contradict each other.
-    pub(super) fn of(terms: &[Term], layout: &KeyLayout) -> Option<Known> {
-        let mut known = Known { values: BTreeMap::new(), suffixes: BTreeMap::new(), idle: BTreeSet::new() };
+    pub(super) fn of(terms: &[ConjunctFact], layout: &KeyLayout) -> Option<FieldConstraints> {
+        let mut known =
+            FieldConstraints { values: BTreeMap::new(), suffixes: BTreeMap::new(), idle: BTreeSet::new() };
         let mut sets: BTreeMap<Field, Vec<&ValueSet>> = BTreeMap::new();
         let not_null = ValueSet::not_null();
         for term in terms {
@@ -104,9 +105,9 @@ impl Known {
     }
 
     /// Key ranges of all rows with these values: about `limit`, at most.
-    pub(super) fn walk(&self, layout: &KeyLayout, target: Target, limit: usize) -> Reach {
+    pub(super) fn walk(&self, layout: &KeyLayout, target: LayoutRole, limit: usize) -> Reach {
         let start = Branch { bytes: Vec::new(), values: Vec::new() };
-        let mut walk = Walk {
+        let mut walk = LayoutWalk {
             known: self,
             parts: layout.parts(),
             limit,
@@ -119,7 +120,7 @@ impl Known {
             narrowed: usize::MAX,
         };
         let whole = walk.run();
-        walk.finish(whole && target == Target::Primary)
+        walk.finish(whole && target == LayoutRole::Primary)
     }
 }
 
@@ -139,7 +140,7 @@ struct Branch<'k> {
 }
 
 /// What the walk can do at a part.
-enum Step<'k> {
+enum PartStep<'k> {
     /// Append the literal.
     Literal,
     /// List the values of its columns.
@@ -154,8 +155,8 @@ enum Step<'k> {
     Stop,
 }
 
-struct Walk<'k> {
-    known: &'k Known,
+struct LayoutWalk<'k> {
+    known: &'k FieldConstraints,
     parts: &'k [KeyPart],
     limit: usize,
     branches: Vec<Branch<'k>>,
@@ -171,26 +172,26 @@ struct Walk<'k> {
     narrowed: usize,
 }
 
-impl<'k> Walk<'k> {
+impl<'k> LayoutWalk<'k> {
     /// Walks until a part is not restricted, or every branch has ended; gives whether all parts were passed.
     fn run(&mut self) -> bool {
         for (i, part) in self.parts.iter().enumerate() {
             let passed = match self.step(i) {
-                Step::Literal => {
+                PartStep::Literal => {
                     self.append(part);
                     true
                 }
-                Step::List => self.list(i),
-                Step::Bound(column, set) => self.bound(i, column, set),
-                Step::Suffix(column, image) => {
+                PartStep::List => self.list(i),
+                PartStep::Bound(column, set) => self.bound(i, column, set),
+                PartStep::Suffix(column, image) => {
                     let sure = image.tight.then_some(Sure::Suffix(column));
                     self.end(&[image.range], sure, i + 1);
                     self.branches.clear();
                     self.bound_parts = i + 1;
                     true
                 }
-                Step::FanOut(buckets) => self.fan_out(&buckets),
-                Step::Stop => false,
+                PartStep::FanOut(buckets) => self.fan_out(&buckets),
+                PartStep::Stop => false,
             };
             if !passed || self.branches.is_empty() {
                 return false;
@@ -199,28 +200,28 @@ impl<'k> Walk<'k> {
         true
     }
 
-    fn step(&self, i: usize) -> Step<'k> {
+    fn step(&self, i: usize) -> PartStep<'k> {
         let part = &self.parts[i];
         if part.is_literal() {
-            return Step::Literal;
+            return PartStep::Literal;
         }
         let columns = part.columns();
         if !columns.is_empty() && columns.iter().all(|&c| self.choices(c).is_some()) {
-            return Step::List;
+            return PartStep::List;
         }
         if let &[column] = columns {
             if let Some(set) = self.known.values(Field::Column(column))
                 && set.intervals().iter().all(|interval| part.image(interval).is_some())
             {
-                return Step::Bound(column, set);
+                return PartStep::Bound(column, set);
             }
             if let Some(image) = self.known.suffix(column).and_then(|suffix| part.suffix_image(suffix)) {
-                return Step::Suffix(column, image);
+                return PartStep::Suffix(column, image);
             }
         }
         match part.fan_out() {
-            Some(buckets) if self.is_useful_after(i) => Step::FanOut(buckets),
-            _ => Step::Stop,
+            Some(buckets) if self.is_useful_after(i) => PartStep::FanOut(buckets),
+            _ => PartStep::Stop,
         }
     }
 
@@ -228,8 +229,8 @@ impl<'k> Walk<'k> {
     fn is_useful_after(&self, i: usize) -> bool {
         let next = (i + 1..self.parts.len()).map(|j| self.step(j));
         next.into_iter()
-            .find(|step| !matches!(step, Step::Literal | Step::FanOut(_)))
-            .is_some_and(|step| !matches!(step, Step::Stop))
+            .find(|step| !matches!(step, PartStep::Literal | PartStep::FanOut(_)))
+            .is_some_and(|step| !matches!(step, PartStep::Stop))
     }
 
     /// The values to choose from for a column; none to choose if the branches have chosen already.
@@ -380,7 +381,7 @@ impl<'k> Walk<'k> {
                 self.ended.into_iter().chain(keys.map(last)).collect()
             }
         };
-        let Walk { bound_parts, narrowed, .. } = self;
+        let LayoutWalk { bound_parts, narrowed, .. } = self;
         Reach { ranges, points, bound_parts, narrowed, sure: self.ended_sure.unwrap_or_default() }
     }
 }

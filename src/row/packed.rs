@@ -55,7 +55,7 @@ const NARROW_IDS: u16 = 255;
 const FEW: usize = 16;
 
 /// What a column is packed from.
-enum Source<'v> {
+enum PackSource<'v> {
     Value(ColumnType, ValueRef<'v>),
     /// Its bytes in another packed row.
     Packed(&'v [u8]),
@@ -68,8 +68,9 @@ pub fn pack<'v>(
     columns: impl IntoIterator<Item = (ColumnId, ColumnType, ValueRef<'v>)>,
     out: &mut Vec<u8>,
 ) -> Result<()> {
-    let value =
-        |(id, ty, value): (_, _, ValueRef<'v>)| (id, (!value.is_null()).then_some(Source::Value(ty, value)));
+    let value = |(id, ty, value): (_, _, ValueRef<'v>)| {
+        (id, (!value.is_null()).then_some(PackSource::Value(ty, value)))
+    };
     pack_from(columns.into_iter().map(value), out)
 }
 
@@ -80,15 +81,15 @@ pub fn repack<'v>(
     out: &mut Vec<u8>,
 ) -> Result<()> {
     let source = |(id, value): (ColumnId, Option<(_, ValueRef<'v>)>)| match value {
-        Some((ty, value)) => (id, (!value.is_null()).then_some(Source::Value(ty, value))),
-        None => (id, row.bytes(id).map(Source::Packed)),
+        Some((ty, value)) => (id, (!value.is_null()).then_some(PackSource::Value(ty, value))),
+        None => (id, row.bytes(id).map(PackSource::Packed)),
     };
     pack_from(columns.into_iter().map(source), out)
 }
 
 /// Packs columns; those without a source are NULL.
 fn pack_from<'v>(
-    columns: impl Iterator<Item = (ColumnId, Option<Source<'v>>)>,
+    columns: impl Iterator<Item = (ColumnId, Option<PackSource<'v>>)>,
     out: &mut Vec<u8>,
 ) -> Result<()> {
     // Ids and data ends of the non-NULL columns. The data is first written to `out`, then moved behind the frame.
@@ -100,8 +101,8 @@ fn pack_from<'v>(
             return Err(Error::internal(format!("column {id} packed out of order")));
         }
         match source {
-            Source::Value(ty, value) => encode(ty, value, out)?,
-            Source::Packed(bytes) => out.extend_from_slice(bytes),
+            PackSource::Value(ty, value) => encode(ty, value, out)?,
+            PackSource::Packed(bytes) => out.extend_from_slice(bytes),
         }
         packed.push((id, u32::try_from(out.len() - base).map_err(|_| too_long())?));
     }

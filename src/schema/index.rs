@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use serde::{Deserialize, Serialize};
 
 use crate::key::{ColumnId, KeyLayout, KeyPart};
-use crate::plan::{Field, Predicate, Target};
+use crate::plan::{Field, LayoutRole, Predicate};
 use crate::store::KeyspaceId;
 
 /// Identity of an index; never reused.
@@ -68,7 +68,7 @@ pub struct EntryKey {
     /// The parts of their keys.
     pub layout: KeyLayout,
     /// Whether these are all parts.
-    pub target: Target,
+    pub target: LayoutRole,
 }
 
 /// An [`EntryKey`], made on first use. It belongs to one definition of a table: clones do not copy it.
@@ -99,7 +99,7 @@ impl IndexDef {
                 true => table.parts().iter().position(scatters).unwrap_or(all),
                 false => 0,
             };
-            let target = if parts == all { Target::Primary } else { Target::Index };
+            let target = if parts == all { LayoutRole::Primary } else { LayoutRole::Index };
             EntryKey { layout: self.layout.followed_by(table, parts), target }
         })
     }

@@ -12,7 +12,7 @@ pub use index::{EntryKey, IndexDef, IndexId, IndexState, SortedBy};
 pub use rekey::Rekey;
 pub use statistics::{ColumnStatistics, TableStatistics};
 pub use table::{
-    Check, Column, Compression, ENDED_AT, FAMILIES_MAX, Family, FamilyId, Identity, TableDef, TableId, Ttl,
-    ViewDef, WRITTEN_AT,
+    CheckConstraint, Column, Compression, ENDED_AT, FAMILIES_MAX, Family, FamilyId, Identity, TableDef,
+    TableId, Ttl, ViewDef, WRITTEN_AT,
 };
-pub use traffic::{Access, Counts, Lately, Traffic};
+pub use traffic::{Counts, Lately, Traffic, TrafficKind};

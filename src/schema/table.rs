@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::history::History;
 use super::index::{IndexDef, IndexId};
 use super::rekey::Rekey;
-use super::traffic::{Access, Traffic};
+use super::traffic::{Traffic, TrafficKind};
 use crate::key::{ColumnId, ColumnInfo, KeyLayout, Rowkey, Tail};
 use crate::plan::{CmpOp, Field, Formula, Predicate};
 pub use crate::row::Compression;
@@ -145,7 +145,7 @@ impl Ttl {
 
 /// `CHECK (expr)`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Check {
+pub struct CheckConstraint {
     /// Constraint name.
     pub name: String,
     /// SQL text of the condition.
@@ -166,7 +166,7 @@ pub struct TableDef {
     /// The layout of the rowkey.
     pub key: KeyLayout,
     /// CHECK constraints.
-    pub checks: Vec<Check>,
+    pub checks: Vec<CheckConstraint>,
     /// Index tables.
     pub indexes: Vec<IndexDef>,
     /// Hidden column with the time when a row was written: TIMESTAMPTZ NOT NULL in the default family, included in
@@ -318,7 +318,7 @@ impl TableDef {
     }
 
     /// Counts a row that was read or written, if there is more than one region.
-    pub fn touched(&self, access: Access, rowkey: &[u8]) {
+    pub fn touched(&self, access: TrafficKind, rowkey: &[u8]) {
         if !self.splits.is_empty() {
             self.traffic.count(access, &self.splits, rowkey);
         }

@@ -21,7 +21,7 @@ const LOOK_EVERY: u64 = 64;
 
 /// Kind of access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
+pub enum TrafficKind {
     /// A row was read by a query.
     Read,
     /// A row was written by a statement, whether it was committed or not.
@@ -66,7 +66,7 @@ pub struct Lately {
 
 impl Traffic {
     /// Counts a row in its region, determined by `splits`.
-    pub fn count(&self, access: Access, splits: &[Rowkey], rowkey: &[u8]) {
+    pub fn count(&self, access: TrafficKind, splits: &[Rowkey], rowkey: &[u8]) {
         let counters = self.0.get_or_init(|| Counters::new(splits.len() + 1));
         let Some(counter) = counters.regions.get(counters.region_of(splits, rowkey)) else { return };
         let before = counter[access as usize].fetch_add(1, Ordering::Relaxed);
@@ -190,13 +190,13 @@ mod tests {
     #[test]
     fn slices_add_up_and_are_forgotten_in_time() {
         let counters = Counters::new(2);
-        let add = |region: usize, access: Access, n| {
+        let add = |region: usize, access: TrafficKind, n| {
             counters.regions[region][access as usize].fetch_add(n, Ordering::Relaxed);
         };
-        add(0, Access::Write, 5);
+        add(0, TrafficKind::Write, 5);
         counters.mark(2_100);
-        add(1, Access::Write, 7);
-        add(1, Access::Read, 1);
+        add(1, TrafficKind::Write, 7);
+        add(1, TrafficKind::Read, 1);
         counters.mark(2_900);
         assert_eq!(counters.counts(), [[0, 5], [1, 7]]);
         let both = vec![(0, vec![[0, 5], [0, 0]]), (2, vec![[0, 0], [1, 7]])];

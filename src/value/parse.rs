@@ -3,7 +3,7 @@
 use serde::de::IgnoredAny;
 
 use super::cast::{CastError, CastFault, decimal, int_in_range};
-use super::time::{Moment, US_PER_DAY};
+use super::time::{ParsedTime, US_PER_DAY};
 use super::{ColumnType, Value, ValueRef};
 
 impl Value {
@@ -39,11 +39,11 @@ fn read(text: &str, to: ColumnType) -> Result<Value, CastFault> {
             decimal(numeral.unscaled(scale), precision, scale)
         }
         ColumnType::Date => {
-            let us = Moment::parse(word)?.local()?;
+            let us = ParsedTime::parse(word)?.local()?;
             Ok(Value::Date(us.div_euclid(US_PER_DAY) as i32))
         }
-        ColumnType::Timestamp => Ok(Value::Timestamp(Moment::parse(word)?.local()?)),
-        ColumnType::TimestampTz => Ok(Value::TimestampTz(Moment::parse(word)?.instant()?)),
+        ColumnType::Timestamp => Ok(Value::Timestamp(ParsedTime::parse(word)?.local()?)),
+        ColumnType::TimestampTz => Ok(Value::TimestampTz(ParsedTime::parse(word)?.instant()?)),
         ColumnType::Uuid => {
             let inner = word.strip_prefix('{').and_then(|w| w.strip_suffix('}')).unwrap_or(word);
             let uuid = uuid::Uuid::try_parse(inner).map_err(|_| CastFault::Malformed(None))?;

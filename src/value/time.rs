@@ -24,17 +24,17 @@ pub fn timestamp_in_range(us: i64) -> bool {
 }
 
 /// A point in time as written.
-pub(super) struct Moment {
+pub(super) struct ParsedTime {
     /// Microseconds since 1970-01-01 00:00:00, in local time as written.
     wall_us: i64,
     /// Seconds east of UTC, if written.
     offset_s: Option<i64>,
 }
 
-impl Moment {
+impl ParsedTime {
     /// Reads the whole of `text`.
-    pub(super) fn parse(text: &str) -> Result<Moment, CastFault> {
-        let mut scan = Scan(text.as_bytes());
+    pub(super) fn parse(text: &str) -> Result<ParsedTime, CastFault> {
+        let mut scan = TimeScanner(text.as_bytes());
         let malformed = CastFault::Malformed(None);
         let days = scan.date().ok_or(malformed.clone())??;
         let mut us = i64::from(days) * US_PER_DAY;
@@ -45,7 +45,7 @@ impl Moment {
         if !scan.0.is_empty() {
             return Err(malformed);
         }
-        Ok(Moment { wall_us: us, offset_s })
+        Ok(ParsedTime { wall_us: us, offset_s })
     }
 
     /// The instant; UTC if no zone is written.
@@ -133,9 +133,9 @@ fn in_range(us: i64) -> Result<i64, CastFault> {
 }
 
 /// The rest of the text. Every step consumes what it parses, or gives `None` if the text is malformed.
-struct Scan<'a>(&'a [u8]);
+struct TimeScanner<'a>(&'a [u8]);
 
-impl Scan<'_> {
+impl TimeScanner<'_> {
     /// Takes one byte out of `any`.
     fn eat(&mut self, any: &[u8]) -> bool {
         match self.0.split_first() {
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn months_are_whole_and_days_as_long_as_the_month_they_began_in() {
-        let at = |text: &str| Moment::parse(text).unwrap().local().unwrap();
+        let at = |text: &str| ParsedTime::parse(text).unwrap().local().unwrap();
         let hours = |n: i64| n * 3_600_000_000;
         for (to, from, months, days, us) in [
             ("2024-03-01", "2024-01-15 12:00", 1, 16, hours(12)),

@@ -22,7 +22,7 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Par
 pub use self::expected::Expected;
 use super::learned::{self, learned};
 use super::until_enough::UntilEnough;
-use crate::access::{COST, Described, OrderBy, Path, Told, describe};
+use crate::access::{COST, Described, OrderBy, Path, RuntimeKeys, describe};
 use crate::df::computed::shown;
 use crate::df::errors::to_df;
 use crate::df::operators::inputs;
@@ -488,7 +488,7 @@ impl ScanExec {
         let mut described = describe(spec.source(), &spec.access, self.limit, verbose);
         described.offset = (self.offset > 0).then_some(self.offset);
         if let Some(by_rows) = &self.by_rows {
-            described.told(Told::ByRow(by_rows.columns.clone()));
+            described.told(RuntimeKeys::ByRow(by_rows.columns.clone()));
         }
         Some(described)
     }

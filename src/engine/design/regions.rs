@@ -17,7 +17,7 @@ use crate::error::{Error, Result, sqlstate};
 use crate::exec::stored;
 use crate::exec::watch::Watch;
 use crate::key::{Digits, KeyPart, KeyRange, Rowkey, hex};
-use crate::schema::{Access, TableDef};
+use crate::schema::{TableDef, TrafficKind};
 use crate::sql::{Split, SplitMethod, name_sql, span_of};
 use crate::store::{Direction, Reader};
 use crate::value::{Literal, Value};
@@ -269,7 +269,7 @@ pub fn show(view: &View, name: &Ident) -> Result<RecordBatch> {
         ("to_bytes", to_bytes),
         ("rows", numbers(counts)),
         ("bytes", numbers(sizes)),
-        ("reads", done(&table, Access::Read)),
-        ("writes", done(&table, Access::Write)),
+        ("reads", done(&table, TrafficKind::Read)),
+        ("writes", done(&table, TrafficKind::Write)),
     ])
 }

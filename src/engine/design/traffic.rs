@@ -10,12 +10,12 @@ use crate::design::heatmap::{Heatmap, Panel};
 use crate::engine::show::{Cells, numbers, rows_of, text};
 use crate::engine::view::View;
 use crate::error::{Error, Result, sqlstate};
-use crate::schema::{Access, Lately, TableDef};
+use crate::schema::{Lately, TableDef, TrafficKind};
 use crate::sql::name_sql;
 use crate::value::Value;
 
 /// The counters of each region; a table of one region is not counted.
-pub fn done(table: &TableDef, access: Access) -> Cells {
+pub fn done(table: &TableDef, access: TrafficKind) -> Cells {
     let counts = table.traffic.counts();
     let of = |at: usize| counts.get(at).map_or(0, |n| n[access as usize] as i64);
     match table.splits.len() {
@@ -48,10 +48,10 @@ pub fn show(view: &View, name: &Ident) -> Result<RecordBatch> {
     rows_of(vec![
         ("region", numbers((1..=n as i64).collect())),
         ("from", text(std::iter::once("-∞".to_owned()).chain(cuts).collect())),
-        ("reads", done(&table, Access::Read)),
-        ("writes", done(&table, Access::Write)),
-        ("reads_lately", lately(Access::Read)),
-        ("writes_lately", lately(Access::Write)),
+        ("reads", done(&table, TrafficKind::Read)),
+        ("writes", done(&table, TrafficKind::Write)),
+        ("reads_lately", lately(TrafficKind::Read)),
+        ("writes_lately", lately(TrafficKind::Write)),
     ])
 }
 
@@ -79,12 +79,12 @@ pub fn heatmap(view: &View, name: &Ident, source: String) -> Result<Heatmap> {
              table alone is not counted."
         ),
         is_comparison: false,
-        panels: vec![panel(Access::Read, "reads"), panel(Access::Write, "writes")],
+        panels: vec![panel(TrafficKind::Read, "reads"), panel(TrafficKind::Write, "writes")],
     })
 }
 
 /// Rows per slice of time and region; the last slice is the current one.
-fn slices(lately: &Lately, access: Access) -> Vec<Vec<u64>> {
+fn slices(lately: &Lately, access: TrafficKind) -> Vec<Vec<u64>> {
     let Some((first, counts)) = lately.slices.first() else { return Vec::new() };
     let mut all = vec![vec![0; counts.len()]; (lately.now - first) as usize + 1];
     for (number, counts) in &lately.slices {
@@ -132,8 +132,8 @@ mod tests {
 
     #[test]
     fn a_picture_has_a_line_a_region_and_a_character_a_slice() {
-        assert_eq!(pictures(&slices(&lately(), Access::Write), 3), ["█ ▄ ", "  ▁ ", "▁   "]);
-        assert_eq!(pictures(&slices(&lately(), Access::Read), 3), ["█ █ "; 3]);
+        assert_eq!(pictures(&slices(&lately(), TrafficKind::Write), 3), ["█ ▄ ", "  ▁ ", "▁   "]);
+        assert_eq!(pictures(&slices(&lately(), TrafficKind::Read), 3), ["█ █ "; 3]);
         assert_eq!(pictures(&[], 2), ["", ""]);
     }
 

@@ -3,7 +3,7 @@
 //! EXPLAIN shows that path. The values are not known then, so values from the table stand in for them.
 
 use super::ScanExec;
-use crate::access::{Described, Method, Path, Told, describe};
+use crate::access::{Described, Method, Path, RuntimeKeys, describe};
 use crate::df::operators::learned;
 use crate::df::table::Bound;
 use crate::df::wanted::FirstFound;
@@ -13,7 +13,7 @@ use crate::plan::{CmpOp, Field, Filter, Predicate};
 pub struct Expected {
     /// The path for one of these.
     pub bound: Bound,
-    told: Told,
+    told: RuntimeKeys,
 }
 
 impl ScanExec {
@@ -46,7 +46,7 @@ impl ScanExec {
             Method::Get(_) => "each value tells every part of the rowkey".to_owned(),
             _ => format!("{} for each value", bound.chosen),
         };
-        Some(Expected { bound: Bound { chosen, ..bound }, told: Told::ByValue(self.narrowed_by()) })
+        Some(Expected { bound: Bound { chosen, ..bound }, told: RuntimeKeys::ByValue(self.narrowed_by()) })
     }
 
     /// The expected access where each outer row asks along one of these paths, for the first rows or for all.
@@ -58,7 +58,7 @@ impl ScanExec {
     ) -> Option<Expected> {
         let (planned, condition) = self.stand_in(terms)?;
         let way = self.request.way(planned, condition, first, paths).ok()??;
-        Some(Expected { bound: way.bound, told: Told::ByRow(self.narrowed_by()) })
+        Some(Expected { bound: way.bound, told: RuntimeKeys::ByRow(self.narrowed_by()) })
     }
 
     /// The expected access where each outer row asks in several places: for rows that satisfy any of these lists of
@@ -72,7 +72,7 @@ impl ScanExec {
             return None;
         }
         let chosen = format!("{} for each row", bound.chosen);
-        Some(Expected { bound: Bound { chosen, ..bound }, told: Told::ByRow(self.narrowed_by()) })
+        Some(Expected { bound: Bound { chosen, ..bound }, told: RuntimeKeys::ByRow(self.narrowed_by()) })
     }
 
     /// The path without the filter, and a sample condition in place of the filter.
