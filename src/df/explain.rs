@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use super::computed::shown;
 use super::operators::lookup::LookupJoinExec;
-use super::operators::scan::{Expected, ScanExec};
+use super::operators::scan::{ExpectedAccess, ScanExec};
 use super::operators::seek::SeekJoinExec;
 use super::parallel::inputs;
 use super::rules::kept_sorts::FixedExec;
@@ -30,7 +30,7 @@ use crate::exec::scan::{ScanCounters, ScanSpec};
 /// An access of a plan, with its expected form if a dynamic filter will narrow it.
 struct Accessed<'p> {
     scan: &'p ScanExec,
-    expected: Option<Expected>,
+    expected: Option<ExpectedAccess>,
 }
 
 impl Accessed<'_> {
@@ -182,7 +182,7 @@ pub fn ran(plan: &Arc<dyn ExecutionPlan>) -> Vec<Ran> {
         Some(Ran {
             need: bound.need.clone(),
             spec: Arc::clone(&bound.spec),
-            reads: Reads { gets: n(&c.gets), entries: n(&c.entries), fetched: n(&c.fetched) },
+            reads: AccessWork { gets: n(&c.gets), entries: n(&c.entries), fetched: n(&c.fetched) },
             is_narrowed: !scan.narrowed_by().is_empty(),
         })
     };
@@ -196,14 +196,14 @@ pub struct Ran {
     /// How it was read.
     pub spec: Arc<ScanSpec>,
     /// What it read.
-    pub reads: Reads,
+    pub reads: AccessWork,
     /// A dynamic filter narrowed it.
     pub is_narrowed: bool,
 }
 
 /// Work of one or more accesses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Reads {
+pub struct AccessWork {
     /// GETs by key.
     pub gets: u64,
     /// Entries walked.
@@ -212,7 +212,7 @@ pub struct Reads {
     pub fetched: u64,
 }
 
-impl Reads {
+impl AccessWork {
     /// Rows and entries together.
     pub fn all(self) -> u64 {
         self.gets + self.entries + self.fetched

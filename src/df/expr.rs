@@ -23,12 +23,12 @@ pub struct FieldNames {
     /// Columns by name.
     pub columns: HashMap<String, (Field, ColumnType)>,
     /// Formulas that its indexes compute.
-    pub formulas: Vec<Computed>,
+    pub formulas: Vec<ComputedField>,
 }
 
 /// A formula, and the field that holds its value.
 #[derive(Clone, Debug)]
-pub struct Computed {
+pub struct ComputedField {
     /// The formula.
     pub formula: Formula,
     /// The hidden column that stores it.
@@ -47,7 +47,7 @@ impl FieldNames {
     }
 
     /// The known formula that equals an expression.
-    pub fn computed(&self, expr: &Expr) -> Option<&Computed> {
+    pub fn computed(&self, expr: &Expr) -> Option<&ComputedField> {
         if self.formulas.is_empty() || matches!(expr, Expr::Column(_)) {
             return None;
         }
@@ -220,7 +220,7 @@ fn compare(left: &Expr, op: CmpOp, right: &Expr, names: &FieldNames) -> Option<P
         return names.of(left).map(|_| Predicate::Unknown);
     }
     let inverse = || inverse::compare(left, op, &value, names);
-    if let Some(Computed { field, ty, leads, .. }) = names.computed(left) {
+    if let Some(ComputedField { field, ty, leads, .. }) = names.computed(left) {
         let computed = compare_value(*field, *ty, op, value.clone())?;
         // No index leads with the formula: a condition on the columns inside may still give a key range.
         let inside = if *leads { None } else { inverse() };

@@ -34,7 +34,7 @@ fn function(call: &ScalarFunction, op: CmpOp, value: &Value, names: &FieldNames)
         ("to_char", [of, format], Value::Text(shown)) => {
             let format = TimeFormat::parse(text(format)?).ok()?;
             if format.sorts() {
-                return Some(Shown::of(of, format, names)?.compare(op, shown));
+                return Some(FormattedTime::of(of, format, names)?.compare(op, shown));
             }
             let (stepped, us) = (Stepped::of(of, names)?, format.micros_of(shown));
             match (us, format.unit(), op) {
@@ -95,7 +95,7 @@ pub fn like(expr: &Expr, pattern: &LikePattern, names: &FieldNames) -> Option<Pr
     let Expr::ScalarFunction(call) = expr else { return None };
     let ("to_char", [of, format]) = (call.name(), &call.args[..]) else { return None };
     let format = TimeFormat::parse(text(format)?).ok().filter(TimeFormat::sorts)?;
-    let shown = Shown::of(of, format, names)?;
+    let shown = FormattedTime::of(of, format, names)?;
     if let Some(text) = pattern.as_exact() {
         return Some(shown.compare(CmpOp::Eq, text));
     }
@@ -107,18 +107,18 @@ pub fn like(expr: &Expr, pattern: &LikePattern, names: &FieldNames) -> Option<Pr
 }
 
 /// A time shown as text in a format whose texts sort like the times: `to_char(ts, 'YYYY-MM')`.
-struct Shown {
+struct FormattedTime {
     field: Field,
     ty: ColumnType,
     format: TimeFormat,
 }
 
-impl Shown {
-    fn of(expr: &Expr, format: TimeFormat, names: &FieldNames) -> Option<Shown> {
+impl FormattedTime {
+    fn of(expr: &Expr, format: TimeFormat, names: &FieldNames) -> Option<FormattedTime> {
         let Expr::Column(_) = expr else { return None };
         let (field, ty) = names.of(expr)?;
         let is_time = matches!(ty, ColumnType::Date | ColumnType::Timestamp | ColumnType::TimestampTz);
-        is_time.then_some(Shown { field, ty, format })
+        is_time.then_some(FormattedTime { field, ty, format })
     }
 
     fn compare(&self, op: CmpOp, text: &str) -> Predicate {

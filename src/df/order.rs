@@ -21,7 +21,7 @@ use datafusion::logical_expr::{
 
 use super::rewrite::below;
 use super::table::TableSource;
-use super::wanted::{FirstFound, Wanted, What};
+use super::wanted::{FirstFound, Wanted, WantedRows};
 use crate::access::OrderBy;
 use crate::df::tree::RewritePlan;
 
@@ -44,7 +44,7 @@ pub enum Joins {
 
 /// A sort key.
 #[derive(Clone)]
-struct By {
+struct SortKey {
     expr: Expr,
     descending: bool,
     nulls_first: bool,
@@ -74,12 +74,12 @@ pub fn advise(plan: LogicalPlan, joins: Joins) -> DfResult<Transformed<LogicalPl
                 few.filter(|_| joins != Joins::Around).map(|few| (&limit.input, Vec::new(), first(few)))
             }
             LogicalPlan::Window(window) if joins == Joins::Around => {
-                Some((&window.input, sorted_for(window), What::All))
+                Some((&window.input, sorted_for(window), WantedRows::All))
             }
             LogicalPlan::Sort(sort) if joins != Joins::Right && is_followed(sort.fetch, &sort.input) => {
                 let limited = limited.filter(|(_, rows)| sort.fetch == Some(*rows));
-                let what = limited.or(sort.fetch.map(|rows| (0, rows))).map_or(What::All, first);
-                Some((&sort.input, sort.expr.iter().map(By::of).collect(), what))
+                let what = limited.or(sort.fetch.map(|rows| (0, rows))).map_or(WantedRows::All, first);
+                Some((&sort.input, sort.expr.iter().map(SortKey::of).collect(), what))
             }
             _ => None,
         };
@@ -92,8 +92,8 @@ pub fn advise(plan: LogicalPlan, joins: Joins) -> DfResult<Transformed<LogicalPl
 }
 
 /// The first rows, after an offset.
-fn first((offset, rows): (usize, usize)) -> What {
-    What::First { rows: rows as u64, offset: offset as u64 }
+fn first((offset, rows): (usize, usize)) -> WantedRows {
+    WantedRows::First { rows: rows as u64, offset: offset as u64 }
 }
 
 /// The input below projections and aliases.
@@ -114,69 +114,80 @@ fn groups_rows(plan: &LogicalPlan) -> bool {
 }
 
 /// The order in which a window needs its rows.
-fn sorted_for(window: &Window) -> Vec<By> {
+fn sorted_for(window: &Window) -> Vec<SortKey> {
     let Some(Expr::WindowFunction(call)) = window.window_expr.first().map(|expr| expr.clone().unalias())
     else {
         return Vec::new();
     };
     let WindowFunctionParams { partition_by, order_by, .. } = &call.params;
-    let of_partition = |expr: &Expr| By { expr: expr.clone(), descending: false, nulls_first: true };
-    partition_by.iter().map(of_partition).chain(order_by.iter().map(By::of)).collect()
+    let of_partition = |expr: &Expr| SortKey { expr: expr.clone(), descending: false, nulls_first: true };
+    partition_by.iter().map(of_partition).chain(order_by.iter().map(SortKey::of)).collect()
 }
 
-impl By {
-    fn of(sort: &SortExpr) -> By {
-        By { expr: sort.expr.clone(), descending: !sort.asc, nulls_first: sort.nulls_first }
+impl SortKey {
+    fn of(sort: &SortExpr) -> SortKey {
+        SortKey { expr: sort.expr.clone(), descending: !sort.asc, nulls_first: sort.nulls_first }
     }
 }
 
 /// The longest prefix of an order that `into` can map, and what is wanted in that prefix.
-fn front<T>(order: &[By], what: What, into: impl Fn(&By) -> Option<T>) -> Option<(Vec<T>, What)> {
+fn front<T>(
+    order: &[SortKey],
+    what: WantedRows,
+    into: impl Fn(&SortKey) -> Option<T>,
+) -> Option<(Vec<T>, WantedRows)> {
     let front: Vec<T> = order.iter().map_while(into).collect();
     match what {
         _ if front.len() == order.len() => Some((front, what)),
-        What::First { rows, .. } | What::Led(rows) if !front.is_empty() => Some((front, What::Led(rows))),
-        What::Found(_) if !front.is_empty() => Some((front, what)),
+        WantedRows::First { rows, .. } | WantedRows::Led(rows) if !front.is_empty() => {
+            Some((front, WantedRows::Led(rows)))
+        }
+        WantedRows::Found(_) if !front.is_empty() => Some((front, what)),
         _ => None,
     }
 }
 
-fn follow(plan: &LogicalPlan, order: Vec<By>, what: What, joins: Joins) -> DfResult<Option<LogicalPlan>> {
+fn follow(
+    plan: &LogicalPlan,
+    order: Vec<SortKey>,
+    what: WantedRows,
+    joins: Joins,
+) -> DfResult<Option<LogicalPlan>> {
     match plan {
         LogicalPlan::Projection(Projection { input, .. })
         | LogicalPlan::SubqueryAlias(SubqueryAlias { input, .. }) => {
-            let below = |by: &By| Some(By { expr: below(&by.expr, plan)?, ..by.clone() });
+            let below = |by: &SortKey| Some(SortKey { expr: below(&by.expr, plan)?, ..by.clone() });
             let Some((order, what)) = front(&order, what, below) else { return Ok(None) };
             rebuild(plan, follow(input, order, what, joins)?)
         }
         LogicalPlan::Filter(filter) => {
             let what = match what {
-                What::First { rows, .. } if groups_rows(&filter.input) => {
-                    What::Groups(rows.saturating_mul(HAVING))
+                WantedRows::First { rows, .. } if groups_rows(&filter.input) => {
+                    WantedRows::Groups(rows.saturating_mul(HAVING))
                 }
-                What::Led(_) | What::Groups(_) => return Ok(None),
-                What::Found(_) => what,
+                WantedRows::Led(_) | WantedRows::Groups(_) => return Ok(None),
+                WantedRows::Found(_) => what,
                 // The source cannot count rows that are filtered above it.
-                _ => What::All,
+                _ => WantedRows::All,
             };
             rebuild(plan, follow(&filter.input, order, what, joins)?)
         }
         LogicalPlan::Aggregate(aggregate) => {
-            let (What::First { rows: n, .. } | What::Groups(n)) = what else { return Ok(None) };
-            let grouped = |by: &By| {
+            let (WantedRows::First { rows: n, .. } | WantedRows::Groups(n)) = what else { return Ok(None) };
+            let grouped = |by: &SortKey| {
                 let Expr::Column(column) = &by.expr else { return None };
                 let at = aggregate.schema.maybe_index_of_column(column)?;
-                Some(By { expr: aggregate.group_expr.get(at)?.clone(), ..by.clone() })
+                Some(SortKey { expr: aggregate.group_expr.get(at)?.clone(), ..by.clone() })
             };
             let Some(order) = order.iter().map(grouped).collect() else { return Ok(None) };
-            rebuild(plan, follow(&aggregate.input, order, What::Groups(n), joins)?)
+            rebuild(plan, follow(&aggregate.input, order, WantedRows::Groups(n), joins)?)
         }
         LogicalPlan::Join(join) => follow_join(join, order, what, joins),
         LogicalPlan::Union(union) => follow_union(union, &order, what, joins),
         LogicalPlan::TableScan(scan) => {
             let provider = source_as_provider(&scan.source)?;
             let Some(source) = provider.downcast_ref::<TableSource>() else { return Ok(None) };
-            let order_by = |by: &By| {
+            let order_by = |by: &SortKey| {
                 let Expr::Column(column) = &by.expr else { return None };
                 let (field, nullable) = source.field(&column.name)?;
                 let natural = by.nulls_first != by.descending;
@@ -185,7 +196,7 @@ fn follow(plan: &LogicalPlan, order: Vec<By>, what: What, joins: Joins) -> DfRes
             let Some((order, what)) = front(&order, what, order_by) else { return Ok(None) };
             let mut source = source.clone();
             match what {
-                What::Found(rows) => source.first_found = Some(FirstFound { order, rows }),
+                WantedRows::Found(rows) => source.first_found = Some(FirstFound { order, rows }),
                 _ => source.wanted = Wanted { order, what },
             }
             let mut scan = scan.clone();
@@ -197,14 +208,23 @@ fn follow(plan: &LogicalPlan, order: Vec<By>, what: What, joins: Joins) -> DfRes
 }
 
 /// Follows the side whose columns the order names. A prefix of the order is enough where the sort above can stop early.
-fn follow_join(join: &Join, mut order: Vec<By>, what: What, joins: Joins) -> DfResult<Option<LogicalPlan>> {
+fn follow_join(
+    join: &Join,
+    mut order: Vec<SortKey>,
+    what: WantedRows,
+    joins: Joins,
+) -> DfResult<Option<LogicalPlan>> {
     let found = match (what, joins) {
-        (What::First { rows, .. } | What::Led(rows) | What::Found(rows), Joins::Around) => What::Found(rows),
-        (What::First { rows, .. } | What::About(rows), Joins::Left | Joins::Right) => What::About(rows),
+        (WantedRows::First { rows, .. } | WantedRows::Led(rows) | WantedRows::Found(rows), Joins::Around) => {
+            WantedRows::Found(rows)
+        }
+        (WantedRows::First { rows, .. } | WantedRows::About(rows), Joins::Left | Joins::Right) => {
+            WantedRows::About(rows)
+        }
         _ => return Ok(None),
     };
     let front = |side: &LogicalPlan| {
-        let is_of_side = |by: &&By| match &by.expr {
+        let is_of_side = |by: &&SortKey| match &by.expr {
             Expr::Column(column) => side.schema().has_column(column),
             _ => false,
         };
@@ -235,22 +255,27 @@ fn follow_join(join: &Join, mut order: Vec<By>, what: What, joins: Joins) -> DfR
 }
 
 /// The first rows of a union are among the first rows of its inputs.
-fn follow_union(union: &Union, order: &[By], what: What, joins: Joins) -> DfResult<Option<LogicalPlan>> {
+fn follow_union(
+    union: &Union,
+    order: &[SortKey],
+    what: WantedRows,
+    joins: Joins,
+) -> DfResult<Option<LogicalPlan>> {
     let what = match what {
         // The skipped rows may all come from one input.
-        What::First { rows, .. } => What::First { rows, offset: 0 },
-        What::All | What::Led(_) => what,
-        What::About(_) | What::Groups(_) | What::Found(_) => return Ok(None),
+        WantedRows::First { rows, .. } => WantedRows::First { rows, offset: 0 },
+        WantedRows::All | WantedRows::Led(_) => what,
+        WantedRows::About(_) | WantedRows::Groups(_) | WantedRows::Found(_) => return Ok(None),
     };
-    let columns = |by: &By| match &by.expr {
+    let columns = |by: &SortKey| match &by.expr {
         Expr::Column(column) => union.schema.maybe_index_of_column(column),
         _ => None,
     };
     let Some((places, what)) = front(order, what, columns) else { return Ok(None) };
     let of_input = |input: &Arc<LogicalPlan>| {
-        let by = |(by, at): (&By, &usize)| {
+        let by = |(by, at): (&SortKey, &usize)| {
             let column = Expr::Column(Column::from(input.schema().qualified_field(*at)));
-            By { expr: column, ..by.clone() }
+            SortKey { expr: column, ..by.clone() }
         };
         follow(input, order.iter().zip(&places).map(by).collect(), what, joins)
     };

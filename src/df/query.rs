@@ -1,8 +1,8 @@
 //! Plans a query with DataFusion over our tables, and runs the plan.
 //!
 //! One [`Planner`] serves the process: it owns the function registry and the optimizer, and is built for the first
-//! query. What changes from statement to statement (catalog, snapshot, whether the rowkey is a column) is a [`Scope`],
-//! so all plans of a statement see one catalog and one snapshot.
+//! query. What changes from statement to statement (catalog, snapshot, whether the rowkey is a column) is a
+//! [`NameScope`], so all plans of a statement see one catalog and one snapshot.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -55,7 +55,7 @@ use super::formula::{formula, formulas_in};
 use super::functions::described::DescribedFunction;
 use super::hints::Hinted;
 use super::kept::open::Paging;
-use super::kept::plan::{Plan, depends_on_time, output_schema, renamed};
+use super::kept::plan::{UnboundPlan, depends_on_time, output_schema, renamed};
 use super::kept::row_map::RowMap;
 use super::operators::apart::{apart, batches_apart};
 use super::operators::few_first::FewFirst;
@@ -125,7 +125,7 @@ pub struct Moment {
 pub type Moments = BTreeMap<String, Moment>;
 
 /// What the names in one statement stand for.
-pub struct Scope<'a> {
+pub struct NameScope<'a> {
     /// Tables, index tables and views.
     pub catalog: &'a Catalog,
     /// Past moments: a table's name may be qualified by a snapshot or a period.
@@ -139,7 +139,7 @@ pub struct Scope<'a> {
 }
 
 /// Resource limits of a run.
-pub struct Limits<'a> {
+pub struct RunLimits<'a> {
     /// Bytes for sorts, joins and groups; beyond that they spill to disk.
     pub memory: Option<u64>,
     /// The folder of the database; spill files go to its [`SPILL_FOLDER`].
@@ -148,7 +148,7 @@ pub struct Limits<'a> {
     pub cancel: &'a CancelHandle,
 }
 
-impl Limits<'_> {
+impl RunLimits<'_> {
     /// Makes errors of these limits name the plan that ran into them.
     fn follow(&self, plan: &Arc<dyn ExecutionPlan>) -> impl Fn(DataFusionError) -> Error + use<> {
         self.cancel.plan(|| {
@@ -306,7 +306,7 @@ fn physical_optimizer_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync
 
 impl Planner {
     /// The logical plan of `query`, its `$n` replaced by `params`.
-    pub fn plan(&self, query: Query, scope: &Scope<'_>, params: &[Value]) -> Result<LogicalPlan> {
+    pub fn plan(&self, query: Query, scope: &NameScope<'_>, params: &[Value]) -> Result<LogicalPlan> {
         let (plan, _) = self.resolved(query, scope, params)?;
         let values: Result<Vec<ScalarValue>> = params.iter().map(scalar_of).collect();
         plan.with_param_values(ParamValues::from(values?)).map_err(df_error)
@@ -314,7 +314,7 @@ impl Planner {
 
     /// Resolves the names of a query, for parameters of these types; also: whether no name refers to the past. Errors:
     /// a name or a hint that names nothing.
-    fn resolved(&self, query: Query, scope: &Scope<'_>, params: &[Value]) -> Result<(LogicalPlan, bool)> {
+    fn resolved(&self, query: Query, scope: &NameScope<'_>, params: &[Value]) -> Result<(LogicalPlan, bool)> {
         let (hints, is_now) = (Hinted::default(), Cell::new(true));
         let resolver =
             Resolver { state: &self.state, scope, params, views: Vec::new(), hints: &hints, is_now: &is_now };
@@ -358,10 +358,10 @@ impl Planner {
     pub async fn keep(
         &self,
         query: Query,
-        scope: &Scope<'_>,
+        scope: &NameScope<'_>,
         settled: &[usize],
         cancel: &CancelHandle,
-    ) -> Result<Option<(Plan, Vec<usize>)>> {
+    ) -> Result<Option<(UnboundPlan, Vec<usize>)>> {
         let params = &scope.binding.params;
         let (plan, is_now) = self.resolved(query, scope, params)?;
         // A run brings one snapshot for all scans.
@@ -404,17 +404,17 @@ impl Planner {
         params: &[Value],
         settled: &[usize],
         cancel: &CancelHandle,
-    ) -> Result<Option<Plan>> {
+    ) -> Result<Option<UnboundPlan>> {
         let plan = open::settled(plan, params, settled).and_then(|plan| open::typed(plan, params));
         let ways = self.ways(plan.map_err(df_error)?, Keep::Yes, cancel).await?;
-        Plan::new(&ways.alone, ways.shared.as_ref(), self.state.config_options())
+        UnboundPlan::new(&ways.alone, ways.shared.as_ref(), self.state.config_options())
     }
 
     /// [`Planner::keep`] for a query over the scope's own rows. `None`: it has to be planned each time.
     pub async fn keep_map(
         &self,
         query: Query,
-        scope: &Scope<'_>,
+        scope: &NameScope<'_>,
         cancel: &CancelHandle,
     ) -> Result<Option<RowMap>> {
         let (plan, _) = self.resolved(query, scope, &scope.binding.params)?;
@@ -428,7 +428,7 @@ impl Planner {
     }
 
     /// The task context of a run: its sorts, joins and groups use at most this much memory, then spill.
-    fn context(&self, limits: &Limits<'_>) -> Result<Arc<TaskContext>> {
+    fn context(&self, limits: &RunLimits<'_>) -> Result<Arc<TaskContext>> {
         let Some(bytes) = limits.memory else { return Ok(Arc::clone(&self.context)) };
         let pool = FairSpillPool::new(usize::try_from(bytes).unwrap_or(usize::MAX));
         let mut runtime = RuntimeEnvBuilder::new().with_memory_pool(Arc::new(pool));
@@ -447,7 +447,7 @@ impl Planner {
     fn start(
         &self,
         plan: Arc<dyn ExecutionPlan>,
-        limits: &Limits<'_>,
+        limits: &RunLimits<'_>,
     ) -> Result<impl Stream<Item = Result<RecordBatch>> + use<>> {
         let failed = limits.follow(&plan);
         let plan = in_turn::short_unions(plan).and_then(grouped::in_scans).map_err(df_error)?;
@@ -460,7 +460,11 @@ impl Planner {
     }
 
     /// Starts a plan; its batches as a stream, and their schema.
-    pub fn run(&self, plan: Arc<dyn ExecutionPlan>, limits: &Limits<'_>) -> Result<(BatchStream, SchemaRef)> {
+    pub fn run(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        limits: &RunLimits<'_>,
+    ) -> Result<(BatchStream, SchemaRef)> {
         let inner = plan.schema();
         let schema = output_schema(&inner);
         let batches = self.start(plan, limits)?;
@@ -476,7 +480,7 @@ impl Planner {
     }
 
     /// The condition of a query over one table, for the WHERE of an index.
-    pub fn condition(&self, query: Query, scope: &Scope<'_>) -> Result<Condition> {
+    pub fn condition(&self, query: Query, scope: &NameScope<'_>) -> Result<Condition> {
         let plan = self.state.optimize(&self.plan(query, scope, &[])?).map_err(df_error)?;
         let (mut found, mut formulas) = (Vec::new(), Vec::new());
         let source = source_of(&plan)?;
@@ -490,7 +494,7 @@ impl Planner {
     }
 
     /// The formula or column that is the one output of a query over one table; `None` if it is neither.
-    pub fn formula(&self, query: Query, scope: &Scope<'_>) -> Result<Option<Formula>> {
+    pub fn formula(&self, query: Query, scope: &NameScope<'_>) -> Result<Option<Formula>> {
         let plan = self.state.optimize(&self.plan(query, scope, &[])?).map_err(df_error)?;
         let LogicalPlan::Projection(projection) = &plan else { return Ok(None) };
         let (Some(source), [expr]) = (source_of(&plan)?, &projection.expr[..]) else { return Ok(None) };
@@ -503,9 +507,9 @@ impl Planner {
     pub async fn collect(
         &self,
         query: Query,
-        scope: &Scope<'_>,
+        scope: &NameScope<'_>,
         params: &[Value],
-        limits: &Limits<'_>,
+        limits: &RunLimits<'_>,
     ) -> Result<RecordBatch> {
         let plan = self.physical(self.plan(query, scope, params)?, limits.cancel).await?;
         let schema = plan.schema();

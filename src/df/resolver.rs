@@ -22,9 +22,9 @@ use super::errors::{df_error, to_df};
 use super::expressions::step_types::nothing_is_lost;
 use super::functions;
 use super::hints::Hinted;
-use super::query::{Scope, type_of_value};
+use super::query::{NameScope, type_of_value};
 use super::rewrite::{check_calls, plain_calls};
-use super::table::{Advice, Binding, TableSource};
+use super::table::{Binding, TableAdvice, TableSource};
 use crate::catalog::Relation;
 use crate::error::{Error, sqlstate};
 use crate::plan::{CmpOp, Field, Predicate};
@@ -49,7 +49,7 @@ fn keyed(table: &TableDef) -> Option<KeyedTable> {
 /// Resolves the names of one statement.
 pub(super) struct Resolver<'a> {
     pub(super) state: &'a SessionState,
-    pub(super) scope: &'a Scope<'a>,
+    pub(super) scope: &'a NameScope<'a>,
     /// Values of `$1`, `$2`, ...
     pub(super) params: &'a [Value],
     /// Views that contain this query, outermost first.
@@ -100,7 +100,8 @@ impl Resolver<'_> {
         let wanted = crate::sql::mentions_rowkey(&query);
         // Each query decides for itself whether tables have a rowkey column.
         let rowkeys = if wanted { vec![ROWKEY] } else { Vec::new() };
-        let scope = &Scope { rowkeys, rows: Vec::new(), binding: self.scope.binding.clone(), ..*self.scope };
+        let scope =
+            &NameScope { rowkeys, rows: Vec::new(), binding: self.scope.binding.clone(), ..*self.scope };
         let views = self.views.iter().chain([&view.name]).cloned().collect();
         let inside = Resolver { scope, views, ..*self };
         let columns_of = |name: &ast::ObjectName| inside.columns_of(name);
@@ -160,9 +161,9 @@ impl Resolver<'_> {
     }
 
     /// Hints and statistics of a table.
-    fn known_of(&self, table: &TableDef) -> Advice {
+    fn known_of(&self, table: &TableDef) -> TableAdvice {
         let hints = self.hints.about(table, None);
-        Advice { hints, statistics: self.scope.catalog.statistics(table.id).cloned() }
+        TableAdvice { hints, statistics: self.scope.catalog.statistics(table.id).cloned() }
     }
 
     /// Rows as of a time, in microseconds since 1970.
@@ -197,7 +198,7 @@ impl Resolver<'_> {
 
     /// A table or view as of a snapshot.
     fn as_of_snapshot(&self, snapshot: &str, name: &str) -> DfResult<Arc<dyn DfTableSource>> {
-        let Scope { moments, binding, rowkeys, .. } = self.scope;
+        let NameScope { moments, binding, rowkeys, .. } = self.scope;
         let Some(moment) = moments.get(snapshot) else {
             let hint = match snapshot {
                 "information_schema" | "pg_catalog" => CATALOG_HINT.to_owned(),
@@ -210,7 +211,7 @@ impl Resolver<'_> {
             return Err(to_df(error));
         };
         self.is_now.set(false);
-        let scope = &Scope {
+        let scope = &NameScope {
             catalog: &moment.catalog,
             moments,
             binding: Binding {
@@ -300,7 +301,7 @@ impl ContextProvider for Resolver<'_> {
             None => return Err(to_df(scope.catalog.unknown(name))),
         };
         let hints = self.hints.about(&table, index.as_ref());
-        let advice = Advice { hints, statistics: scope.catalog.statistics(table.id).cloned() };
+        let advice = TableAdvice { hints, statistics: scope.catalog.statistics(table.id).cloned() };
         let source = TableSource::new(table, index, scope.binding.clone(), &scope.rowkeys, advice);
         Ok(provider_as_source(Arc::new(source)))
     }

@@ -19,17 +19,17 @@ use datafusion::logical_expr::{
 };
 use datafusion::physical_plan::ExecutionPlan;
 
-pub use self::along::Way;
-pub use self::relation::Advice;
-use self::relation::Relation;
-pub use self::request::{Bound, Request};
+pub use self::along::ProbePath;
+use self::relation::QueryRelation;
+pub use self::relation::TableAdvice;
+pub use self::request::{Bound, ScanRequest};
 use super::computed::hidden_name;
 use super::errors::to_df;
 use super::expr::{FieldNames, predicate};
 use super::kept::template::{Template, has_params};
 use super::operators::scan::ScanExec;
 use super::rewrite::below;
-use super::wanted::{FirstFound, Rows, Wanted, What};
+use super::wanted::{FirstFound, RowGoal, Wanted, WantedRows};
 use crate::access::{Access, Each, Guards, Method, OrderBy, Path, share_of_equals};
 use crate::error::{Error, Result};
 use crate::key::{ColumnId, KeyPart};
@@ -57,7 +57,7 @@ pub struct Binding {
 /// One mention of a table or index table in a query, over the query's snapshot.
 #[derive(Clone)]
 pub struct TableSource {
-    relation: Arc<Relation>,
+    relation: Arc<QueryRelation>,
     binding: Binding,
     /// Order and number of rows that the statement wants.
     pub wanted: Wanted,
@@ -80,9 +80,9 @@ impl TableSource {
         index: Option<IndexDef>,
         binding: Binding,
         rowkeys: &[&str],
-        advice: Advice,
+        advice: TableAdvice,
     ) -> TableSource {
-        let relation = Arc::new(Relation::new(table, index, rowkeys, advice));
+        let relation = Arc::new(QueryRelation::new(table, index, rowkeys, advice));
         TableSource {
             relation,
             binding,
@@ -136,7 +136,7 @@ impl TableSource {
 
     /// Name of the hidden column that holds an expression's value, if its formula `fits`.
     pub fn computed_name(&self, expr: &Expr, fits: &dyn Fn(&Formula) -> bool) -> Option<String> {
-        let Relation { table, names, computed, .. } = &*self.relation;
+        let QueryRelation { table, names, computed, .. } = &*self.relation;
         let known = names.computed(expr).filter(|known| fits(&known.formula))?;
         let Field::Column(id) = known.field else { return None };
         let name = hidden_name(table.column_name(id), (*computed)?);
@@ -152,7 +152,7 @@ impl TableSource {
 
     /// No two rows have the same values in these columns of the schema.
     pub fn are_unique(&self, columns: &[Expr]) -> bool {
-        let Relation { table, index, .. } = &*self.relation;
+        let QueryRelation { table, index, .. } = &*self.relation;
         let names = columns.iter().filter_map(|column| match column {
             Expr::Column(column) => self.field(&column.name),
             _ => None,
@@ -186,8 +186,10 @@ impl TableSource {
     /// cheaply than by reading all of them.
     pub fn gives_first(&self, column: &str, descending: bool, filters: &[Expr], alone: bool) -> bool {
         let Some((field, _)) = self.field(column) else { return false };
-        let wanted =
-            Wanted { order: vec![OrderBy { field, descending }], what: What::First { rows: 1, offset: 0 } };
+        let wanted = Wanted {
+            order: vec![OrderBy { field, descending }],
+            what: WantedRows::First { rows: 1, offset: 0 },
+        };
         let source = TableSource { wanted, ..self.clone() };
         let at = self.relation.fields.iter().position(|f| *f == field);
         let scan = source.plan(at.map(|at| vec![at]).as_ref(), filters, Some(1));
@@ -206,8 +208,8 @@ impl TableSource {
     }
 
     /// The request with its path; or one for rows sorted by a prefix of the order only, if that is cheaper.
-    fn in_some_order(&self, request: Request) -> Result<(Request, Bound)> {
-        let bind = |request: &Request| {
+    fn in_some_order(&self, request: ScanRequest) -> Result<(ScanRequest, Bound)> {
+        let bind = |request: &ScanRequest| {
             let bound = request.bind(&self.binding)?;
             bound.ok_or_else(|| Error::internal("a parameter does not suit its filter"))
         };
@@ -221,7 +223,7 @@ impl TableSource {
             None => bound.rows * share_of_equals(collected, front.iter().map(|by| by.field)),
         };
         for (order, rows) in self.wanted.otherwise(equal) {
-            let mut other = Request { order, rows, offset: 0, any_order: false, ..request.clone() };
+            let mut other = ScanRequest { order, rows, offset: 0, any_order: false, ..request.clone() };
             if other.leading().is_some() {
                 // The scan itself can skip entries before the page.
                 other.offset = request.offset;
@@ -274,7 +276,7 @@ impl TableSource {
                 Error::internal("a projection names columns that are not there").caused_by(e)
             })?);
         let (order, rows) = self.wanted.plainly();
-        let request = Request {
+        let request = ScanRequest {
             relation: Arc::clone(relation),
             filters,
             path: None,
@@ -283,7 +285,7 @@ impl TableSource {
             places: OnceLock::new(),
             schema,
             rows: match limit {
-                Some(n) if rows == Rows::All && order.is_empty() => Rows::First(n),
+                Some(n) if rows == RowGoal::All && order.is_empty() => RowGoal::First(n),
                 _ => rows,
             },
             offset: self.wanted.offset(),

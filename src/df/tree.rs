@@ -8,21 +8,21 @@ use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::logical_expr::{Expr, LogicalPlan};
 
 /// The rewritten node, and whether it has changed.
-type Changed<T> = Result<Transformed<T>>;
+type Rewritten<T> = Result<Transformed<T>>;
 
 /// A change of one node.
-type Change<'f, T> = &'f mut dyn FnMut(T) -> Changed<T>;
+type NodeRewrite<'f, T> = &'f mut dyn FnMut(T) -> Rewritten<T>;
 
 /// `TreeNode::transform_up` and `transform_down`.
 pub trait RewriteTree: TreeNode {
     /// Changes a tree, inner nodes first.
-    fn rewrite_up(self, mut change: impl FnMut(Self) -> Changed<Self>) -> Changed<Self> {
-        self.transform_up(&mut change as Change<'_, Self>)
+    fn rewrite_up(self, mut change: impl FnMut(Self) -> Rewritten<Self>) -> Rewritten<Self> {
+        self.transform_up(&mut change as NodeRewrite<'_, Self>)
     }
 
     /// Changes a tree, outer nodes first.
-    fn rewrite_down(self, mut change: impl FnMut(Self) -> Changed<Self>) -> Changed<Self> {
-        self.transform_down(&mut change as Change<'_, Self>)
+    fn rewrite_down(self, mut change: impl FnMut(Self) -> Rewritten<Self>) -> Rewritten<Self> {
+        self.transform_down(&mut change as NodeRewrite<'_, Self>)
     }
 }
 
@@ -31,25 +31,28 @@ impl<T: TreeNode> RewriteTree for T {}
 /// The same for plans including their subqueries, and for the expressions of one node.
 pub trait RewritePlan: Sized {
     /// Changes a plan and its subqueries, inner nodes first.
-    fn rewrite_up_with_subqueries(self, change: impl FnMut(Self) -> Changed<Self>) -> Changed<Self>;
+    fn rewrite_up_with_subqueries(self, change: impl FnMut(Self) -> Rewritten<Self>) -> Rewritten<Self>;
 
     /// Changes a plan and its subqueries, outer nodes first.
-    fn rewrite_down_with_subqueries(self, change: impl FnMut(Self) -> Changed<Self>) -> Changed<Self>;
+    fn rewrite_down_with_subqueries(self, change: impl FnMut(Self) -> Rewritten<Self>) -> Rewritten<Self>;
 
     /// Changes the expressions of this node; `change` sees whole expressions and descends itself.
-    fn rewrite_own_expressions(self, change: impl FnMut(Expr) -> Changed<Expr>) -> Changed<Self>;
+    fn rewrite_own_expressions(self, change: impl FnMut(Expr) -> Rewritten<Expr>) -> Rewritten<Self>;
 }
 
 impl RewritePlan for LogicalPlan {
-    fn rewrite_up_with_subqueries(self, mut change: impl FnMut(Self) -> Changed<Self>) -> Changed<Self> {
-        self.transform_up_with_subqueries(&mut change as Change<'_, Self>)
+    fn rewrite_up_with_subqueries(self, mut change: impl FnMut(Self) -> Rewritten<Self>) -> Rewritten<Self> {
+        self.transform_up_with_subqueries(&mut change as NodeRewrite<'_, Self>)
     }
 
-    fn rewrite_down_with_subqueries(self, mut change: impl FnMut(Self) -> Changed<Self>) -> Changed<Self> {
-        self.transform_down_with_subqueries(&mut change as Change<'_, Self>)
+    fn rewrite_down_with_subqueries(
+        self,
+        mut change: impl FnMut(Self) -> Rewritten<Self>,
+    ) -> Rewritten<Self> {
+        self.transform_down_with_subqueries(&mut change as NodeRewrite<'_, Self>)
     }
 
-    fn rewrite_own_expressions(self, mut change: impl FnMut(Expr) -> Changed<Expr>) -> Changed<Self> {
-        self.map_expressions(&mut change as Change<'_, Expr>)
+    fn rewrite_own_expressions(self, mut change: impl FnMut(Expr) -> Rewritten<Expr>) -> Rewritten<Self> {
+        self.map_expressions(&mut change as NodeRewrite<'_, Expr>)
     }
 }

@@ -8,12 +8,12 @@ pub struct Wanted {
     /// Sort keys, the major one first; empty if any order will do.
     pub order: Vec<OrderBy>,
     /// Which rows, in this order.
-    pub what: What,
+    pub what: WantedRows,
 }
 
 /// Which rows are wanted, in some order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum What {
+pub enum WantedRows {
     /// All of them.
     #[default]
     All,
@@ -47,7 +47,7 @@ pub struct FirstFound {
 
 /// Number of rows that a scan is asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Rows {
+pub enum RowGoal {
     /// All of them.
     #[default]
     All,
@@ -65,24 +65,24 @@ pub enum Rows {
 /// Most ties (rows) in a prefix of the order below a join, which has to process each of them.
 const EQUAL_MAX: f64 = 1000.0;
 
-impl Rows {
+impl RowGoal {
     /// The expected number of rows, unless it is all.
     pub fn expected(self) -> Option<u64> {
         match self {
-            Rows::All => None,
-            Rows::First(n) | Rows::About { expected: n, .. } => Some(n),
+            RowGoal::All => None,
+            RowGoal::First(n) | RowGoal::About { expected: n, .. } => Some(n),
         }
     }
 }
 
 impl Wanted {
     /// Order and rows to ask a scan for, where no estimate of the number of rows is needed.
-    pub fn plainly(&self) -> (Vec<OrderBy>, Rows) {
+    pub fn plainly(&self) -> (Vec<OrderBy>, RowGoal) {
         let rows = match self.what {
-            What::Led(_) | What::Groups(_) | What::Found(_) => return Default::default(),
-            What::All => Rows::All,
-            What::First { rows, .. } => Rows::First(rows),
-            What::About(n) => Rows::About { least: n, expected: n },
+            WantedRows::Led(_) | WantedRows::Groups(_) | WantedRows::Found(_) => return Default::default(),
+            WantedRows::All => RowGoal::All,
+            WantedRows::First { rows, .. } => RowGoal::First(rows),
+            WantedRows::About(n) => RowGoal::About { least: n, expected: n },
         };
         (self.order.clone(), rows)
     }
@@ -90,18 +90,20 @@ impl Wanted {
     /// Rows (count) to skip.
     pub fn offset(&self) -> u64 {
         match self.what {
-            What::First { offset, .. } => offset,
+            WantedRows::First { offset, .. } => offset,
             _ => 0,
         }
     }
 
     /// Alternatives, best first, if the full order is not to be had cheaply: rows sorted by a prefix of the order only,
     /// so that the sort or aggregate above can stop early. `equal`: rows (count) expected to be equal in such a prefix.
-    pub fn otherwise(&self, equal: impl Fn(&[OrderBy]) -> f64) -> Vec<(Vec<OrderBy>, Rows)> {
+    pub fn otherwise(&self, equal: impl Fn(&[OrderBy]) -> f64) -> Vec<(Vec<OrderBy>, RowGoal)> {
         let (longest, n) = match self.what {
-            What::All | What::Found(_) => return Vec::new(),
-            What::First { rows: n, .. } | What::About(n) => (self.order.len().saturating_sub(1), n),
-            What::Led(n) | What::Groups(n) => (self.order.len(), n),
+            WantedRows::All | WantedRows::Found(_) => return Vec::new(),
+            WantedRows::First { rows: n, .. } | WantedRows::About(n) => {
+                (self.order.len().saturating_sub(1), n)
+            }
+            WantedRows::Led(n) | WantedRows::Groups(n) => (self.order.len(), n),
         };
         // One more: only the next row (or group) shows that the wanted ones are complete.
         let least = n.saturating_add(1);
@@ -109,16 +111,16 @@ impl Wanted {
             let front = self.order[..columns].to_vec();
             let equal = equal(&front).max(1.0);
             let rows = match self.what {
-                What::About(_) if equal > EQUAL_MAX => return None,
-                What::Groups(_) => {
+                WantedRows::About(_) if equal > EQUAL_MAX => return None,
+                WantedRows::Groups(_) => {
                     let expected = (least as f64 * equal) as u64;
-                    Rows::About { least: expected, expected }
+                    RowGoal::About { least: expected, expected }
                 }
-                _ => Rows::About { least, expected: least.saturating_add(equal as u64) },
+                _ => RowGoal::About { least, expected: least.saturating_add(equal as u64) },
             };
             Some((front, rows))
         };
-        let shortest = if matches!(self.what, What::Groups(_)) { longest.max(1) } else { 1 };
+        let shortest = if matches!(self.what, WantedRows::Groups(_)) { longest.max(1) } else { 1 };
         (shortest..=longest).rev().filter_map(of_front).collect()
     }
 }

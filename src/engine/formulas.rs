@@ -9,7 +9,7 @@ use super::ddl::COLUMNS_MAX;
 use super::rows::quote;
 use crate::access::Guards;
 use crate::catalog::Catalog;
-use crate::df::query::{Moments, Scope, too_much_for_an_index};
+use crate::df::query::{Moments, NameScope, too_much_for_an_index};
 use crate::df::table::Binding;
 use crate::error::{Error, Result, sqlstate};
 use crate::key::ColumnId;
@@ -85,11 +85,11 @@ impl Formulas<'_> {
         parse_query(&format!("SELECT 1 FROM {}", quote(&self.table.name)))
     }
 
-    fn scope<'c>(&self, catalog: &'c Catalog) -> Result<Scope<'c>> {
+    fn scope<'c>(&self, catalog: &'c Catalog) -> Result<NameScope<'c>> {
         let snapshot = self.db.store().snapshot()?;
         let binding = Binding { snapshot, params: Arc::from([]), guards: Guards::default(), as_of_us: 0 };
         static NONE: Moments = Moments::new();
-        Ok(Scope { catalog, moments: &NONE, binding, rowkeys: Vec::new(), rows: Vec::new() })
+        Ok(NameScope { catalog, moments: &NONE, binding, rowkeys: Vec::new(), rows: Vec::new() })
     }
 
     fn column(&mut self, formula: Formula) -> Result<ColumnId> {

@@ -18,7 +18,7 @@ use sqlparser::ast::{Expr, Query};
 
 use super::clock;
 use super::outcome::{OutputColumn, output_columns};
-use crate::df::kept::plan::Plan;
+use crate::df::kept::plan::UnboundPlan;
 use crate::df::kept::row_map::RowMap;
 use crate::error::{Error, Result};
 use crate::key::FastMap;
@@ -48,7 +48,7 @@ pub enum Known {
 
 /// A plan, and its output columns.
 pub struct KeptPlan {
-    pub plan: Plan,
+    pub plan: UnboundPlan,
     /// The parameters of the run it was planned for.
     pub params: Arc<[Value]>,
     pub columns: Arc<[OutputColumn]>,
@@ -56,7 +56,7 @@ pub struct KeptPlan {
 
 impl KeptPlan {
     /// A plan that was made for a run with these parameters.
-    pub fn new(plan: Plan, params: &Arc<[Value]>) -> KeptPlan {
+    pub fn new(plan: UnboundPlan, params: &Arc<[Value]>) -> KeptPlan {
         KeptPlan { columns: output_columns(&plan.schema()), plan, params: Arc::clone(params) }
     }
 }

@@ -23,7 +23,7 @@ use super::write;
 use super::{Database, analyze, backup, build, copy, damaged, ddl, design, moments, show};
 use crate::catalog::Catalog;
 use crate::df::explain;
-use crate::df::kept::plan::Run;
+use crate::df::kept::plan::BoundPlan;
 use crate::error::{Error, Result};
 use crate::exec::watch::{CancelHandle, OnProgress, Watch};
 use crate::row::field;
@@ -184,11 +184,11 @@ impl Session {
     fn run_kept(&self, kept: &KeptPlan, view: &View, query: &Keyed) -> Result<Option<Outcome>> {
         let (schema, source) = match kept.plan.bind(&view.binding(Arc::clone(&query.params)))? {
             None => return Ok(None),
-            Some(Run::Alone(alone)) => {
+            Some(BoundPlan::Alone(alone)) => {
                 self.watch.cancel.plan(|| alone.plan_text());
                 (kept.plan.schema(), Source::Alone(alone))
             }
-            Some(Run::Plan(plan)) => {
+            Some(BoundPlan::Plan(plan)) => {
                 let _threads = self.db.shared.runtime.enter()?;
                 let (batches, schema) = self.db.planner().run(plan, &view.limits())?;
                 (schema, Source::Batches(batches))

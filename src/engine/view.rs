@@ -17,9 +17,9 @@ use super::runtime::with_stack;
 use super::settings::Settings;
 use crate::catalog::{Catalog, Relation};
 use crate::df::kept::plain;
-use crate::df::kept::plan::{Plan, Run};
+use crate::df::kept::plan::{BoundPlan, UnboundPlan};
 use crate::df::kept::row_map::RowMap;
-use crate::df::query::{BatchStream, Limits, Moments, Scope};
+use crate::df::query::{BatchStream, Moments, NameScope, RunLimits};
 use crate::df::table::Binding;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::watch::Watch;
@@ -103,16 +103,16 @@ impl View {
         Ok(cursor.next()?.map(|(key, _)| key.to_vec()))
     }
 
-    pub fn scope<'a>(&'a self, rowkeys: Vec<&'a str>, rows: Vec<(String, RecordBatch)>) -> Scope<'a> {
+    pub fn scope<'a>(&'a self, rowkeys: Vec<&'a str>, rows: Vec<(String, RecordBatch)>) -> NameScope<'a> {
         let (binding, moments) = (self.binding(Arc::from([])), &self.moments);
-        Scope { catalog: &self.catalog, moments, binding, rowkeys, rows }
+        NameScope { catalog: &self.catalog, moments, binding, rowkeys, rows }
     }
 
     /// The resource limits of a run.
-    pub fn limits(&self) -> Limits<'_> {
+    pub fn limits(&self) -> RunLimits<'_> {
         // Do not spill into the folder of a database that another process writes.
         let folder = self.db.path().filter(|_| !self.db.is_read_only());
-        Limits { memory: self.settings.memory_limit, folder, cancel: &self.watch.cancel }
+        RunLimits { memory: self.settings.memory_limit, folder, cancel: &self.watch.cancel }
     }
 
     /// Runs a query and gives all its rows.
@@ -196,7 +196,7 @@ impl View {
     ) -> Result<Option<RowMap>> {
         let (ast, rowkeys) = self.prepare(sql::parse_query(&lifted.text)?)?;
         let binding = self.binding(Arc::clone(&query.params));
-        let scope = Scope { binding, ..self.scope(rowkeys, rows.to_vec()) };
+        let scope = NameScope { binding, ..self.scope(rowkeys, rows.to_vec()) };
         self.db.planner().keep_map(ast, &scope, &self.watch.cancel).await
     }
 
@@ -230,11 +230,11 @@ impl View {
     ) -> Result<Option<RecordBatch>> {
         let Some((run, schema)) = self.run_kept(lifted, query, vec![name]).await? else { return Ok(None) };
         let batches: Vec<RecordBatch> = match run {
-            Run::Alone(mut alone) => {
+            BoundPlan::Alone(mut alone) => {
                 let next = || self.watch.cancel.check().and_then(|()| alone.next_batch()).transpose();
                 std::iter::from_fn(next).collect::<Result<_>>()?
             }
-            Run::Plan(plan) => {
+            BoundPlan::Plan(plan) => {
                 let (batches, _) = self.db.planner().run(plan, &self.limits())?;
                 batches.try_collect().await?
             }
@@ -249,7 +249,7 @@ impl View {
         lifted: &Lifted,
         query: &mut Keyed,
         rowkeys: Vec<&str>,
-    ) -> Result<Option<(Run, SchemaRef)>> {
+    ) -> Result<Option<(BoundPlan, SchemaRef)>> {
         let kept = match self.known(query) {
             Some(Known::Plan(kept)) => Some(kept),
             Some(Known::Seen) => match self.keep(lifted, query, rowkeys).await {
@@ -277,8 +277,8 @@ impl View {
             };
             match run {
                 None => self.stream(Arc::unwrap_or_clone(asked).query, params).await,
-                Some((Run::Plan(plan), _)) => self.db.planner().run(plan, &self.limits()),
-                Some((Run::Alone(mut alone), schema)) => {
+                Some((BoundPlan::Plan(plan), _)) => self.db.planner().run(plan, &self.limits()),
+                Some((BoundPlan::Alone(mut alone), schema)) => {
                     let next = std::iter::from_fn(move || alone.next_batch().transpose());
                     Ok((Box::pin(futures::stream::iter(next)) as BatchStream, schema))
                 }
@@ -342,12 +342,12 @@ impl View {
         })
     }
 
-    fn plain_plan(&self, ast: &Query, query: &Keyed, mut rowkeys: Vec<&str>) -> Result<Option<Plan>> {
+    fn plain_plan(&self, ast: &Query, query: &Keyed, mut rowkeys: Vec<&str>) -> Result<Option<UnboundPlan>> {
         if sql::mentions_rowkey(ast) {
             rowkeys.push(ROWKEY);
         }
         let binding = self.binding(Arc::clone(&query.params));
-        plain::plan(ast, &Scope { binding, ..self.scope(rowkeys, Vec::new()) })
+        plain::plan(ast, &NameScope { binding, ..self.scope(rowkeys, Vec::new()) })
     }
 
     async fn plan_to_keep(
@@ -355,14 +355,14 @@ impl View {
         ast: Query,
         query: &Keyed,
         more: Vec<&str>,
-    ) -> Result<Option<(Plan, Vec<usize>)>> {
+    ) -> Result<Option<(UnboundPlan, Vec<usize>)>> {
         if let Some(plan) = self.plain_plan(&ast, query, more.clone())? {
             return Ok(Some((plan, Vec::new())));
         }
         let (ast, mut rowkeys) = self.prepare(ast)?;
         rowkeys.extend(more);
         let binding = self.binding(Arc::clone(&query.params));
-        let scope = Scope { binding, ..self.scope(rowkeys, Vec::new()) };
+        let scope = NameScope { binding, ..self.scope(rowkeys, Vec::new()) };
         self.db.planner().keep(ast, &scope, &query.settled, &self.watch.cancel).await
     }
 

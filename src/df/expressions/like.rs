@@ -23,7 +23,7 @@ use datafusion::logical_expr::{
 };
 
 use crate::df::errors::to_df;
-use crate::df::functions::{Room, row_function};
+use crate::df::functions::{FunctionBuffers, row_function};
 use crate::error::{Error, Result};
 use crate::plan::{LikePattern, PLAIN_ESCAPE};
 use crate::value::{ColumnType, ValueRef};
@@ -223,7 +223,7 @@ fn plain_regex(regex: &str) -> Option<Vec<String>> {
 }
 
 /// `similar_pattern(pattern, escape)`: the regular expression for a pattern of SIMILAR TO.
-fn similar_pattern<'a>(args: &[ValueRef<'a>], room: &'a mut Room) -> Result<ValueRef<'a>> {
+fn similar_pattern<'a>(args: &[ValueRef<'a>], room: &'a mut FunctionBuffers) -> Result<ValueRef<'a>> {
     match args {
         [ValueRef::Null, _] => Ok(ValueRef::Null),
         [ValueRef::Text(pattern), ValueRef::Text(escape)] => {

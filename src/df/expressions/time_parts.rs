@@ -15,7 +15,7 @@ use datafusion::logical_expr::{
     lit,
 };
 
-use crate::df::functions::{Room, row_function};
+use crate::df::functions::{FunctionBuffers, row_function};
 use crate::error::{Error, Result, sqlstate};
 use crate::value::{ColumnType, ValueRef, rescale, timestamp_in_range};
 
@@ -83,7 +83,7 @@ pub fn times_of_numbers(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<E
 }
 
 /// The time that many seconds after 1970-01-01.
-fn time_of<'a>(args: &[ValueRef<'a>], _: &'a mut Room) -> Result<ValueRef<'a>> {
+fn time_of<'a>(args: &[ValueRef<'a>], _: &'a mut FunctionBuffers) -> Result<ValueRef<'a>> {
     let micros = match args {
         [ValueRef::Null] => return Ok(ValueRef::Null),
         [ValueRef::Int(seconds)] => seconds.checked_mul(SECOND),

@@ -96,12 +96,12 @@ pub fn register(state: &mut SessionState) {
 }
 
 /// `version()`.
-fn version<'a>(_: &[ValueRef<'a>], _: &'a mut Room) -> Result<ValueRef<'a>> {
+fn version<'a>(_: &[ValueRef<'a>], _: &'a mut FunctionBuffers) -> Result<ValueRef<'a>> {
     Ok(ValueRef::Text(concat!("RowkeyDB ", env!("CARGO_PKG_VERSION"))))
 }
 
 /// `typeof(x)`, in SQLite's words where it has the type.
-fn type_of<'a>(args: &[ValueRef<'a>], _: &'a mut Room) -> Result<ValueRef<'a>> {
+fn type_of<'a>(args: &[ValueRef<'a>], _: &'a mut FunctionBuffers) -> Result<ValueRef<'a>> {
     let [value] = args else { return Err(Error::invalid("typeof takes one value")) };
     Ok(ValueRef::Text(match value {
         ValueRef::Null => "null",
@@ -140,8 +140,8 @@ pub const ROWKEY_EXPLAIN: &str = "rowkey_explain";
 
 struct Explained(Catalog);
 
-impl OfRow for Explained {
-    fn of<'a>(&self, args: &[ValueRef<'a>], room: &'a mut Room) -> Result<ValueRef<'a>> {
+impl RowBody for Explained {
+    fn of<'a>(&self, args: &[ValueRef<'a>], room: &'a mut FunctionBuffers) -> Result<ValueRef<'a>> {
         let Explained(catalog) = self;
         let (name, key) = match args {
             [_, ValueRef::Null] | [ValueRef::Null, _] => return Ok(ValueRef::Null),
@@ -174,11 +174,11 @@ impl OfRow for Explained {
 }
 
 /// Computes a function from the arguments of one row; the result may be in the room.
-pub type Plain = for<'a> fn(&[ValueRef<'a>], &'a mut Room) -> Result<ValueRef<'a>>;
+pub type Plain = for<'a> fn(&[ValueRef<'a>], &'a mut FunctionBuffers) -> Result<ValueRef<'a>>;
 
 /// Buffers for a function's result, cleared for each row except for its cache.
 #[derive(Default)]
-pub struct Room {
+pub struct FunctionBuffers {
     /// Text of the result.
     pub text: String,
     /// Text of an argument.
@@ -188,17 +188,17 @@ pub struct Room {
 }
 
 /// The body of a row function.
-trait OfRow: Send + Sync {
-    fn of<'a>(&self, args: &[ValueRef<'a>], room: &'a mut Room) -> Result<ValueRef<'a>>;
+trait RowBody: Send + Sync {
+    fn of<'a>(&self, args: &[ValueRef<'a>], room: &'a mut FunctionBuffers) -> Result<ValueRef<'a>>;
 }
 
-impl OfRow for Plain {
-    fn of<'a>(&self, args: &[ValueRef<'a>], room: &'a mut Room) -> Result<ValueRef<'a>> {
+impl RowBody for Plain {
+    fn of<'a>(&self, args: &[ValueRef<'a>], room: &'a mut FunctionBuffers) -> Result<ValueRef<'a>> {
         self(args, room)
     }
 }
 
-struct Body(Arc<dyn OfRow>);
+struct Body(Arc<dyn RowBody>);
 
 impl fmt::Debug for Body {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -259,7 +259,7 @@ impl ScalarUDFImpl for RowFunction {
             arrays.push((as_values(&arg.to_array(1)?).map_err(to_df)?, varies(arg)));
         }
         let mut out = ColumnBuilder::new(self.output, rows);
-        let mut room = Room::default();
+        let mut room = FunctionBuffers::default();
         let mut row = vec![ValueRef::Null; arrays.len()];
         for i in 0..rows {
             for (value, (array, varies)) in row.iter_mut().zip(&arrays) {
@@ -280,14 +280,14 @@ impl ScalarUDFImpl for RowFunction {
 }
 
 /// `to_char(time, 'YYYY-MM-DD')`, with the formats of key layouts.
-fn to_char<'a>(args: &[ValueRef<'a>], room: &'a mut Room) -> Result<ValueRef<'a>> {
+fn to_char<'a>(args: &[ValueRef<'a>], room: &'a mut FunctionBuffers) -> Result<ValueRef<'a>> {
     match args {
         [ValueRef::Null, _] | [_, ValueRef::Null] => Ok(ValueRef::Null),
         [
             time @ (ValueRef::Date(_) | ValueRef::Timestamp(_) | ValueRef::TimestampTz(_)),
             ValueRef::Text(pattern),
         ] => {
-            let Room { text, format, .. } = room;
+            let FunctionBuffers { text, format, .. } = room;
             let format = match format.take() {
                 Some((known, parsed)) if known == *pattern => format.insert((known, parsed)),
                 _ => {
@@ -306,7 +306,7 @@ fn to_char<'a>(args: &[ValueRef<'a>], room: &'a mut Room) -> Result<ValueRef<'a>
 }
 
 /// `md5_bucket(value, ..., n)`: the bucket of the values, as in key layouts.
-fn bucket<'a>(args: &[ValueRef<'a>], room: &'a mut Room) -> Result<ValueRef<'a>> {
+fn bucket<'a>(args: &[ValueRef<'a>], room: &'a mut FunctionBuffers) -> Result<ValueRef<'a>> {
     let usage = || {
         Error::invalid("md5_bucket takes one value or more and a number of buckets")
             .hint("md5_bucket(user_id, 16)")
@@ -321,7 +321,7 @@ fn bucket<'a>(args: &[ValueRef<'a>], room: &'a mut Room) -> Result<ValueRef<'a>>
 }
 
 /// `octet_length(text or bytes)`: its size in bytes. DataFusion's own does not take bytes.
-fn octet_length<'a>(args: &[ValueRef<'a>], _: &'a mut Room) -> Result<ValueRef<'a>> {
+fn octet_length<'a>(args: &[ValueRef<'a>], _: &'a mut FunctionBuffers) -> Result<ValueRef<'a>> {
     match args {
         [ValueRef::Null] => Ok(ValueRef::Null),
         [ValueRef::Text(text)] => Ok(ValueRef::Int(text.len() as i64)),
@@ -331,7 +331,7 @@ fn octet_length<'a>(args: &[ValueRef<'a>], _: &'a mut Room) -> Result<ValueRef<'
 }
 
 /// `length(text or bytes)`: characters of a text, bytes of a VARBINARY, as in PostgreSQL and SQLite.
-fn length<'a>(args: &[ValueRef<'a>], room: &'a mut Room) -> Result<ValueRef<'a>> {
+fn length<'a>(args: &[ValueRef<'a>], room: &'a mut FunctionBuffers) -> Result<ValueRef<'a>> {
     match args {
         [ValueRef::Null] => Ok(ValueRef::Null),
         [ValueRef::Bytes(bytes)] => Ok(ValueRef::Int(bytes.len() as i64)),
@@ -341,7 +341,7 @@ fn length<'a>(args: &[ValueRef<'a>], room: &'a mut Room) -> Result<ValueRef<'a>>
 }
 
 /// `md5(value)`: the digest of the value's text form, as in key layouts.
-fn md5<'a>(args: &[ValueRef<'a>], room: &'a mut Room) -> Result<ValueRef<'a>> {
+fn md5<'a>(args: &[ValueRef<'a>], room: &'a mut FunctionBuffers) -> Result<ValueRef<'a>> {
     match args {
         [ValueRef::Null] => Ok(ValueRef::Null),
         [value] => {
@@ -362,17 +362,17 @@ fn text_of<'a>(value: ValueRef<'a>, room: &'a mut String) -> &'a str {
     room
 }
 
-fn lpad<'a>(args: &[ValueRef<'a>], room: &'a mut Room) -> Result<ValueRef<'a>> {
+fn lpad<'a>(args: &[ValueRef<'a>], room: &'a mut FunctionBuffers) -> Result<ValueRef<'a>> {
     padded("lpad", args, room)
 }
 
-fn rpad<'a>(args: &[ValueRef<'a>], room: &'a mut Room) -> Result<ValueRef<'a>> {
+fn rpad<'a>(args: &[ValueRef<'a>], room: &'a mut FunctionBuffers) -> Result<ValueRef<'a>> {
     padded("rpad", args, room)
 }
 
 /// `lpad(value, width [, fill])`: numbers are padded with zeros, as in key layouts. A longer text is cut; a longer
 /// number is not.
-fn padded<'a>(name: &str, args: &[ValueRef<'a>], room: &'a mut Room) -> Result<ValueRef<'a>> {
+fn padded<'a>(name: &str, args: &[ValueRef<'a>], room: &'a mut FunctionBuffers) -> Result<ValueRef<'a>> {
     let usage = || {
         Error::invalid(format!("{name} takes a value, a width and what to fill up with"))
             .hint(format!("{name}(id, 6), {name}(name, 20, ' ')"))
@@ -397,7 +397,7 @@ fn padded<'a>(name: &str, args: &[ValueRef<'a>], room: &'a mut Room) -> Result<V
             .why(format!("the most is {PADDED_CHARS_MAX}"))
             .state(sqlstate::LIMIT));
     }
-    let Room { text: out, inner, .. } = room;
+    let FunctionBuffers { text: out, inner, .. } = room;
     let text = text_of(value, inner);
     let len = text.chars().count();
     if len >= width {
@@ -420,7 +420,7 @@ fn padded<'a>(name: &str, args: &[ValueRef<'a>], room: &'a mut Room) -> Result<V
 }
 
 /// `repeat(text, times)`: empty if `times` is negative.
-fn repeat<'a>(args: &[ValueRef<'a>], room: &'a mut Room) -> Result<ValueRef<'a>> {
+fn repeat<'a>(args: &[ValueRef<'a>], room: &'a mut FunctionBuffers) -> Result<ValueRef<'a>> {
     let (text, times) = match args {
         [a, b] if a.is_null() || b.is_null() => return Ok(ValueRef::Null),
         [text, ValueRef::Int(times)] => (text.to_string(), usize::try_from(*times).unwrap_or(0)),
@@ -438,7 +438,7 @@ fn repeat<'a>(args: &[ValueRef<'a>], room: &'a mut Room) -> Result<ValueRef<'a>>
 }
 
 /// `code(name, 'Taobao=tb, Tmall=tm')`.
-fn code<'a>(args: &[ValueRef<'a>], room: &'a mut Room) -> Result<ValueRef<'a>> {
+fn code<'a>(args: &[ValueRef<'a>], room: &'a mut FunctionBuffers) -> Result<ValueRef<'a>> {
     match args {
         [ValueRef::Null, _] => Ok(ValueRef::Null),
         [ValueRef::Text(name), ValueRef::Text(codes)] => {

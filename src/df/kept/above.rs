@@ -24,13 +24,13 @@ use crate::value::Value;
 /// The steps, the innermost first.
 #[derive(Clone, Debug, Default)]
 pub struct Above {
-    steps: Vec<Step>,
+    steps: Vec<SimpleOperator>,
     /// A step has open parameters.
     is_open: bool,
 }
 
 #[derive(Clone, Debug)]
-enum Step {
+enum SimpleOperator {
     /// A projection.
     Compute(Vec<Arc<dyn PhysicalExpr>>, SchemaRef),
     /// A filter, with a projection of its input unless all columns come out.
@@ -50,12 +50,14 @@ impl Above {
                 plan = cooperative.input();
                 continue;
             }
-            let Some((step, input)) = Step::of(plan).filter(|(step, _)| step.is_alone()) else { break };
+            let Some((step, input)) = SimpleOperator::of(plan).filter(|(step, _)| step.is_alone()) else {
+                break;
+            };
             steps.push(step);
             plan = input;
         }
         steps.reverse();
-        (Above { is_open: steps.iter().any(Step::is_open), steps }, plan)
+        (Above { is_open: steps.iter().any(SimpleOperator::is_open), steps }, plan)
     }
 
     /// There are no steps.
@@ -70,12 +72,12 @@ impl Above {
 
     /// The steps change the number or the order of rows.
     pub fn changes_rows(&self) -> bool {
-        self.steps.iter().any(|step| !matches!(step, Step::Compute(..)))
+        self.steps.iter().any(|step| !matches!(step, SimpleOperator::Compute(..)))
     }
 
     /// Adds an operator as the last step; `None` if it is not a simple one.
     pub fn push(&mut self, plan: &Arc<dyn ExecutionPlan>) -> Option<()> {
-        let (step, _) = Step::of(plan).filter(|(step, _)| step.is_alone())?;
+        let (step, _) = SimpleOperator::of(plan).filter(|(step, _)| step.is_alone())?;
         self.is_open |= step.is_open();
         self.steps.push(step);
         Some(())
@@ -96,26 +98,26 @@ impl Above {
     }
 }
 
-fn computed(projection: &ProjectionExec) -> Step {
+fn computed(projection: &ProjectionExec) -> SimpleOperator {
     let exprs = projection.expr().iter().map(|output| Arc::clone(&output.expr)).collect();
-    Step::Compute(exprs, projection.schema())
+    SimpleOperator::Compute(exprs, projection.schema())
 }
 
-impl Step {
+impl SimpleOperator {
     /// A plan's top operator as a step, and its input; `None` for other operators.
-    fn of(plan: &Arc<dyn ExecutionPlan>) -> Option<(Step, &Arc<dyn ExecutionPlan>)> {
+    fn of(plan: &Arc<dyn ExecutionPlan>) -> Option<(SimpleOperator, &Arc<dyn ExecutionPlan>)> {
         if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
             return Some((computed(projection), projection.input()));
         }
         if let Some(filter) = plan.downcast_ref::<FilterExec>() {
-            let step = || Step::Filter(Arc::clone(filter.predicate()), filter.projection().clone());
+            let step = || SimpleOperator::Filter(Arc::clone(filter.predicate()), filter.projection().clone());
             return filter.fetch().is_none().then(|| (step(), filter.input()));
         }
         if let Some(sort) = plan.downcast_ref::<SortExec>() {
-            return Some((Step::Sort(sort.expr().to_vec(), sort.fetch()), sort.input()));
+            return Some((SimpleOperator::Sort(sort.expr().to_vec(), sort.fetch()), sort.input()));
         }
         let limit = plan.downcast_ref::<GlobalLimitExec>()?;
-        Some((Step::Limit(limit.skip(), limit.fetch().unwrap_or(usize::MAX)), limit.input()))
+        Some((SimpleOperator::Limit(limit.skip(), limit.fetch().unwrap_or(usize::MAX)), limit.input()))
     }
 
     fn is_open(&self) -> bool {
@@ -129,36 +131,36 @@ impl Step {
 
     fn has(&self, is_it: &dyn Fn(&Arc<dyn PhysicalExpr>) -> bool) -> bool {
         match self {
-            Step::Compute(exprs, _) => exprs.iter().any(is_it),
-            Step::Filter(predicate, _) => is_it(predicate),
-            Step::Sort(by, _) => by.iter().any(|by| is_it(&by.expr)),
-            Step::Limit(..) => false,
+            SimpleOperator::Compute(exprs, _) => exprs.iter().any(is_it),
+            SimpleOperator::Filter(predicate, _) => is_it(predicate),
+            SimpleOperator::Sort(by, _) => by.iter().any(|by| is_it(&by.expr)),
+            SimpleOperator::Limit(..) => false,
         }
     }
 
-    fn filled(&self, params: &[Value]) -> Option<Step> {
+    fn filled(&self, params: &[Value]) -> Option<SimpleOperator> {
         Some(match self {
-            Step::Compute(exprs, schema) => {
+            SimpleOperator::Compute(exprs, schema) => {
                 let exprs = exprs.iter().map(|expr| open::filled(expr, params)).collect::<Option<_>>()?;
-                Step::Compute(exprs, Arc::clone(schema))
+                SimpleOperator::Compute(exprs, Arc::clone(schema))
             }
-            Step::Filter(predicate, columns) => {
-                Step::Filter(open::filled(predicate, params)?, columns.clone())
+            SimpleOperator::Filter(predicate, columns) => {
+                SimpleOperator::Filter(open::filled(predicate, params)?, columns.clone())
             }
-            Step::Sort(..) | Step::Limit(..) => self.clone(),
+            SimpleOperator::Sort(..) | SimpleOperator::Limit(..) => self.clone(),
         })
     }
 
     fn of_rows(&self, rows: RecordBatch) -> DfResult<RecordBatch> {
         let count = rows.num_rows();
         match self {
-            Step::Compute(exprs, schema) => {
+            SimpleOperator::Compute(exprs, schema) => {
                 let values = exprs.iter().map(|expr| expr.evaluate(&rows)?.into_array(count));
                 let values = values.collect::<DfResult<Vec<_>>>()?;
                 let options = RecordBatchOptions::new().with_row_count(Some(count));
                 Ok(RecordBatch::try_new_with_options(Arc::clone(schema), values, &options)?)
             }
-            Step::Filter(predicate, columns) => {
+            SimpleOperator::Filter(predicate, columns) => {
                 let passes = predicate.evaluate(&rows)?.into_array(count)?;
                 let passed = filter_record_batch(&rows, as_boolean_array(&passes)?)?;
                 Ok(match columns {
@@ -166,12 +168,12 @@ impl Step {
                     None => passed,
                 })
             }
-            Step::Sort(by, fetch) => {
+            SimpleOperator::Sort(by, fetch) => {
                 let columns = by.iter().map(|by| by.evaluate_to_sort_column(&rows));
                 let order = lexsort_to_indices(&columns.collect::<DfResult<Vec<_>>>()?, *fetch)?;
                 Ok(take_record_batch(&rows, &order)?)
             }
-            Step::Limit(skip, fetch) => {
+            SimpleOperator::Limit(skip, fetch) => {
                 let skip = (*skip).min(count);
                 Ok(rows.slice(skip, (*fetch).min(count - skip)))
             }

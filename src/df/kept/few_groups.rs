@@ -15,7 +15,7 @@ use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 
 use super::above::Above;
 use super::alone::Alone;
-use super::numbers::Known;
+use super::numbers::ScanAggregate;
 use super::plan::renamed;
 use crate::access::{Guards, Method};
 use crate::df::errors::df_error;
@@ -32,7 +32,7 @@ pub struct FewGroups {
     scan: ScanExec,
     /// Positions of the grouping columns among the scan's columns.
     by: Vec<usize>,
-    functions: Vec<Known>,
+    functions: Vec<ScanAggregate>,
     /// Schema of the groups.
     results: SchemaRef,
     above: Above,

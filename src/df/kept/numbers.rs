@@ -21,7 +21,7 @@ use crate::exec::sums::{AggregateKind, AggregateTerm, Total};
 
 /// An aggregate function that a scan computes itself.
 #[derive(Clone, Debug)]
-pub struct Known {
+pub struct ScanAggregate {
     /// What the scan adds up.
     pub term: AggregateTerm,
     /// Type of the result.
@@ -30,20 +30,20 @@ pub struct Known {
     mean: Option<(Arc<AggregateFunctionExpr>, DataType)>,
 }
 
-impl Known {
+impl ScanAggregate {
     /// A function with this result type, other than `avg`.
-    pub fn new(term: AggregateTerm, ty: DataType) -> Known {
-        Known { term, ty, mean: None }
+    pub fn new(term: AggregateTerm, ty: DataType) -> ScanAggregate {
+        ScanAggregate { term, ty, mean: None }
     }
 
     /// DataFusion's function over rows with these columns; `None` if a scan cannot compute it.
-    pub fn of(function: &Arc<AggregateFunctionExpr>, schema: &Schema) -> Option<Known> {
+    pub fn of(function: &Arc<AggregateFunctionExpr>, schema: &Schema) -> Option<ScanAggregate> {
         let (ty, args) = (function.field().data_type().clone(), function.expressions());
         let [arg] = &args[..] else { return None };
         let name = function.fun().name();
         if name == "count" && arg.downcast_ref::<Literal>().is_some_and(|literal| !literal.value().is_null())
         {
-            return Some(Known {
+            return Some(ScanAggregate {
                 term: AggregateTerm { function: AggregateKind::Count, column: None },
                 ty,
                 mean: None,
@@ -76,7 +76,7 @@ impl Known {
             },
             _ => return None,
         };
-        Some(Known { term: AggregateTerm { function, column: Some(column) }, ty, mean })
+        Some(ScanAggregate { term: AggregateTerm { function, column: Some(column) }, ty, mean })
     }
 
     /// The total as an integer in the result type's representation; `None` if it is NULL.
@@ -107,13 +107,13 @@ impl Known {
     }
 
     /// The same function after a projection: column i of its input is `columns[i]` of the scan.
-    pub fn of_columns(self, columns: &[usize]) -> Option<Known> {
+    pub fn of_columns(self, columns: &[usize]) -> Option<ScanAggregate> {
         let AggregateTerm { function, column } = self.term;
         let column = match column {
             Some(column) => Some(*columns.get(column)?),
             None => None,
         };
-        Some(Known { term: AggregateTerm { function, column }, ..self })
+        Some(ScanAggregate { term: AggregateTerm { function, column }, ..self })
     }
 
     /// Appends the partial states of DataFusion's own function, one row for each of the groups (at least one), as the
@@ -189,7 +189,7 @@ fn scalar(ty: &DataType, number: Option<i128>) -> DfResult<ScalarValue> {
 
 /// Output columns computed from exact totals by sums, differences and casts, without Arrow arrays.
 #[derive(Clone, Debug)]
-pub struct Columns(Vec<(Calc, DataType)>);
+pub struct TotalColumns(Vec<(Calc, DataType)>);
 
 /// An integer computed from the totals.
 #[derive(Clone, Debug)]
@@ -201,16 +201,16 @@ enum Calc {
     Subtract(Box<Calc>, Box<Calc>),
 }
 
-impl Columns {
+impl TotalColumns {
     /// The totals themselves.
-    pub fn of(known: &[Known]) -> Option<Columns> {
+    pub fn of(known: &[ScanAggregate]) -> Option<TotalColumns> {
         let columns = known.iter().enumerate().map(|(at, known)| (Calc::Of(at), known.ty.clone()));
-        known.iter().all(Known::is_exact).then(|| Columns(columns.collect()))
+        known.iter().all(ScanAggregate::is_exact).then(|| TotalColumns(columns.collect()))
     }
 
     /// Expressions over these columns; `None` if they need more than integer arithmetic.
-    pub fn above(&self, exprs: &[Arc<dyn PhysicalExpr>]) -> Option<Columns> {
-        exprs.iter().map(|expr| self.calc(expr)).collect::<Option<_>>().map(Columns)
+    pub fn above(&self, exprs: &[Arc<dyn PhysicalExpr>]) -> Option<TotalColumns> {
+        exprs.iter().map(|expr| self.calc(expr)).collect::<Option<_>>().map(TotalColumns)
     }
 
     fn calc(&self, expr: &Arc<dyn PhysicalExpr>) -> Option<(Calc, DataType)> {

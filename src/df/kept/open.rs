@@ -1,8 +1,8 @@
 //! Parameters above the scans of a kept plan: `HAVING count(*) > $1`.
 //!
-//! A scan keeps its filters as templates. In other operators, a parameter is a call of [`Open`] from planning on, until
-//! [`fill`] replaces it by its value for a run. That works in filters, projections and the arguments of common
-//! aggregates: a plan with a parameter anywhere else is not kept.
+//! A scan keeps its filters as templates. In other operators, a parameter is a call of [`OpenParameter`] from planning
+//! on, until [`fill`] replaces it by its value for a run. That works in filters, projections and the arguments of
+//! common aggregates: a plan with a parameter anywhere else is not kept.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -36,18 +36,18 @@ use crate::value::{ColumnType, Value};
 pub type Test<'a> = &'a dyn Fn(&Arc<dyn PhysicalExpr>) -> bool;
 
 /// Rewrites an expression.
-pub type Change<'a> = &'a dyn Fn(&Arc<dyn PhysicalExpr>) -> DfResult<Arc<dyn PhysicalExpr>>;
+pub type ExprRewrite<'a> = &'a dyn Fn(&Arc<dyn PhysicalExpr>) -> DfResult<Arc<dyn PhysicalExpr>>;
 
 /// Stands for the parameter at this position, as a value of this type.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Open {
+struct OpenParameter {
     at: usize,
     ty: ColumnType,
     to: DataType,
     signature: Signature,
 }
 
-impl ScalarUDFImpl for Open {
+impl ScalarUDFImpl for OpenParameter {
     fn name(&self) -> &str {
         "parameter"
     }
@@ -65,8 +65,8 @@ impl ScalarUDFImpl for Open {
     }
 }
 
-/// Turns parameters into calls of `Open`, where [`fill`] can replace them. It runs after optimisation, which would
-/// not recognise them.
+/// Turns parameters into calls of `OpenParameter`, where [`fill`] can replace them. It runs after optimisation, which
+/// would not recognise them.
 pub fn open(plan: LogicalPlan) -> DfResult<LogicalPlan> {
     let opened = plan.rewrite_up(|node| {
         let is_aggregate = matches!(node, LogicalPlan::Aggregate(_));
@@ -288,7 +288,7 @@ fn opened(expr: Expr) -> Transformed<Expr> {
     };
     // Declared volatile, so that it is not evaluated at planning.
     let signature = Signature::exact(Vec::new(), Volatility::Volatile);
-    let open = Open { at, ty, to: field.data_type().clone(), signature };
+    let open = OpenParameter { at, ty, to: field.data_type().clone(), signature };
     Transformed::yes(ScalarUDF::new_from_impl(open).call(Vec::new()))
 }
 
@@ -297,7 +297,7 @@ pub fn is_open(expr: &Arc<dyn PhysicalExpr>) -> bool {
     expr.exists(|e| Ok(as_open(e).is_some())).unwrap_or(true)
 }
 
-fn as_open(expr: &Arc<dyn PhysicalExpr>) -> Option<&Open> {
+fn as_open(expr: &Arc<dyn PhysicalExpr>) -> Option<&OpenParameter> {
     expr.downcast_ref::<ScalarFunctionExpr>()?.fun().inner().downcast_ref()
 }
 
@@ -356,7 +356,7 @@ pub fn fill(node: Arc<dyn ExecutionPlan>, params: &[Value]) -> Result<Option<Arc
 pub fn with_exprs(
     node: Arc<dyn ExecutionPlan>,
     is_it: Test<'_>,
-    change: Change<'_>,
+    change: ExprRewrite<'_>,
 ) -> DfResult<Arc<dyn ExecutionPlan>> {
     if let Some(filter) = node.downcast_ref::<FilterExec>().filter(|filter| is_it(filter.predicate())) {
         let predicate = change(filter.predicate())?;

@@ -2,7 +2,7 @@
 //!
 //! `SELECT status, amount FROM orders WHERE buyer = $1 ORDER BY order_time DESC LIMIT 10` asks for nothing that a scan
 //! does not give. DataFusion would take hundreds of microseconds to resolve, optimise and plan it, and milliseconds the
-//! first time in a process, as its registries have to be built and its code read from disk. So an [`Plan`] is
+//! first time in a process, as its registries have to be built and its code read from disk. So an [`UnboundPlan`] is
 //! made right here for columns of one table, or counts and sums of them, under comparisons of columns with parameters
 //! or literals, in an order that some key has. For all else, faulty queries included, the answer is `None` and
 //! DataFusion plans: so all errors are DataFusion's. The tests run such queries both ways.
@@ -18,17 +18,17 @@ use sqlparser::ast::{
     Value as Literal, WildcardAdditionalOptions,
 };
 
-use super::numbers::Known;
+use super::numbers::ScanAggregate;
 use super::open::Paging;
-use super::plan::Plan;
+use super::plan::UnboundPlan;
 use super::template::{self, Template, number_of, suited_or_same};
 use crate::access::OrderBy;
 use crate::catalog::Relation;
 use crate::df::expr::{flipped, parsed_comparison};
 use crate::df::operators::scan::ScanExec;
-use crate::df::query::Scope;
-use crate::df::table::{Advice, TableSource};
-use crate::df::wanted::{Wanted, What};
+use crate::df::query::NameScope;
+use crate::df::table::{TableAdvice, TableSource};
+use crate::df::wanted::{Wanted, WantedRows};
 use crate::error::Result;
 use crate::exec::sums::{self, AggregateTerm};
 use crate::plan::{CmpOp, Field, Predicate};
@@ -37,24 +37,24 @@ use crate::sql::{name_of, table_name_of};
 use crate::value::{ColumnType, Value};
 
 /// Plans a query; `None` if it needs DataFusion.
-pub fn plan(query: &Query, scope: &Scope<'_>) -> Result<Option<Plan>> {
-    match Asked::of(query, scope) {
+pub fn plan(query: &Query, scope: &NameScope<'_>) -> Result<Option<UnboundPlan>> {
+    match PlainQuery::of(query, scope) {
         Some(asked) => asked.plan(),
         None => Ok(None),
     }
 }
 
 /// A table under its name in the query.
-struct Table<'p> {
+struct NamedTable<'p> {
     source: TableSource,
     name: String,
     params: &'p [Value],
 }
 
 /// A query as far as this planner understands it.
-struct Asked {
+struct PlainQuery {
     source: TableSource,
-    output: Output,
+    output: PlainOutput,
     filters: Vec<Template>,
     order: Vec<OrderBy>,
     skip: Count,
@@ -69,23 +69,23 @@ struct Count {
 }
 
 /// The output columns.
-enum Output {
+enum PlainOutput {
     /// Columns of the table, by position in its schema, with output names.
     Columns(Vec<(usize, String)>),
     /// Aggregates of columns.
-    Totals(Vec<Total>),
+    Totals(Vec<PlainTotal>),
 }
 
 /// An aggregate of a column, by position in the schema; without a column, it counts rows.
-struct Total {
+struct PlainTotal {
     function: sums::AggregateKind,
     column: Option<usize>,
     ty: DataType,
     name: String,
 }
 
-impl Asked {
-    fn of(query: &Query, scope: &Scope<'_>) -> Option<Asked> {
+impl PlainQuery {
+    fn of(query: &Query, scope: &NameScope<'_>) -> Option<PlainQuery> {
         let Query {
             with: None,
             body,
@@ -106,12 +106,12 @@ impl Asked {
         if !is_bare || !is_bare_select(select) {
             return None;
         }
-        let table = Table::of(select, scope)?;
+        let table = NamedTable::of(select, scope)?;
         let output = table.output(&select.projection)?;
         let order = order_by.as_ref().map_or(Some(Vec::new()), |by| table.order(by, &output))?;
         let (skip, fetch) =
             limit_clause.as_ref().map_or(Some(Default::default()), |limit| table.limit(limit))?;
-        let is_total = matches!(output, Output::Totals(_));
+        let is_total = matches!(output, PlainOutput::Totals(_));
         if is_total && !(order.is_empty() && limit_clause.is_none()) {
             return None;
         }
@@ -119,21 +119,21 @@ impl Asked {
         if let Some(filter) = &select.selection {
             table.filters(filter, &mut filters)?;
         }
-        Some(Asked { source: table.source, output, filters, order, skip, fetch })
+        Some(PlainQuery { source: table.source, output, filters, order, skip, fetch })
     }
 
-    fn plan(self) -> Result<Option<Plan>> {
-        let Asked { mut source, output, filters, order, skip, fetch } = self;
+    fn plan(self) -> Result<Option<UnboundPlan>> {
+        let PlainQuery { mut source, output, filters, order, skip, fetch } = self;
         let end = fetch.map(|fetch| fetch.rows.saturating_add(skip.rows));
-        let what = end.map_or(What::All, |rows| What::First { rows, offset: skip.rows });
+        let what = end.map_or(WantedRows::All, |rows| WantedRows::First { rows, offset: skip.rows });
         if !order.is_empty() {
             source.wanted = Wanted { order: order.clone(), what };
         }
         // Several threads may add up the totals.
-        source.any_order = matches!(output, Output::Totals(_));
+        source.any_order = matches!(output, PlainOutput::Totals(_));
         let places: Vec<usize> = match &output {
-            Output::Columns(columns) => columns.iter().map(|(place, _)| *place).collect(),
-            Output::Totals(totals) => totals.iter().filter_map(|total| total.column).collect(),
+            PlainOutput::Columns(columns) => columns.iter().map(|(place, _)| *place).collect(),
+            PlainOutput::Totals(totals) => totals.iter().filter_map(|total| total.column).collect(),
         };
         let Some(scan) = source.scan_of(&places, filters, end)? else { return Ok(None) };
         // DataFusion does all sorting.
@@ -146,10 +146,10 @@ impl Asked {
         };
         let Some(scan) = scan else { return Ok(None) };
         match output {
-            Output::Totals(totals) => Ok(Some(of_totals(&scan, totals))),
-            Output::Columns(columns) => {
+            PlainOutput::Totals(totals) => Ok(Some(of_totals(&scan, totals))),
+            PlainOutput::Columns(columns) => {
                 let schema = renamed(&scan.request.schema, columns);
-                let mut plan = Plan::of_scan(&scan, &schema);
+                let mut plan = UnboundPlan::of_scan(&scan, &schema);
                 let paging = Paging::new(skip.param, fetch.and_then(|fetch| fetch.param));
                 let holds = paging.is_none_or(|paging| plan.page(paging));
                 Ok(holds.then_some(plan))
@@ -166,21 +166,21 @@ fn renamed(schema: &SchemaRef, columns: Vec<(usize, String)>) -> SchemaRef {
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
-fn of_totals(scan: &ScanExec, totals: Vec<Total>) -> Plan {
-    let field = |total: &Total| {
+fn of_totals(scan: &ScanExec, totals: Vec<PlainTotal>) -> UnboundPlan {
+    let field = |total: &PlainTotal| {
         let nullable = total.function != sums::AggregateKind::Count;
         ArrowField::new(&total.name, total.ty.clone(), nullable)
     };
     let schema = Arc::new(Schema::new(totals.iter().map(field).collect::<Vec<_>>()));
     let mut taken = 0;
-    let known = totals.into_iter().map(|Total { function, column, ty, .. }| {
+    let known = totals.into_iter().map(|PlainTotal { function, column, ty, .. }| {
         let column = column.map(|_| {
             taken += 1;
             taken - 1
         });
-        Known::new(AggregateTerm { function, column }, ty)
+        ScanAggregate::new(AggregateTerm { function, column }, ty)
     });
-    Plan::of_totals(scan, known.collect(), &schema)
+    UnboundPlan::of_totals(scan, known.collect(), &schema)
 }
 
 fn is_bare_select(select: &Select) -> bool {
@@ -224,8 +224,8 @@ fn is_bare_select(select: &Select) -> bool {
         && named_window.is_empty()
 }
 
-impl<'p> Table<'p> {
-    fn of(select: &Select, scope: &'p Scope<'_>) -> Option<Table<'p>> {
+impl<'p> NamedTable<'p> {
+    fn of(select: &Select, scope: &'p NameScope<'_>) -> Option<NamedTable<'p>> {
         let [TableWithJoins { relation, joins }] = &select.from[..] else { return None };
         let TableFactor::Table {
             name,
@@ -258,10 +258,12 @@ impl<'p> Table<'p> {
             Some(TableAlias { name, columns, at: None, .. }) if columns.is_empty() => name_of(name),
             Some(_) => return None,
         };
-        let advice =
-            Advice { hints: Default::default(), statistics: scope.catalog.statistics(table.id).cloned() };
+        let advice = TableAdvice {
+            hints: Default::default(),
+            statistics: scope.catalog.statistics(table.id).cloned(),
+        };
         let source = TableSource::new(table, index, scope.binding.clone(), &scope.rowkeys, advice);
-        Some(Table { source, name, params: &scope.binding.params })
+        Some(NamedTable { source, name, params: &scope.binding.params })
     }
 
     /// The name of the column, if the expression is one.
@@ -286,14 +288,14 @@ impl<'p> Table<'p> {
         self.source.names().columns.get(&self.column_name(expr)?).copied()
     }
 
-    fn output(&self, items: &[SelectItem]) -> Option<Output> {
+    fn output(&self, items: &[SelectItem]) -> Option<PlainOutput> {
         if let [SelectItem::Wildcard(options)] = items {
             let schema = self.source.schema();
             let of_rowkey = |field: &Field| matches!(field, Field::Rowkey);
             let hidden = self.source.names().columns.values().any(|(field, _)| of_rowkey(field));
             let all = schema.fields().iter().enumerate().map(|(place, field)| (place, field.name().clone()));
             let is_bare = !hidden && *options == WildcardAdditionalOptions::default();
-            return is_bare.then(|| Output::Columns(all.collect()));
+            return is_bare.then(|| PlainOutput::Columns(all.collect()));
         }
         let named = |item: &SelectItem| -> Option<(usize, String)> {
             let (expr, alias) = match item {
@@ -306,11 +308,11 @@ impl<'p> Table<'p> {
         };
         let columns = || items.iter().map(named).collect::<Option<Vec<_>>>();
         let totals = || items.iter().map(|item| self.total(item)).collect::<Option<Vec<_>>>();
-        columns().map(Output::Columns).or_else(|| totals().map(Output::Totals))
+        columns().map(PlainOutput::Columns).or_else(|| totals().map(PlainOutput::Totals))
     }
 
     /// `count(*)`, `count(column)`, `sum(column)`.
-    fn total(&self, item: &SelectItem) -> Option<Total> {
+    fn total(&self, item: &SelectItem) -> Option<PlainTotal> {
         let (expr, name) = match item {
             SelectItem::UnnamedExpr(expr) => (expr, expr.to_string()),
             SelectItem::ExprWithAlias { expr, alias } => (expr, name_of(alias)),
@@ -340,7 +342,7 @@ impl<'p> Table<'p> {
             _ => return None,
         };
         let Some(arg) = column else {
-            return Some(Total { function, column: None, ty: DataType::Int64, name });
+            return Some(PlainTotal { function, column: None, ty: DataType::Int64, name });
         };
         let (_, ty) = self.field(arg)?;
         let (function, ty) = match (function, ty) {
@@ -355,13 +357,13 @@ impl<'p> Table<'p> {
             (_, ColumnType::Double) => (sums::AggregateKind::SumOfDoubles, DataType::Float64),
             _ => return None,
         };
-        Some(Total { function, column: Some(self.place(&self.column_name(arg)?)?), ty, name })
+        Some(PlainTotal { function, column: Some(self.place(&self.column_name(arg)?)?), ty, name })
     }
 
     /// Unknown names and sort keys that are no columns are `None`.
-    fn order(&self, by: &AstOrderBy, output: &Output) -> Option<Vec<OrderBy>> {
+    fn order(&self, by: &AstOrderBy, output: &PlainOutput) -> Option<Vec<OrderBy>> {
         let AstOrderBy { kind: OrderByKind::Expressions(by), interpolate: None } = by else { return None };
-        let Output::Columns(columns) = output else { return None };
+        let PlainOutput::Columns(columns) = output else { return None };
         by.iter().map(|by| self.order_by(by, columns)).collect()
     }
 

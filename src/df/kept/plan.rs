@@ -26,13 +26,13 @@ use datafusion::physical_plan::work_table::WorkTableExec;
 use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
 
 use super::alone::{Alone, Single};
-use super::numbers::Known;
+use super::numbers::ScanAggregate;
 use super::open::Paging;
 use super::totals::Totals;
 use super::{open, places};
 use crate::access::Need;
 use crate::df::errors::df_error;
-use crate::df::operators::lookup::{By, Lookups, Nested, NestedExec};
+use crate::df::operators::lookup::{LookupBy, Lookups, Nested, NestedExec};
 use crate::df::operators::scan::ScanExec;
 use crate::df::operators::tell::Telling;
 use crate::df::operators::trial::TrialExec;
@@ -48,18 +48,18 @@ const SHARED_BY: f64 = 2.0;
 
 /// A kept plan: it has no snapshot.
 #[derive(Debug)]
-pub struct Plan {
-    form: Form,
+pub struct UnboundPlan {
+    form: PlanForm,
     /// The plan for several threads, if there can be enough work to share.
-    shared: Option<Form>,
+    shared: Option<PlanForm>,
     /// The plan with lookup joins only, if it has joins and all of them can be lookups.
-    looked_up: Option<Form>,
+    looked_up: Option<PlanForm>,
     /// The plan as one that runs without operators, if possible.
     single: Option<Single>,
     /// Nested lookup joins that are the whole plan: these are tried first.
     nested: Vec<Arc<Nested>>,
     /// The plan with nested lookup joins below other operators.
-    nested_below: Option<Form>,
+    nested_below: Option<PlanForm>,
     schema: SchemaRef,
     /// The plan has joins, whose algorithm may be replaced.
     joins: bool,
@@ -70,7 +70,7 @@ pub struct Plan {
 
 /// One executable form of a plan.
 #[derive(Debug)]
-struct Form {
+struct PlanForm {
     root: Arc<dyn ExecutionPlan>,
     /// Joins, sorts or subqueries feed dynamic filters of scans, which each run sets up anew.
     tells: bool,
@@ -79,21 +79,21 @@ struct Form {
 }
 
 /// A plan bound for one run.
-pub enum Run {
+pub enum BoundPlan {
     /// Runs without operators.
     Alone(Box<Alone>),
     /// Anything else.
     Plan(Arc<dyn ExecutionPlan>),
 }
 
-impl Plan {
+impl UnboundPlan {
     /// Keeps a plan for one thread and possibly one for several. `None` for a plan that reads no table of ours, unless
     /// it is a mere row, or that reads something which cannot be read twice.
     pub fn new(
         root: &Arc<dyn ExecutionPlan>,
         shared: Option<&Arc<dyn ExecutionPlan>>,
         options: &Arc<ConfigOptions>,
-    ) -> Result<Option<Plan>> {
+    ) -> Result<Option<UnboundPlan>> {
         let mut scans = 0;
         let mut unbound = |root| {
             each_leaf(root, &mut |leaf| {
@@ -133,38 +133,38 @@ impl Plan {
         }
         let schema = output_schema(&root.schema());
         let single = Single::of(&root, &schema);
-        Ok((scans > 0 || single.is_some()).then(|| Plan {
+        Ok((scans > 0 || single.is_some()).then(|| UnboundPlan {
             nested: nested.into_iter().chain(tried).map(Arc::new).collect(),
-            nested_below: below.filter(fits).map(Form::new),
+            nested_below: below.filter(fits).map(PlanForm::new),
             single,
             schema,
             joins,
             paging: None,
-            form: Form::new(root),
-            shared: shared.map(Form::new),
-            looked_up: looked_up.map(Form::new),
+            form: PlanForm::new(root),
+            shared: shared.map(PlanForm::new),
+            looked_up: looked_up.map(PlanForm::new),
             options: Arc::clone(options),
         }))
     }
 
     /// A plan that is a mere scan, with its columns under the names of `schema`.
-    pub fn of_scan(scan: &ScanExec, schema: &SchemaRef) -> Plan {
+    pub fn of_scan(scan: &ScanExec, schema: &SchemaRef) -> UnboundPlan {
         let columns: Vec<usize> = (0..schema.fields().len()).collect();
         let scan = scan.unbound().pick(&columns, schema);
-        Plan::of_single(Arc::new(scan.clone()), Single::Scan(scan), schema)
+        UnboundPlan::of_single(Arc::new(scan.clone()), Single::Scan(scan), schema)
     }
 
     /// A plan that is mere totals of a scan.
-    pub fn of_totals(scan: &ScanExec, known: Vec<Known>, schema: &SchemaRef) -> Plan {
+    pub fn of_totals(scan: &ScanExec, known: Vec<ScanAggregate>, schema: &SchemaRef) -> UnboundPlan {
         let scan = scan.unbound();
         let totals = Totals::of_known(scan.clone(), known, schema);
-        Plan::of_single(Arc::new(scan), Single::Totals(Arc::new(totals)), schema)
+        UnboundPlan::of_single(Arc::new(scan), Single::Totals(Arc::new(totals)), schema)
     }
 
     /// A plan that runs in one way only; `root`: its scan, for its [paths](Plan::paths).
-    fn of_single(root: Arc<dyn ExecutionPlan>, single: Single, schema: &SchemaRef) -> Plan {
-        Plan {
-            form: Form::new(root),
+    fn of_single(root: Arc<dyn ExecutionPlan>, single: Single, schema: &SchemaRef) -> UnboundPlan {
+        UnboundPlan {
+            form: PlanForm::new(root),
             shared: None,
             looked_up: None,
             single: Some(single),
@@ -205,10 +205,10 @@ impl Plan {
     }
 
     /// A run of the plan; `None` if the plan does not hold for these parameters.
-    pub fn bind(&self, binding: &Binding) -> Result<Option<Run>> {
+    pub fn bind(&self, binding: &Binding) -> Result<Option<BoundPlan>> {
         for nested in &self.nested {
             if let Some(run) = nested.run(binding)? {
-                return Ok(Some(Run::Alone(Box::new(Alone::Nested(run)))));
+                return Ok(Some(BoundPlan::Alone(Box::new(Alone::Nested(run)))));
             }
         }
         let alone = match (&self.single, self.paging) {
@@ -222,14 +222,14 @@ impl Plan {
         match (alone, &self.single) {
             // Only operators can share the work among threads.
             (Some(alone), Some(Single::Totals(_))) if alone.is_long() => self.bind_operators(binding),
-            (Some(alone), _) => Ok(Some(Run::Alone(alone))),
+            (Some(alone), _) => Ok(Some(BoundPlan::Alone(alone))),
             // Operators would find the parameters unsuitable, too.
             (None, Some(Single::Scan(_) | Single::Totals(_))) => Ok(None),
             (None, _) => self.bind_operators(binding),
         }
     }
 
-    fn bind_operators(&self, binding: &Binding) -> Result<Option<Run>> {
+    fn bind_operators(&self, binding: &Binding) -> Result<Option<BoundPlan>> {
         if let Some(nested) = &self.nested_below
             && let Some(bound) = nested.bind(binding)?
             && lookup::are_worth_it(&bound)?
@@ -255,7 +255,8 @@ impl Plan {
                 sorted.transformed && SHARED_BY * parallel::work(&sorted.data) <= parallel::work(&bound);
             let seeking = seek::instead_of_pairs(sorted.data).map_err(df_error)?;
             is_alone |= seeking.transformed;
-            bound = lookup::instead_of_hashes_either_way(seeking.data, By::Rowkeys).map_err(df_error)?;
+            bound =
+                lookup::instead_of_hashes_either_way(seeking.data, LookupBy::Rowkeys).map_err(df_error)?;
         }
         let mut bound = self.form.ready(bound, &self.options)?;
         if let Some(shared) = self.shared.as_ref().filter(|_| !is_alone)
@@ -267,22 +268,22 @@ impl Plan {
         self.run(bound).map(Some)
     }
 
-    fn run(&self, bound: Arc<dyn ExecutionPlan>) -> Result<Run> {
+    fn run(&self, bound: Arc<dyn ExecutionPlan>) -> Result<BoundPlan> {
         Ok(match Lookups::of(&bound, &self.schema)? {
-            Some(lookups) => Run::Alone(Box::new(Alone::Lookups(lookups))),
-            None => Run::Plan(bound),
+            Some(lookups) => BoundPlan::Alone(Box::new(Alone::Lookups(lookups))),
+            None => BoundPlan::Plan(bound),
         })
     }
 }
 
-impl Form {
-    fn new(root: Arc<dyn ExecutionPlan>) -> Form {
+impl PlanForm {
+    fn new(root: Arc<dyn ExecutionPlan>) -> PlanForm {
         let tells = |node: &dyn ExecutionPlan| {
             node.is::<HashJoinExec>()
                 || node.is::<ScalarSubqueryExec>()
                 || node.downcast_ref::<SortExec>().is_some_and(|sort| sort.fetch().is_some())
         };
-        Form {
+        PlanForm {
             tells: holds(&root, &tells),
             has_subqueries: holds(&root, &|node| node.is::<ScalarSubqueryExec>()),
             root,
@@ -342,13 +343,13 @@ fn each_leaf(
 }
 
 /// Changes an operator; `None`: the plan does not hold.
-type Change<'a> = &'a dyn Fn(Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>>;
+type OperatorRewrite<'a> = &'a dyn Fn(Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>>;
 
 /// [`each_leaf`] that changes the inner operators, too.
 fn each_node(
     plan: &Arc<dyn ExecutionPlan>,
     change: &mut dyn FnMut(&dyn ExecutionPlan) -> Result<Leaf>,
-    operator: Change<'_>,
+    operator: OperatorRewrite<'_>,
 ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let children = plan.children();
     if children.is_empty() {

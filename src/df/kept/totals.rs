@@ -18,7 +18,7 @@ use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode, finali
 use datafusion::physical_plan::projection::ProjectionExec;
 
 use super::above::Above;
-use super::numbers::{Columns, Known};
+use super::numbers::{ScanAggregate, TotalColumns};
 use super::open;
 use super::plan::{picked, renamed};
 use crate::df::errors::df_error;
@@ -45,9 +45,9 @@ pub struct Totals {
     /// Simple operators above the totals.
     above: Above,
     /// The functions, if a scan can compute all of them.
-    known: Option<Vec<Known>>,
+    known: Option<Vec<ScanAggregate>>,
     /// The output as integer arithmetic, if possible.
-    columns: Option<Columns>,
+    columns: Option<TotalColumns>,
     /// The output schema.
     schema: SchemaRef,
 }
@@ -72,9 +72,10 @@ impl Totals {
             && functions.iter().all(is_small);
         let (scan, columns) = picked(aggregate.input()).filter(|(scan, _)| is_simple && scan.is_whole())?;
         let schema_below = aggregate.input_schema();
-        let known: Option<Vec<Known>> = functions.iter().map(|f| Known::of(f, &schema_below)).collect();
+        let known: Option<Vec<ScanAggregate>> =
+            functions.iter().map(|f| ScanAggregate::of(f, &schema_below)).collect();
         Some(Totals {
-            columns: known.as_deref().and_then(Columns::of),
+            columns: known.as_deref().and_then(TotalColumns::of),
             known,
             scan: scan.pick(&columns, &schema_below),
             functions: functions.to_vec(),
@@ -86,14 +87,14 @@ impl Totals {
     }
 
     /// Totals without operators above.
-    pub fn of_known(scan: ScanExec, known: Vec<Known>, schema: &SchemaRef) -> Totals {
+    pub fn of_known(scan: ScanExec, known: Vec<ScanAggregate>, schema: &SchemaRef) -> Totals {
         Totals {
             scan,
             functions: Vec::new(),
             inputs: Vec::new(),
             results: Arc::clone(schema),
             above: Above::default(),
-            columns: Columns::of(&known),
+            columns: TotalColumns::of(&known),
             known: Some(known),
             schema: Arc::clone(schema),
         }

@@ -23,7 +23,7 @@ use datafusion::physical_plan::{
 
 use super::scan::ScanExec;
 use crate::df::errors::to_df;
-use crate::df::kept::numbers::Known;
+use crate::df::kept::numbers::ScanAggregate;
 use crate::df::kept::plan::{holds, picked, place};
 use crate::df::operators::{inputs, over_changed};
 use crate::df::parallel;
@@ -83,7 +83,7 @@ struct GroupedScan {
     scan: ScanExec,
     /// Positions of the grouping columns among the scan's columns.
     by: Vec<usize>,
-    functions: Vec<Known>,
+    functions: Vec<ScanAggregate>,
     /// Schema of the aggregate that it replaces.
     schema: SchemaRef,
     properties: Arc<PlanProperties>,
@@ -142,7 +142,7 @@ pub struct ByScan<'p> {
     /// Positions of the grouping columns among the scan's columns.
     pub by: Vec<usize>,
     /// The functions, over the scan's columns.
-    pub functions: Vec<Known>,
+    pub functions: Vec<ScanAggregate>,
 }
 
 /// The grouping that a one-step aggregate or a first step does; `None` if a scan cannot do it.
@@ -157,7 +157,7 @@ pub fn by_scan(aggregate: &AggregateExec) -> Option<ByScan<'_>> {
     let input = aggregate.input_schema();
     let by = by.expr().iter().map(|(expr, _)| columns.get(place(expr)?).copied());
     let functions = aggregate.aggr_expr().iter().map(|function| {
-        let known = Known::of(function, &input).filter(|_| !function.is_distinct())?;
+        let known = ScanAggregate::of(function, &input).filter(|_| !function.is_distinct())?;
         known.of_columns(&columns)
     });
     Some(ByScan { scan, by: by.collect::<Option<_>>()?, functions: functions.collect::<Option<_>>()? })

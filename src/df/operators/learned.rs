@@ -36,7 +36,7 @@ pub fn learned(
     names: &FieldNames,
     values_max: usize,
 ) -> Predicate {
-    let Some(expr) = (Reader { schema, values_max }).condition(filter) else { return Predicate::True };
+    let Some(expr) = (FilterReader { schema, values_max }).condition(filter) else { return Predicate::True };
     let said = predicate(&expr, names).conjuncts();
     Predicate::and(said.into_iter().filter(|term| !term.has_opaque()))
 }
@@ -75,12 +75,12 @@ pub fn equal_columns(filter: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Vec<Str
 }
 
 /// Reads physical filter expressions.
-struct Reader<'a> {
+struct FilterReader<'a> {
     schema: &'a Schema,
     values_max: usize,
 }
 
-impl Reader<'_> {
+impl FilterReader<'_> {
     /// A necessary condition for the filter; `None` if none is known.
     fn condition(&self, filter: &Arc<dyn PhysicalExpr>) -> Option<Expr> {
         if let Some(dynamic) = filter.downcast_ref::<DynamicFilterPhysicalExpr>() {

@@ -46,7 +46,7 @@ pub struct RowByRow;
 impl PhysicalOptimizerRule for RowByRow {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> DfResult<Arc<dyn ExecutionPlan>> {
         plan.rewrite_up(|node| {
-            let steps = node.downcast_ref::<RecursiveQueryExec>().and_then(Steps::of);
+            let steps = node.downcast_ref::<RecursiveQueryExec>().and_then(BatchOperations::of);
             Ok(match steps {
                 Some(_) => Transformed::yes(Arc::new(RecursionExec { query: node })),
                 None => Transformed::no(node),
@@ -77,18 +77,18 @@ impl RecursionExec {
 }
 
 /// An operation on a batch of rows.
-enum Step {
+enum BatchOperation {
     Keep(Arc<dyn PhysicalExpr>),
     Pick(Arc<[usize]>),
     Compute(Arc<[Arc<dyn PhysicalExpr>]>, SchemaRef),
 }
 
 /// The operations of a recursive term, innermost first.
-struct Steps(Vec<Step>);
+struct BatchOperations(Vec<BatchOperation>);
 
-impl Steps {
+impl BatchOperations {
     /// The steps of a query; `None` if a step reads anything but the previous rows, or looks at several at a time.
-    fn of(query: &RecursiveQueryExec) -> Option<Steps> {
+    fn of(query: &RecursiveQueryExec) -> Option<BatchOperations> {
         let mut steps = Vec::new();
         let mut plan = query.recursive_term();
         loop {
@@ -97,17 +97,17 @@ impl Steps {
                 let all = query.schema().fields().len();
                 let is_whole = last.name() == query.name() && last.schema().fields().len() == all;
                 steps.reverse();
-                return is_whole.then_some(Steps(steps));
+                return is_whole.then_some(BatchOperations(steps));
             }
             if let Some(filter) = plan.downcast_ref::<FilterExec>().filter(|filter| filter.fetch().is_none())
             {
                 if let Some(picked) = filter.projection() {
-                    steps.push(Step::Pick(picked.iter().copied().collect()));
+                    steps.push(BatchOperation::Pick(picked.iter().copied().collect()));
                 }
-                steps.push(Step::Keep(Arc::clone(filter.predicate())));
+                steps.push(BatchOperation::Keep(Arc::clone(filter.predicate())));
             } else if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
                 let outputs = projection.expr().iter().map(|output| Arc::clone(&output.expr));
-                steps.push(Step::Compute(outputs.collect(), projection.schema()));
+                steps.push(BatchOperation::Compute(outputs.collect(), projection.schema()));
             } else if !(plan.is::<CooperativeExec>()
                 || plan.is::<FixedExec>()
                 || plan.is::<RepartitionExec>()
@@ -126,9 +126,9 @@ impl Steps {
                 break;
             }
             rows = match step {
-                Step::Keep(condition) => batch_filter(&rows, condition)?,
-                Step::Pick(columns) => rows.project(columns)?,
-                Step::Compute(outputs, schema) => {
+                BatchOperation::Keep(condition) => batch_filter(&rows, condition)?,
+                BatchOperation::Pick(columns) => rows.project(columns)?,
+                BatchOperation::Compute(outputs, schema) => {
                     let count = rows.num_rows();
                     let columns = outputs.iter().map(|output| output.evaluate(&rows)?.into_array(count));
                     let options = RecordBatchOptions::new().with_row_count(Some(count));
@@ -143,7 +143,7 @@ impl Steps {
 
 /// State of a running recursive query.
 struct Running {
-    steps: Steps,
+    steps: BatchOperations,
     /// The initial rows, until all have come.
     first: Option<SendableRecordBatchStream>,
     /// Rows that no step has been applied to yet.
@@ -151,7 +151,7 @@ struct Running {
     /// Memory of the queue.
     memory: MemoryReservation,
     /// Set for UNION, which drops rows that were there before.
-    seen: Option<Seen>,
+    seen: Option<DistinctRows>,
     /// Rows (count) to collect for the next output batch.
     together: usize,
     together_max: usize,
@@ -206,14 +206,14 @@ impl Running {
 }
 
 /// The rows that a `UNION` has output so far.
-struct Seen {
+struct DistinctRows {
     rows: Box<dyn GroupValues>,
     memory: MemoryReservation,
     /// Positions in `rows` of the current batch's rows.
     places: Vec<usize>,
 }
 
-impl Seen {
+impl DistinctRows {
     fn only_new(&mut self, rows: RecordBatch) -> DfResult<RecordBatch> {
         let mut new = self.rows.len();
         self.rows.intern(rows.columns(), &mut self.places)?;
@@ -274,11 +274,11 @@ impl ExecutionPlan for RecursionExec {
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> DfResult<SendableRecordBatchStream> {
         let query = self.query()?;
         // The plan may have changed since it was optimised.
-        let Some(steps) = Steps::of(query) else { return self.query.execute(partition, context) };
+        let Some(steps) = BatchOperations::of(query) else { return self.query.execute(partition, context) };
         let memory = |name: &str| MemoryConsumer::new(name).register(context.memory_pool());
-        let seen = || -> DfResult<Seen> {
+        let seen = || -> DfResult<DistinctRows> {
             let rows = new_group_values(self.schema(), &GroupOrdering::None)?;
-            Ok(Seen { rows, memory: memory("rows of a recursive query"), places: Vec::new() })
+            Ok(DistinctRows { rows, memory: memory("rows of a recursive query"), places: Vec::new() })
         };
         let running = Running {
             steps,

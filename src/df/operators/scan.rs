@@ -19,15 +19,15 @@ use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
 
-pub use self::expected::Expected;
+pub use self::expected::ExpectedAccess;
 use super::learned::{self, learned};
 use super::until_enough::UntilEnough;
 use crate::access::{COST, Described, OrderBy, Path, RuntimeKeys, describe};
 use crate::df::computed::shown;
 use crate::df::errors::to_df;
 use crate::df::operators::inputs;
-use crate::df::table::{Binding, Bound, Request, Way};
-use crate::df::wanted::{FirstFound, Rows};
+use crate::df::table::{Binding, Bound, ProbePath, ScanRequest};
+use crate::df::wanted::{FirstFound, RowGoal};
 use crate::error::{Error, Result};
 use crate::exec::scan::{BATCH_ROWS, PARALLEL_WORK, PIECES, Scan, ScanCounters, ScanSpec};
 use crate::key::Rowkey;
@@ -44,7 +44,7 @@ pub const FEW_ROWS: usize = 64;
 #[derive(Clone)]
 pub struct ScanExec {
     /// What to read.
-    pub request: Arc<Request>,
+    pub request: Arc<ScanRequest>,
     /// The chosen path; `None` in a kept plan.
     bound: Option<Arc<Bound>>,
     /// Rows (count) to skip.
@@ -82,7 +82,7 @@ pub struct ByRows {
 
 impl ScanExec {
     /// A scan along a path, with at most `limit` rows.
-    pub fn new(request: Arc<Request>, bound: Arc<Bound>, limit: Option<u64>) -> ScanExec {
+    pub fn new(request: Arc<ScanRequest>, bound: Arc<Bound>, limit: Option<u64>) -> ScanExec {
         let ordered = bound.spec.access.ordered;
         let equivalence = if ordered {
             let order = sort_exprs(&bound.spec, &request);
@@ -138,7 +138,7 @@ impl ScanExec {
 
     /// The scan can apply any LIMIT and OFFSET itself.
     pub fn can_be_paged(&self) -> bool {
-        matches!(self.request.rows, Rows::All | Rows::First(_)) && self.learned.is_empty()
+        matches!(self.request.rows, RowGoal::All | RowGoal::First(_)) && self.learned.is_empty()
     }
 
     /// The same scan with another offset or limit, where given.
@@ -205,10 +205,10 @@ impl ScanExec {
         condition: Predicate,
         first: Option<&FirstFound>,
         paths: &[Path],
-        way: &mut Option<Way>,
+        way: &mut Option<ProbePath>,
     ) -> Result<Option<Scan>> {
         let planned = self.planned()?;
-        if way.as_ref().is_none_or(Way::is_of_one) {
+        if way.as_ref().is_none_or(ProbePath::is_of_one) {
             *way = self.request.way(planned, condition.clone(), first, paths)?;
         }
         let Some(way) = way else { return Ok(None) };
@@ -249,7 +249,7 @@ impl ScanExec {
         Ok(bound.map(|bound| ScanExec { request, bound: Some(Arc::new(bound)), ..self.clone() }))
     }
 
-    /// The same scan for a join that looks rows up by an outer row's values of these columns: [`Request::of_row`].
+    /// The same scan for a join that looks rows up by an outer row's values of these columns: [`ScanRequest::of_row`].
     pub fn of_row(&self, on: &[(Field, ColumnType)], params: usize, one: bool) -> ScanExec {
         let request = Arc::new(self.request.of_row(on, params, one));
         ScanExec { request, limit: one.then_some(1), by_rows: None, ..self.unbound() }
@@ -264,7 +264,7 @@ impl ScanExec {
     }
 
     /// Records the way of many conditions, as EXPLAIN ANALYZE shows the first one.
-    pub fn went(&self, way: Way) {
+    pub fn went(&self, way: ProbePath) {
         let _ = self.narrowed.set(Some(way.bound));
     }
 
@@ -333,10 +333,10 @@ impl ScanExec {
 
     /// The consumer stops the scan when it has enough rows.
     pub fn may_stop(&self) -> bool {
-        matches!(self.request.rows, Rows::About { .. })
+        matches!(self.request.rows, RowGoal::About { .. })
     }
 
-    /// [`Request::work_of_value`]; where the column has no statistics, a sample value is counted.
+    /// [`ScanRequest::work_of_value`]; where the column has no statistics, a sample value is counted.
     fn work_of_value(&self, bound: &Bound, column: &str) -> Option<f64> {
         let Bound { binding, spec, .. } = bound;
         let guess = self.request.work_of_value(binding, column, spec.access.path)?;
@@ -365,11 +365,11 @@ impl ScanExec {
     /// Size of the first batch (rows).
     pub fn rows_at_first(&self) -> usize {
         match self.request.rows {
-            Rows::About { least, .. } => usize::try_from(least).unwrap_or(BATCH_ROWS).min(BATCH_ROWS),
+            RowGoal::About { least, .. } => usize::try_from(least).unwrap_or(BATCH_ROWS).min(BATCH_ROWS),
             _ if let Some(few) = self.few => few,
             // Small batches let the dynamic filter act soon.
             _ if !self.followed.is_empty() => FOLLOWING_ROWS,
-            Rows::All | Rows::First(_) => BATCH_ROWS,
+            RowGoal::All | RowGoal::First(_) => BATCH_ROWS,
         }
     }
 
@@ -438,7 +438,7 @@ impl ScanExec {
         if std::mem::replace(seen, now) == now {
             return Ok(None);
         }
-        let Request { schema, .. } = &*self.request;
+        let ScanRequest { schema, .. } = &*self.request;
         let said = self.followed.iter().map(|filter| learned(filter, schema, self.request.names(), 0));
         let said = Predicate::and(said);
         Ok(if said.is_true() { None } else { Some(self.request.dropping(self.bound()?, said)) })
@@ -500,7 +500,7 @@ pub(in crate::df) fn threads() -> usize {
 }
 
 /// The wanted order over the output columns; `None` unless all of them are there.
-fn sort_exprs(spec: &ScanSpec, request: &Request) -> Option<Vec<PhysicalSortExpr>> {
+fn sort_exprs(spec: &ScanSpec, request: &ScanRequest) -> Option<Vec<PhysicalSortExpr>> {
     let sort_expr = |by: &OrderBy| {
         let at = spec.output.iter().position(|f| *f == by.field)?;
         let column = Column::new(spec.schema.field(at).name(), at);

@@ -18,7 +18,7 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, InputOrderMode};
 
 use super::kept_sorts::FixedExec;
-use crate::df::operators::lookup::{self, By, LookupJoinExec};
+use crate::df::operators::lookup::{self, LookupBy, LookupJoinExec};
 use crate::df::operators::scan::ScanExec;
 use crate::df::tree::RewriteTree;
 
@@ -34,7 +34,7 @@ pub enum Early {
 
 /// Converts a plan to lookup joins and removes sorts of sorted rows.
 pub fn stopping(plan: Arc<dyn ExecutionPlan>) -> DfResult<Early> {
-    let plan = lookup::instead_of_hashes_either_way(plan, By::Ranges)?;
+    let plan = lookup::instead_of_hashes_either_way(plan, LookupBy::Ranges)?;
     let plan = plan.rewrite_up(without_sort).data()?;
     Ok(match may_stop(&plan) && !limits_sorted_groups(&plan) {
         true if stops(&plan, false, &LookupJoinExec::is_promising) => Early::Stops(plan),

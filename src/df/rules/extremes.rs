@@ -343,11 +343,15 @@ fn columns_below(plan: &LogicalPlan, columns: &[Column]) -> Option<Vec<Column>> 
 }
 
 /// Changes a scan, given its source and the relevant columns; `None` if that is impossible.
-type Change<'f> = dyn Fn(&TableScan, &TableSource, &[Column]) -> Option<TableScan> + 'f;
+type ScanRewrite<'f> = dyn Fn(&TableScan, &TableSource, &[Column]) -> Option<TableScan> + 'f;
 
 /// The plan with its scan changed, if it reads one of our tables. `columns` of the plan are passed to `change` as the
 /// scan's columns; projections between may rename them.
-fn change_scan(plan: &LogicalPlan, columns: &[Column], change: &Change<'_>) -> DfResult<Option<LogicalPlan>> {
+fn change_scan(
+    plan: &LogicalPlan,
+    columns: &[Column],
+    change: &ScanRewrite<'_>,
+) -> DfResult<Option<LogicalPlan>> {
     let changed = match plan {
         LogicalPlan::Projection(Projection { input, .. })
         | LogicalPlan::SubqueryAlias(SubqueryAlias { input, .. }) => match columns_below(plan, columns) {

@@ -40,7 +40,7 @@ impl AnalyzerRule for Correlated {
     }
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DfResult<LogicalPlan> {
-        let names = Names::default();
+        let names = UniqueNames::default();
         let plan = plan.rewrite_down_with_subqueries(filter_before_lateral)?.data;
         let plan = plan.rewrite_down_with_subqueries(first_rows)?.data;
         let plan = plan.rewrite_up_with_subqueries(|plan| settled(plan, &names))?;
@@ -54,9 +54,9 @@ impl AnalyzerRule for Correlated {
 
 /// Unique names within a plan, for columns that joins add.
 #[derive(Debug, Default)]
-pub struct Names(Cell<usize>);
+pub struct UniqueNames(Cell<usize>);
 
-impl Names {
+impl UniqueNames {
     /// The next name.
     pub fn next(&self, what: &str) -> String {
         self.0.set(self.0.get() + 1);
@@ -65,7 +65,7 @@ impl Names {
 }
 
 /// Rewrites a node so that DataFusion can do its subqueries.
-pub fn settled(plan: LogicalPlan, names: &Names) -> DfResult<Transformed<LogicalPlan>> {
+pub fn settled(plan: LogicalPlan, names: &UniqueNames) -> DfResult<Transformed<LogicalPlan>> {
     if let LogicalPlan::Join(join) = &plan {
         let joined = lateral(join, names)?;
         return Ok(joined.map_or(Transformed::no(plan), Transformed::yes));
@@ -105,7 +105,7 @@ pub fn settled(plan: LogicalPlan, names: &Names) -> DfResult<Transformed<Logical
 }
 
 /// DISTINCT ON with subqueries: they are computed as columns below, as the operator itself supports none.
-fn first_of_computed(distinct: DistinctOn, names: &Names) -> DfResult<Transformed<LogicalPlan>> {
+fn first_of_computed(distinct: DistinctOn, names: &UniqueNames) -> DfResult<Transformed<LogicalPlan>> {
     let DistinctOn { on_expr, select_expr, sort_expr, input, .. } = distinct;
     let mut below: Vec<Expr> = input.schema().columns().into_iter().map(Expr::Column).collect();
     let mut computed: Vec<(Expr, Expr)> = Vec::new();
@@ -153,7 +153,7 @@ fn simpler(expr: Expr, input: &LogicalPlan, in_filter: bool) -> DfResult<Transfo
 }
 
 /// Joins the values of subqueries to the input rows of a node, where DataFusion would not.
-fn with_values(plan: LogicalPlan, input: LogicalPlan, names: &Names) -> DfResult<LogicalPlan> {
+fn with_values(plan: LogicalPlan, input: LogicalPlan, names: &UniqueNames) -> DfResult<LogicalPlan> {
     let is_joined = |subquery: &Subquery| {
         matches!(plan, LogicalPlan::Filter(_) | LogicalPlan::Projection(_))
             && is_within(&subquery.subquery, input.schema())
@@ -212,7 +212,7 @@ fn taken_beside(join: &Join) -> Vec<(FieldRef, Column)> {
 }
 
 /// Rewrites a join with a LATERAL that DataFusion would get wrong; `None` for others.
-fn lateral(join: &Join, names: &Names) -> DfResult<Option<LogicalPlan>> {
+fn lateral(join: &Join, names: &UniqueNames) -> DfResult<Option<LogicalPlan>> {
     let taken = taken_beside(join);
     if taken.is_empty()
         || !matches!(join.join_type, JoinType::Inner | JoinType::Left)

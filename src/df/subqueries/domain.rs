@@ -21,7 +21,7 @@ use datafusion::logical_expr::{
     Projection, SubqueryAlias, lit,
 };
 
-use super::correlated::{Names, outer_columns, settled, subquery_in, subquery_of};
+use super::correlated::{UniqueNames, outer_columns, settled, subquery_in, subquery_of};
 use super::one_row::one_row;
 use crate::df::errors::to_df;
 use crate::df::rewrite::below;
@@ -35,7 +35,7 @@ pub struct Domain<'n> {
     plan: LogicalPlan,
     /// Each outer column, and its counterpart in `plan`.
     columns: Vec<(Column, Column)>,
-    names: &'n Names,
+    names: &'n UniqueNames,
 }
 
 impl<'n> Domain<'n> {
@@ -43,7 +43,7 @@ impl<'n> Domain<'n> {
     pub fn new(
         input: &LogicalPlan,
         taken: Vec<(FieldRef, Column)>,
-        names: &'n Names,
+        names: &'n UniqueNames,
     ) -> DfResult<Domain<'n>> {
         let rows = unlimited(input)?;
         if is_random(&rows) {
@@ -63,7 +63,7 @@ impl<'n> Domain<'n> {
     /// A domain under new names. `columns`: each outer column, and the column of the plan's input that it comes from.
     fn named(
         columns: impl Iterator<Item = (Column, Column)>,
-        names: &'n Names,
+        names: &'n UniqueNames,
         plan: impl FnOnce(Vec<Expr>) -> DfResult<LogicalPlanBuilder>,
     ) -> DfResult<Domain<'n>> {
         let name = names.next("outer");

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{Binding, Bound, Relation, Request};
+use super::{Binding, Bound, QueryRelation, ScanRequest};
 use crate::access::{Choice, Method, Need, OrderBy, Path, Stretch, along, share_of_equals};
-use crate::df::wanted::{FirstFound, Rows};
+use crate::df::wanted::{FirstFound, RowGoal};
 use crate::error::{Error, Result};
 use crate::exec::scan::ScanSpec;
 use crate::key::{ColumnId, KeyPart};
@@ -23,20 +23,20 @@ pub struct Behind {
 }
 
 /// How rows are found for many conditions that differ in their values only.
-pub struct Way {
+pub struct ProbePath {
     /// Bound for the first of the conditions.
     pub bound: Bound,
     stretch: Option<Stretch>,
 }
 
-impl Way {
+impl ProbePath {
     /// The first condition gives a whole key: that says nothing about conditions that do not.
     pub fn is_of_one(&self) -> bool {
         matches!(self.bound.spec.access.method, Method::Get(_))
     }
 }
 
-impl Request {
+impl ScanRequest {
     /// How to find the rows that pass one more condition (or only the `first` ones), for many conditions that differ in
     /// their values only; the cheapest of `paths`. `None`: these values find nothing on any.
     pub fn way(
@@ -45,7 +45,7 @@ impl Request {
         condition: Predicate,
         first: Option<&FirstFound>,
         paths: &[Path],
-    ) -> Result<Option<Way>> {
+    ) -> Result<Option<ProbePath>> {
         let predicate = Predicate::and([planned.need.predicate.clone(), condition]);
         let mut need = Need { predicate, ..planned.need.clone() };
         if let Some(first) = first {
@@ -60,12 +60,12 @@ impl Request {
         let bound = self.bound(need, choice, planned.binding.clone());
         self.check(&bound)?;
         let stretch = Stretch::of(source, &bound.need, &bound.spec.access);
-        Ok(Some(Way { bound, stretch }))
+        Ok(Some(ProbePath { bound, stretch }))
     }
 
     /// What to read for a condition with other values.
-    pub fn on_way(&self, planned: &Bound, way: &Way, condition: Predicate) -> Result<ScanSpec> {
-        let (source, Way { bound, stretch }) = (self.relation.source(), way);
+    pub fn on_way(&self, planned: &Bound, way: &ProbePath, condition: Predicate) -> Result<ScanSpec> {
+        let (source, ProbePath { bound, stretch }) = (self.relation.source(), way);
         let predicate = Predicate::and([planned.need.predicate.clone(), condition]);
         let access = match stretch.and_then(|stretch| stretch.along(source, &predicate)) {
             Some(access) => access,
@@ -81,8 +81,10 @@ impl Request {
     /// The leading column of the wanted order, and its type. `None`: the order has no leading column of the table, or a
     /// type that does not compare like its bytes (DOUBLE).
     pub fn leading(&self) -> Option<(OrderBy, ColumnType)> {
-        let by =
-            *self.order.first().filter(|_| matches!(self.rows, Rows::About { .. }) && self.each.is_none())?;
+        let by = *self
+            .order
+            .first()
+            .filter(|_| matches!(self.rows, RowGoal::About { .. }) && self.each.is_none())?;
         let Field::Column(id) = by.field else { return None };
         let ty = self.relation.table.column(id).ty;
         ty.compares_as_bytes().then_some((by, ty))
@@ -128,7 +130,7 @@ impl Request {
         (ranged, listed): (ColumnId, bool),
         bound: &Bound,
     ) -> Vec<Behind> {
-        let Relation { table, .. } = &*self.relation;
+        let QueryRelation { table, .. } = &*self.relation;
         let has_all = |index: &&IndexDef| {
             index.state == IndexState::Ready
                 && index.filter.as_ref().is_none_or(|filter| bound.need.predicate.implies(filter))

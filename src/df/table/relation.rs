@@ -6,7 +6,7 @@ use arrow::datatypes::{Schema, SchemaRef};
 
 use crate::access::{Hints, Source};
 use crate::df::computed::hidden_name;
-use crate::df::expr::{Computed, FieldNames};
+use crate::df::expr::{ComputedField, FieldNames};
 use crate::exec::scan::field_type;
 use crate::key::{ColumnId, KeyLayout, KeyPart};
 use crate::plan::{Field, Formula, Predicate};
@@ -15,35 +15,35 @@ use crate::schema::{IndexDef, IndexState, TableDef, TableStatistics};
 
 /// A table or index table under the names that a query uses.
 #[derive(Clone)]
-pub(super) struct Relation {
+pub(super) struct QueryRelation {
     pub(super) table: Arc<TableDef>,
     /// Set if the query reads the index table itself.
     pub(super) index: Option<IndexDef>,
     pub(super) fields: Vec<Field>,
     pub(super) names: FieldNames,
     pub(super) schema: SchemaRef,
-    pub(super) advice: Advice,
+    pub(super) advice: TableAdvice,
     /// The source number in the names of its hidden columns, if it has any.
     pub(super) computed: Option<usize>,
 }
 
 /// Hints and statistics for one table.
 #[derive(Clone, Debug, Default)]
-pub struct Advice {
+pub struct TableAdvice {
     /// Hints of the statement.
     pub hints: Hints,
     /// What ANALYZE found, if it ran.
     pub statistics: Option<Arc<TableStatistics>>,
 }
 
-impl Relation {
+impl QueryRelation {
     /// `rowkeys`: names under which the rowkey is a column of the schema, unless a column has the name.
     pub(super) fn new(
         table: Arc<TableDef>,
         index: Option<IndexDef>,
         rowkeys: &[&str],
-        advice: Advice,
-    ) -> Relation {
+        advice: TableAdvice,
+    ) -> QueryRelation {
         let mut columns: Vec<(String, Field, bool)> = Vec::new();
         match &index {
             None => {
@@ -91,7 +91,7 @@ impl Relation {
                 };
                 of_all.into_iter().any(leading)
             };
-            let computed = |(id, formula): (ColumnId, &Formula)| Computed {
+            let computed = |(id, formula): (ColumnId, &Formula)| ComputedField {
                 formula: formula.clone(),
                 field: Field::Column(id),
                 ty: table.column(id).ty,
@@ -100,12 +100,12 @@ impl Relation {
             names.formulas = table.formulas().map(computed).collect();
         }
         let schema = Arc::new(Schema::new(arrow_fields));
-        Relation { table, index, fields, names, schema, advice, computed: None }
+        QueryRelation { table, index, fields, names, schema, advice, computed: None }
     }
 
     /// Adds the table's hidden columns.
-    pub(super) fn with_hidden(&self) -> Relation {
-        let Relation { table, index, mut fields, mut names, schema, advice, computed } = self.clone();
+    pub(super) fn with_hidden(&self) -> QueryRelation {
+        let QueryRelation { table, index, mut fields, mut names, schema, advice, computed } = self.clone();
         let mut arrow_fields = schema.fields().to_vec();
         for (id, column) in table.stored_columns().filter(|(_, column)| column.hidden) {
             let (of_column, name) = (Field::Column(id), column.name.clone());
@@ -114,16 +114,16 @@ impl Relation {
             fields.push(of_column);
         }
         let schema = Arc::new(Schema::new(arrow_fields));
-        Relation { table, index, fields, names, schema, advice, computed }
+        QueryRelation { table, index, fields, names, schema, advice, computed }
     }
 
     /// Adds hidden columns for formulas of indexes that hold all rows, or all rows for which `known` is true: other
     /// rows may have no value stored.
-    pub(super) fn with_computed(&self, known: &Predicate, number: usize) -> Option<Relation> {
+    pub(super) fn with_computed(&self, known: &Predicate, number: usize) -> Option<QueryRelation> {
         if self.computed.is_some() || self.names.formulas.is_empty() {
             return None;
         }
-        let Relation { table, index, mut fields, mut names, schema, advice, .. } = self.clone();
+        let QueryRelation { table, index, mut fields, mut names, schema, advice, .. } = self.clone();
         let has_all = |index: &&IndexDef| {
             index.state == IndexState::Ready
                 && index.filter.as_ref().is_none_or(|filter| known.implies(filter))
@@ -131,7 +131,7 @@ impl Relation {
         let sure: Vec<ColumnId> =
             table.indexes.iter().filter(has_all).flat_map(|i| i.layout.columns()).collect();
         let mut arrow_fields = schema.fields().to_vec();
-        for Computed { field: computed, ty, .. } in &self.names.formulas {
+        for ComputedField { field: computed, ty, .. } in &self.names.formulas {
             let Field::Column(id) = computed else { continue };
             if sure.contains(id) {
                 let name = hidden_name(table.column_name(*id), number);
@@ -142,7 +142,15 @@ impl Relation {
         }
         let is_more = fields.len() > self.fields.len();
         let schema = Arc::new(Schema::new(arrow_fields));
-        is_more.then_some(Relation { table, index, fields, names, schema, advice, computed: Some(number) })
+        is_more.then_some(QueryRelation {
+            table,
+            index,
+            fields,
+            names,
+            schema,
+            advice,
+            computed: Some(number),
+        })
     }
 
     /// Layouts of the rowkey and of all indexes without a WHERE.
@@ -190,7 +198,7 @@ impl super::TableSource {
     /// The columns in front of `column` in a key that has it as a part of its own, if there are any: those of the key with
     /// the fewest.
     pub fn in_front_of(&self, column: &str) -> Option<Vec<Field>> {
-        let Relation { names, index: None, .. } = &*self.relation else { return None };
+        let QueryRelation { names, index: None, .. } = &*self.relation else { return None };
         let (Field::Column(id), _) = names.columns.get(column)? else { return None };
         let front = |layout: &KeyLayout| {
             let is_own = |part: &KeyPart| part.columns() == [*id] && part.buckets().is_none();
@@ -207,7 +215,7 @@ impl super::TableSource {
 
     /// The table or index table whose rowkey this column is, if no part of that key is text.
     pub fn binary_keys(&self, column: &str) -> Option<&str> {
-        let Relation { table, index, names, .. } = &*self.relation;
+        let QueryRelation { table, index, names, .. } = &*self.relation;
         let (layout, name) = match (names.columns.get(column)?.0, index) {
             (Field::Column(_), _) => return None,
             (Field::Rowkey, Some(index)) => (&index.layout, &index.name),

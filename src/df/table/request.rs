@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use arrow::datatypes::{Schema, SchemaRef};
 
-use super::{Binding, Relation};
+use super::{Binding, QueryRelation};
 use crate::access::{
     Access, Again, COST, Choice, Each, Guards, Method, Need, OrderBy, Path, Statistics, along, choose,
     choose_again, rows_of, share_of_equals,
@@ -13,7 +13,7 @@ use crate::access::{
 use crate::df::expr::FieldNames;
 use crate::df::kept::template::{Template, suited_or_same};
 use crate::df::statistics::StoreStatistics;
-use crate::df::wanted::{FirstFound, Rows};
+use crate::df::wanted::{FirstFound, RowGoal};
 use crate::error::Result;
 use crate::exec::scan::{ScanSources, ScanSpec, field_type};
 use crate::key::{ColumnId, KeyLayout, KeyPart, Rowkey};
@@ -24,8 +24,8 @@ use crate::value::{ColumnType, Value};
 
 /// What a plan wants of one table or index table; each run chooses a path anew.
 #[derive(Clone)]
-pub struct Request {
-    pub(super) relation: Arc<Relation>,
+pub struct ScanRequest {
+    pub(super) relation: Arc<QueryRelation>,
     pub(super) filters: Vec<Template>,
     /// The path of the first run, if all runs may take it.
     pub(super) path: Option<Path>,
@@ -39,7 +39,7 @@ pub struct Request {
     /// Order that the statement wants.
     pub order: Vec<OrderBy>,
     /// How many rows, in that order.
-    pub rows: Rows,
+    pub rows: RowGoal,
     /// Rows (count) to skip.
     pub(super) offset: u64,
     /// The first rows wanted above a join that finds rows here.
@@ -80,30 +80,30 @@ impl Bound {
     }
 }
 
-impl Request {
+impl ScanRequest {
     /// The same request for some of its columns, under other names.
-    pub fn pick(&self, columns: &[usize], schema: &SchemaRef) -> Request {
+    pub fn pick(&self, columns: &[usize], schema: &SchemaRef) -> ScanRequest {
         let output = columns.iter().map(|at| self.output[*at]).collect();
-        Request { output, places: OnceLock::new(), schema: Arc::clone(schema), ..self.clone() }
+        ScanRequest { output, places: OnceLock::new(), schema: Arc::clone(schema), ..self.clone() }
     }
 
     /// The same request for another page.
-    pub fn paged(&self, offset: u64, limit: Option<u64>) -> Request {
+    pub fn paged(&self, offset: u64, limit: Option<u64>) -> ScanRequest {
         let rows = match (self.rows, limit) {
-            (Rows::First(_), Some(limit)) => Rows::First(offset.saturating_add(limit)),
+            (RowGoal::First(_), Some(limit)) => RowGoal::First(offset.saturating_add(limit)),
             (rows, _) => rows,
         };
-        Request { rows, offset, ..self.clone() }
+        ScanRequest { rows, offset, ..self.clone() }
     }
 
     /// The same request for about so many rows: the consumer stops it.
-    pub fn of_about(&self, rows: u64) -> Request {
-        Request { rows: Rows::About { least: rows, expected: rows }, offset: 0, ..self.clone() }
+    pub fn of_about(&self, rows: u64) -> ScanRequest {
+        ScanRequest { rows: RowGoal::About { least: rows, expected: rows }, offset: 0, ..self.clone() }
     }
 
     /// The same request for rows with given values in these columns: parameters behind the first `params`. `one`: the
-    /// first such row. Filters on these columns alone, [`Request::asked_of`], are dropped: the values decide them.
-    pub fn of_row(&self, on: &[(Field, ColumnType)], params: usize, one: bool) -> Request {
+    /// first such row. Filters on these columns alone, [`ScanRequest::asked_of`], are dropped: the values decide them.
+    pub fn of_row(&self, on: &[(Field, ColumnType)], params: usize, one: bool) -> ScanRequest {
         let equal = |(at, (field, ty)): (usize, &(Field, ColumnType))| Template::Compare {
             field: *field,
             op: CmpOp::Eq,
@@ -111,12 +111,12 @@ impl Request {
             param: params + at,
         };
         let others = self.filters.iter().filter(|filter| !self.is_of(filter, on));
-        Request {
+        ScanRequest {
             filters: others.cloned().chain(on.iter().enumerate().map(equal)).collect(),
             path: None,
             again: None,
             places: OnceLock::new(),
-            rows: if one { Rows::First(1) } else { self.rows },
+            rows: if one { RowGoal::First(1) } else { self.rows },
             each: None,
             ..self.clone()
         }
@@ -132,14 +132,14 @@ impl Request {
     }
 
     /// The same request, to be kept, with the path of its first run; `None` if other runs cannot take that path.
-    pub fn settled(&self, bound: &Bound) -> Option<Request> {
+    pub fn settled(&self, bound: &Bound) -> Option<ScanRequest> {
         let access = &bound.spec.access;
         let is_path = matches!(access.method, Method::Get(_) | Method::Scan { .. });
-        is_path.then(|| Request { path: Some(access.path), ..self.clone() }.knowing(bound))
+        is_path.then(|| ScanRequest { path: Some(access.path), ..self.clone() }.knowing(bound))
     }
 
     /// The same request with what its first run tells about the access of any run, if that is simple.
-    pub(super) fn knowing(self, bound: &Bound) -> Request {
+    pub(super) fn knowing(self, bound: &Bound) -> ScanRequest {
         let term = |filter: &Template| match filter {
             Template::Compare { field: Field::Column(id), op, .. } => Some((*id, *op)),
             _ => None,
@@ -147,7 +147,7 @@ impl Request {
         let terms: Option<Vec<_>> = self.filters.iter().map(term).collect();
         let again = terms
             .and_then(|terms| Again::of(self.relation.source(), &bound.need, &bound.spec.access, &terms));
-        Request { again, ..self }
+        ScanRequest { again, ..self }
     }
 
     /// Chooses the path for these parameters and this snapshot. `None` if a parameter does not suit its filter: then
@@ -184,12 +184,12 @@ impl Request {
         self.rows.expected().map(|rows| rows.saturating_sub(self.offset))
     }
 
-    /// The filters for these parameters; `None` as for [`Request::bind`].
+    /// The filters for these parameters; `None` as for [`ScanRequest::bind`].
     pub fn predicate(&self, binding: &Binding) -> Option<Predicate> {
         self.filled(&self.filters, binding)
     }
 
-    /// [`Request::predicate`] for some of the filters.
+    /// [`ScanRequest::predicate`] for some of the filters.
     pub fn filled(&self, filters: &[Template], binding: &Binding) -> Option<Predicate> {
         let filled = filters.iter().map(|filter| filter.fill(&self.relation.names, binding));
         Some(Predicate::and(filled.collect::<Option<Vec<_>>>()?))
@@ -212,7 +212,7 @@ impl Request {
         Some((self.spec(access, &self.output), entries_max))
     }
 
-    /// The value that each filter compares with; `None` as for [`Request::bind`], or if a filter is not a
+    /// The value that each filter compares with; `None` as for [`ScanRequest::bind`], or if a filter is not a
     /// comparison.
     fn compared_with<'v>(&self, params: &'v [Value]) -> Option<Vec<Cow<'v, Value>>> {
         let value = |filter: &Template| match filter {
@@ -230,7 +230,7 @@ impl Request {
         Ok(self.bound(need, choice, bound.binding.clone()))
     }
 
-    /// [`Request::narrow`], in an order or a prefix of it, of which about so many rows will be read. `None` if that
+    /// [`ScanRequest::narrow`], in an order or a prefix of it, of which about so many rows will be read. `None` if that
     /// costs more than sorting.
     pub fn narrow_in_order(
         &self,
@@ -273,9 +273,9 @@ impl Request {
 
     /// The table, if the request is for all its rows in any order, and no hint prescribes the path.
     pub fn keyed(&self) -> Option<&TableDef> {
-        let Relation { table, index, advice, .. } = &*self.relation;
+        let QueryRelation { table, index, advice, .. } = &*self.relation;
         let is_free = advice.hints.only.is_none() && !advice.hints.full;
-        let any = self.rows == Rows::All && self.order.is_empty();
+        let any = self.rows == RowGoal::All && self.order.is_empty();
         (index.is_none() && is_free && any).then_some(table)
     }
 
@@ -304,7 +304,7 @@ impl Request {
         self.output.iter().position(|output| *output == field)
     }
 
-    /// Binds the request to about so many rows that will be looked up by rowkey. `None`: as [`Request::bind`].
+    /// Binds the request to about so many rows that will be looked up by rowkey. `None`: as [`ScanRequest::bind`].
     pub fn bind_keys(&self, binding: &Binding, rows: f64) -> Option<Bound> {
         let need = self.need(self.predicate(binding)?);
         let access = Access::of_keys(Vec::new(), need.predicate.clone(), rows);
@@ -330,8 +330,8 @@ impl Request {
         let check = |need| binding.guards.check(source, need, &spec.access, &statistics);
         match self.rows {
             // The consumer may take all of them.
-            Rows::About { .. } => check(&Need { limit: None, ..need.clone() }),
-            Rows::All | Rows::First(_) => check(need),
+            RowGoal::About { .. } => check(&Need { limit: None, ..need.clone() }),
+            RowGoal::All | RowGoal::First(_) => check(need),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Bound, Request};
+use super::{Bound, ScanRequest};
 use crate::access::Method;
 use crate::error::Result;
 use crate::exec::scan::{Scan, field_type};
@@ -12,7 +12,7 @@ use crate::row::value_at;
 /// Entries (count) that are searched for a value that is not NULL.
 const ENTRIES: usize = 64;
 
-impl Request {
+impl ScanRequest {
     /// The condition that these fields compare with values of the first rows on a path, whose filters are ignored.
     /// `None`: there is no such value, or no such path.
     pub fn stand_in(&self, bound: &Bound, terms: &[(Field, CmpOp)]) -> Result<Option<Predicate>> {

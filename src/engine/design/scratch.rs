@@ -11,7 +11,7 @@ use sqlparser::ast::Query;
 
 use crate::access::Method;
 use crate::catalog::{Catalog, Relation};
-use crate::df::explain::{self, Ran, Reads};
+use crate::df::explain::{self, AccessWork, Ran};
 use crate::engine::view::View;
 use crate::engine::{Database, analyze};
 use crate::error::{Error, Result, sqlstate};
@@ -173,8 +173,8 @@ impl Scratch {
     }
 
     /// What the query would read from the full tables.
-    pub fn reads(&self, tried: &Tried) -> Reads {
-        let mut all = Reads::default();
+    pub fn reads(&self, tried: &Tried) -> AccessWork {
+        let mut all = AccessWork::default();
         for access in &tried.accesses {
             let times = self.times(access);
             all.entries += times * access.reads.entries;

@@ -5,17 +5,19 @@ use std::sync::Arc;
 use super::{Keyed, Known, Statements};
 use crate::access::Guards;
 use crate::df::kept::alone::Alone;
-use crate::df::kept::plan::Run;
+use crate::df::kept::plan::BoundPlan;
 use crate::df::table::Binding;
 use crate::engine::Database;
 use crate::value::Value;
 
 /// Binds the kept plan of a query with one number as its parameter.
-fn run_again(db: &Database, sql: &str, param: i64, guards: Guards) -> Option<Run> {
+fn run_again(db: &Database, sql: &str, param: i64, guards: Guards) -> Option<BoundPlan> {
     let lifted = crate::sql::lift(sql).unwrap();
     let mut query = Keyed::new("", &lifted, &[Value::Int(param)]).unwrap();
     let (catalog, snapshot) = db.view().unwrap();
-    let Some(Known::Plan(kept)) = db.plans().find(&mut query, catalog.version()) else { return None };
+    let Some(Known::Plan(kept)) = db.plans().find(&mut query, catalog.version()) else {
+        return None;
+    };
     let params = Arc::clone(&query.params);
     kept.plan.bind(&Binding { snapshot, params, guards, as_of_us: 0 }).unwrap()
 }
@@ -295,7 +297,7 @@ fn a_few_rows_are_joined_one_by_one() {
     ];
     let runs_one_by_one = |sql: &str, first: i64, guards: Guards| {
         let run = run_again(&db, sql, first, guards)?;
-        Some(matches!(run, Run::Alone(alone) if matches!(*alone, Alone::Nested(_))))
+        Some(matches!(run, BoundPlan::Alone(alone) if matches!(*alone, Alone::Nested(_))))
     };
     for sql in queries {
         let mut statement = db.prepare(sql).unwrap();
@@ -348,7 +350,7 @@ fn rows_are_sorted_before_they_are_looked_up() {
         let found: Vec<_> = [100, 5000, 9000, 100].map(&mut ids).into();
         assert_eq!(found[0], found[3], "{sql}");
         assert!(found.iter().all(|found| found.len() == 5), "{sql}");
-        let Some(Run::Plan(plan)) = run_again(&db, &sql, 700, Guards::default()) else { return None };
+        let Some(BoundPlan::Plan(plan)) = run_again(&db, &sql, 700, Guards::default()) else { return None };
         let plan = format!("{plan:?}");
         let places = ["GlobalLimitExec", "LookupJoinExec", "SortExec"].map(|name| plan.find(name));
         Some(places.iter().all(Option::is_some) && places.is_sorted())
@@ -380,7 +382,8 @@ fn few_rows_of_a_table_without_statistics_are_not_shared() {
         let sql = format!("{counts}{rows}");
         let mut statement = db.prepare(&sql).unwrap();
         (3..6).for_each(|id| assert_eq!(statement.query(&[Value::Int(id)]).unwrap().count(), rows));
-        let Some(Run::Plan(plan)) = run_again(&db, &sql, 7, Guards { gets: Some(1000), ..Guards::default() })
+        let Some(BoundPlan::Plan(plan)) =
+            run_again(&db, &sql, 7, Guards { gets: Some(1000), ..Guards::default() })
         else {
             panic!("operators count what they read");
         };
@@ -409,7 +412,8 @@ fn groups_and_unions_of_few_rows_need_no_operators() {
         let mut rows = |a| statement.query(&[Value::Int(a)]).unwrap().map(Result::unwrap).count();
         assert!([3, 4, 5, 0].map(&mut rows).iter().all(|rows| *rows >= 2), "{sql}");
         assert_eq!(rows(77), 0, "{sql}");
-        let is_alone = |a: i64| matches!(run_again(&db, sql, a, Guards::default()), Some(Run::Alone(_)));
+        let is_alone =
+            |a: i64| matches!(run_again(&db, sql, a, Guards::default()), Some(BoundPlan::Alone(_)));
         assert_eq!([3, 0].map(is_alone), [true, false], "{sql}");
     }
 }

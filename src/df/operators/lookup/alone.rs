@@ -12,7 +12,7 @@ use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
-use super::{LookupJoinExec, ROWS_MAX, Seen};
+use super::{LookupJoinExec, ROWS_MAX, SeenKeys};
 use crate::df::kept::plan::{place, renamed};
 use crate::df::operators::scan::ScanExec;
 use crate::error::Result;
@@ -24,18 +24,18 @@ pub struct Lookups {
     scan: Scan,
     /// Size of the next batch (rows).
     rows: usize,
-    steps: Vec<Step>,
+    steps: Vec<LookupStep>,
     /// Rows (count) left of the limit.
     left: usize,
     /// The output schema.
     schema: SchemaRef,
 }
 
-enum Step {
+enum LookupStep {
     /// Picks columns.
     Pick(Vec<usize>),
     /// Joins the rows with what they find.
-    Join(Box<LookupJoinExec>, Seen),
+    Join(Box<LookupJoinExec>, SeenKeys),
 }
 
 impl Lookups {
@@ -67,13 +67,13 @@ impl Lookups {
             } else if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
                 let column = |output: &ProjectionExpr| place(&output.expr);
                 let Some(columns) = projection.expr().iter().map(column).collect() else { return Ok(None) };
-                steps.push(Step::Pick(columns));
+                steps.push(LookupStep::Pick(columns));
                 projection.input()
             } else if let Some(join) = plan
                 .downcast_ref::<LookupJoinExec>()
                 .filter(|join| join.together == ROWS_MAX && !join.in_order)
             {
-                steps.push(Step::Join(Box::new(join.clone()), Seen::default()));
+                steps.push(LookupStep::Join(Box::new(join.clone()), SeenKeys::default()));
                 &join.rows
             } else {
                 return Ok(None);
@@ -96,8 +96,8 @@ impl Lookups {
         self.rows = (4 * self.rows).min(ROWS_MAX);
         for step in &mut self.steps {
             batch = match step {
-                Step::Pick(columns) => batch.project(columns)?,
-                Step::Join(join, seen) => join.joined_anew(batch, seen)?,
+                LookupStep::Pick(columns) => batch.project(columns)?,
+                LookupStep::Join(join, seen) => join.joined_anew(batch, seen)?,
             };
         }
         let rows = batch.num_rows().min(self.left);

@@ -6,40 +6,40 @@ use arrow::array::{Array, ArrayRef, RecordBatch, UInt32Array};
 use arrow::row::{RowConverter, SortField};
 use datafusion::error::Result as DfResult;
 
-use super::{Kind, LookupJoinExec};
+use super::{JoinKind, LookupJoinExec};
 use crate::df::errors::to_df;
 use crate::df::operators::until_enough::UntilEnough;
 use crate::error::Result;
 use crate::key::{FastMap, FastSet};
 
 /// Index pairs of joined rows.
-pub struct Pairs {
+pub struct JoinedPairs {
     /// Indexes of outer rows; `None`: each outer row once, in order.
     pub rows: Option<UInt32Array>,
     /// Indexes of found rows.
     pub found: UInt32Array,
 }
 
-impl Pairs {
+impl JoinedPairs {
     /// Outer rows by themselves, without columns of found rows.
-    pub fn alone(rows: impl Iterator<Item = u32>) -> Pairs {
+    pub fn alone(rows: impl Iterator<Item = u32>) -> JoinedPairs {
         let rows: UInt32Array = rows.collect::<Vec<_>>().into();
-        Pairs { found: UInt32Array::new_null(rows.len()), rows: Some(rows) }
+        JoinedPairs { found: UInt32Array::new_null(rows.len()), rows: Some(rows) }
     }
 }
 
 /// Join keys as bytes.
-pub struct Keys(RowConverter);
+pub struct JoinKeys(RowConverter);
 
-impl Keys {
+impl JoinKeys {
     /// The keys of a join.
-    pub fn new(join: &LookupJoinExec) -> Result<Keys> {
+    pub fn new(join: &LookupJoinExec) -> Result<JoinKeys> {
         let schema = join.table.schema();
         let sorts = join
             .on
             .iter()
             .map(|equal| SortField::new(schema.field(equal.of_table.index()).data_type().clone()));
-        Ok(Keys(RowConverter::new(sorts.collect())?))
+        Ok(JoinKeys(RowConverter::new(sorts.collect())?))
     }
 
     /// Visits each row's index and key; the key is `None` if a value is NULL, which equals nothing.
@@ -52,8 +52,8 @@ impl Keys {
     }
 
     /// The rows of each key.
-    pub fn places(&self, columns: &[ArrayRef]) -> Result<Places> {
-        let mut places = Places::default();
+    pub fn places(&self, columns: &[ArrayRef]) -> Result<RowsByKey> {
+        let mut places = RowsByKey::default();
         self.each(columns, &mut |row, key| {
             if let Some(key) = key {
                 places.entry(key.into()).or_default().push(row);
@@ -64,17 +64,17 @@ impl Keys {
 }
 
 /// Keys that have been looked up before.
-pub type Seen = FastSet<Box<[u8]>>;
+pub type SeenKeys = FastSet<Box<[u8]>>;
 
 /// Row indexes by key.
-pub type Places = FastMap<Box<[u8]>, Vec<u32>>;
+pub type RowsByKey = FastMap<Box<[u8]>, Vec<u32>>;
 
 /// The matches of some outer rows, batch by batch.
 pub struct FoundBy {
     join: Arc<LookupJoinExec>,
     rows: RecordBatch,
-    keys: Keys,
-    places: Places,
+    keys: JoinKeys,
+    places: RowsByKey,
     found: UntilEnough,
     is_over: bool,
 }
@@ -87,7 +87,7 @@ impl FoundBy {
             true => scan.of_condition_until_enough(condition)?,
             false => UntilEnough::all(scan.of_condition(condition)?),
         };
-        let keys = Keys::new(&join)?;
+        let keys = JoinKeys::new(&join)?;
         let places = keys.places(&join.of_rows(&rows))?;
         Ok(FoundBy { join, rows, keys, places, found, is_over: false })
     }
@@ -97,11 +97,11 @@ impl FoundBy {
         let (mut of_rows, mut of_found) = (Vec::new(), Vec::new());
         self.keys.each(&self.join.of_table(&found), &mut |at, key| {
             let rows = key.and_then(|key| self.places.get(key)).map_or(&[][..], |rows| rows);
-            let rows = if self.join.kind == Kind::Found { &rows[..rows.len().min(1)] } else { rows };
+            let rows = if self.join.kind == JoinKind::Found { &rows[..rows.len().min(1)] } else { rows };
             of_rows.extend_from_slice(rows);
             of_found.extend(rows.iter().map(|_| Some(at)));
         })?;
-        let pairs = Pairs { rows: Some(of_rows.into()), found: of_found.into() };
+        let pairs = JoinedPairs { rows: Some(of_rows.into()), found: of_found.into() };
         self.join.paired(&self.rows, &found, &pairs).map(Some)
     }
 }

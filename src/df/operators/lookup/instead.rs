@@ -19,7 +19,7 @@ use datafusion::physical_plan::{
     ReplaceChildrenOptions,
 };
 
-use super::{By, Equal, Kind, LookupJoinExec, ROWS_FIRST, ROWS_MAX, scan_of};
+use super::{JoinColumn, JoinKind, LookupBy, LookupJoinExec, ROWS_FIRST, ROWS_MAX, scan_of};
 use crate::access::COST;
 use crate::df::kept::plan::{holds, picked};
 use crate::df::operators::few_first::few_first;
@@ -39,7 +39,7 @@ const TOGETHER_EXPECTED: f64 = ROWS_MAX as f64 / 2.0;
 /// How a join may look rows up.
 #[derive(Clone, Copy)]
 struct How {
-    by: By,
+    by: LookupBy,
     /// Expected number of outer rows; `None`: the planner's estimate.
     expected: Option<f64>,
     /// No operator above depends on the order of the rows.
@@ -50,7 +50,7 @@ struct How {
 
 /// Replaces hash joins by lookup joins where these read less.
 pub fn instead_of_hashes(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
-    let how = How { by: By::Rowkeys, expected: None, any_order: true, sorted_above: false };
+    let how = How { by: LookupBy::Rowkeys, expected: None, any_order: true, sorted_above: false };
     let lookup = |join: &HashJoinExec| LookupJoinExec::of(join, how);
     plan.rewrite_up(|node| replaced(node, &|join| Ok(lookup(join)?.map(executable)))).data()
 }
@@ -59,7 +59,7 @@ pub fn instead_of_hashes(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn Execu
 /// dynamic filters are set up yet.
 pub fn instead_of_hashes_either_way(
     plan: Arc<dyn ExecutionPlan>,
-    by: By,
+    by: LookupBy,
 ) -> DfResult<Arc<dyn ExecutionPlan>> {
     either_way(plan, How { by, expected: None, any_order: true, sorted_above: false })
 }
@@ -67,7 +67,7 @@ pub fn instead_of_hashes_either_way(
 fn either_way(plan: Arc<dyn ExecutionPlan>, how: How) -> DfResult<Arc<dyn ExecutionPlan>> {
     plan.rewrite_up(|node| {
         replaced(node, &|join| match LookupJoinExec::of(join, how)? {
-            None if Kind::of(join.join_type().swap()).is_some() => turned(join, how),
+            None if JoinKind::of(join.join_type().swap()).is_some() => turned(join, how),
             lookup => Ok(lookup.map(executable)),
         })
     })
@@ -77,7 +77,7 @@ fn either_way(plan: Arc<dyn ExecutionPlan>, how: How) -> DfResult<Arc<dyn Execut
 /// Replaces every hash join that can be a lookup join, as if there were few outer rows. [`are_worth_it`] decides for
 /// each run.
 pub fn instead_of_all_hashes(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
-    either_way(plan, How { by: By::Ranges, expected: Some(0.0), any_order: true, sorted_above: false })
+    either_way(plan, How { by: LookupBy::Ranges, expected: Some(0.0), any_order: true, sorted_above: false })
 }
 
 /// All joins of the plan are lookup joins.
@@ -104,7 +104,7 @@ pub fn are_worth_it(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
 /// [`instead_of_hashes`] in the recursive term of a recursive query: there the rows of the previous step are the outer
 /// rows, whatever the planner's estimate. Other joins would read their tables anew in each step.
 pub fn in_recursions(plan: Arc<dyn ExecutionPlan>) -> DfResult<Transformed<Arc<dyn ExecutionPlan>>> {
-    let how = How { by: By::Ranges, expected: Some(1.0), any_order: true, sorted_above: false };
+    let how = How { by: LookupBy::Ranges, expected: Some(1.0), any_order: true, sorted_above: false };
     let of_step = |join: &HashJoinExec| match (reads_step(join.left()), reads_step(join.right())) {
         (true, false) => Ok(LookupJoinExec::of(join, how)?.map(executable)),
         (false, true) if *join.join_type() == JoinType::Inner => turned(join, how),
@@ -211,11 +211,11 @@ impl LookupJoinExec {
     /// The lookups cost less than reading the table; lookups by range must also be few enough to run together.
     fn is_worth_it(&self) -> Result<bool> {
         let work = match self.by {
-            By::Rowkeys => {
+            LookupBy::Rowkeys => {
                 let wanted = self.wanted.map_or(f64::INFINITY, |wanted| wanted as f64);
                 rows_of(&self.rows).map(|rows| rows.min(wanted) * COST.fetch)
             }
-            By::Ranges => self.work().filter(|work| *work <= PARALLEL_WORK),
+            LookupBy::Ranges => self.work().filter(|work| *work <= PARALLEL_WORK),
         };
         let (Some(work), Some(scan)) = (work, scan_of(&self.table)) else { return Ok(false) };
         Ok(work <= scan.entries_otherwise()?)
@@ -223,7 +223,7 @@ impl LookupJoinExec {
 
     /// The join as a lookup join of which the first `wanted` rows are enough.
     pub(super) fn of_first(join: &HashJoinExec, wanted: usize) -> DfResult<Option<LookupJoinExec>> {
-        let (by, expected) = (By::Ranges, Some(wanted as f64));
+        let (by, expected) = (LookupBy::Ranges, Some(wanted as f64));
         let how = How { by, expected, any_order: false, sorted_above: true };
         if join.fetch().is_some() { Ok(None) } else { LookupJoinExec::of(join, how) }
     }
@@ -250,7 +250,7 @@ impl LookupJoinExec {
         let (rows, picked) = (join.left(), picked(join.right()));
         // A step of a recursion is read to its end.
         let is_stopped = how.expected.is_none();
-        let Some(kind) = Kind::of(*join.join_type()) else { return Ok(None) };
+        let Some(kind) = JoinKind::of(*join.join_type()) else { return Ok(None) };
         let keeps_order = join.properties().output_ordering().is_some() && !how.sorted_above;
         let is_plain = is_plain(join) && !keeps_order;
         let Some((scan, columns)) = picked.filter(|(scan, _)| is_plain && !scan.passes_over()) else {
@@ -259,20 +259,20 @@ impl LookupJoinExec {
         let Some(expected) = worth_asking(rows, join.right(), how) else { return Ok(None) };
         let Some(on) = equal_columns(join.on(), &rows.schema(), scan, &columns) else { return Ok(None) };
         let behind: Vec<ColumnId> = on.iter().map(|equal| equal.key).collect();
-        let in_order = how.by == By::Rowkeys
+        let in_order = how.by == LookupBy::Rowkeys
             && how.any_order
-            && matches!(kind, Kind::Inner | Kind::Found)
+            && matches!(kind, JoinKind::Inner | JoinKind::Found)
             && expected <= TOGETHER_EXPECTED
             && scan.request.first_found.as_ref().is_some_and(|first| scan.request.orders(&behind, first));
-        let finds_in_order = kind == Kind::Found && in_order;
+        let finds_in_order = kind == JoinKind::Found && in_order;
         let (table, by) = if !finds_in_order && is_whole_key(&on, scan) {
             let words =
                 on.iter().map(|equal| format!("{}={}", equal.of_table.name(), shown(equal.of_row.name())));
-            (scan.by_rows(ByRows { columns: words.collect(), rows: expected }), By::Rowkeys)
-        } else if (in_order || how.by == By::Ranges && kind != Kind::Found)
+            (scan.by_rows(ByRows { columns: words.collect(), rows: expected }), LookupBy::Rowkeys)
+        } else if (in_order || how.by == LookupBy::Ranges && kind != JoinKind::Found)
             && on.iter().any(|equal| scan.request.leads(equal.of_table.name()))
         {
-            (Some(scan.by_values(on.iter().map(|equal| equal.of_table.name()))), By::Ranges)
+            (Some(scan.by_values(on.iter().map(|equal| equal.of_table.name()))), LookupBy::Ranges)
         } else {
             return Ok(None);
         };
@@ -285,9 +285,9 @@ impl LookupJoinExec {
         };
         // Operators above may rely on them: if two columns are equal, for one, an order by either is an order by both.
         let mut equivalence = join.properties().equivalence_properties().clone();
-        let in_order = in_order && by == By::Ranges;
+        let in_order = in_order && by == LookupBy::Ranges;
         // Declare the order only if the caller asked for it; the rest of the plan was made without it.
-        let asks = how.by == By::Ranges && is_stopped;
+        let asks = how.by == LookupBy::Ranges && is_stopped;
         let hears = kind.shows_row() && (asks || !how.any_order);
         if let Some(order) = rows.output_ordering().filter(|_| hears) {
             equivalence.add_ordering(order.iter().map_while(|by| above(by, &output, &join.schema())));
@@ -304,7 +304,7 @@ impl LookupJoinExec {
             table: Arc::new(table),
             on: on.into(),
             by,
-            together: if by == By::Ranges && is_stopped { ROWS_FIRST } else { ROWS_MAX },
+            together: if by == LookupBy::Ranges && is_stopped { ROWS_FIRST } else { ROWS_MAX },
             wanted: None,
             kind,
             in_order,
@@ -332,32 +332,32 @@ fn above(by: &PhysicalSortExpr, output: &[usize], schema: &Schema) -> Option<Phy
 }
 
 /// A pair of equal expressions: of the rows, of the table.
-type Pair = (Arc<dyn PhysicalExpr>, Arc<dyn PhysicalExpr>);
+type EqualPair = (Arc<dyn PhysicalExpr>, Arc<dyn PhysicalExpr>);
 
 /// The equality conditions of a join, if all are between columns whose values are equal iff their bytes are. `columns`:
 /// the scan's columns that the join sees.
 pub(super) fn equal_columns(
-    on: &[Pair],
+    on: &[EqualPair],
     rows: &Schema,
     scan: &ScanExec,
     columns: &[usize],
-) -> Option<Vec<Equal>> {
+) -> Option<Vec<JoinColumn>> {
     let table = scan.request.keyed()?;
     let column = |expr: &Arc<dyn PhysicalExpr>| expr.downcast_ref::<Column>().cloned();
-    let equal = |(of_row, of_table): &Pair| {
+    let equal = |(of_row, of_table): &EqualPair| {
         let (of_row, at) = (column(of_row)?, *columns.get(column(of_table)?.index())?);
         let Field::Column(key) = scan.request.output_field(at)? else { return None };
         let ty = table.column(key).ty;
         let (row, found) = (rows.field(of_row.index()), scan.request.schema.field(at));
         let is_same = column_type_of(row) == Some(ty) && row.data_type() == found.data_type();
         let of_table = Column::new(found.name(), at);
-        (ty.compares_as_bytes() && is_same).then_some(Equal { of_row, of_table, key, ty })
+        (ty.compares_as_bytes() && is_same).then_some(JoinColumn { of_row, of_table, key, ty })
     };
     on.iter().map(equal).collect()
 }
 
 /// The join columns are exactly the columns of the table's rowkey.
-fn is_whole_key(on: &[Equal], scan: &ScanExec) -> bool {
+fn is_whole_key(on: &[JoinColumn], scan: &ScanExec) -> bool {
     let key = &scan.request.table().key;
     let (mut asked, mut columns) = (on.iter().map(|equal| equal.key).collect::<Vec<_>>(), key.columns());
     asked.sort_unstable();

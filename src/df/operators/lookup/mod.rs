@@ -30,14 +30,14 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Pla
 use futures::{Stream, StreamExt, TryStreamExt};
 
 pub use self::alone::Lookups;
-use self::found::{FoundBy, Keys, Pairs, Seen};
+use self::found::{FoundBy, JoinKeys, JoinedPairs, SeenKeys};
 pub use self::instead::{
     are_all_lookups, are_worth_it, in_recursions, instead_of_all_hashes, instead_of_hashes,
     instead_of_hashes_either_way, only_equates,
 };
 pub use self::nested::{Nested, NestedExec, NestedRun, led};
 pub use self::sorted::sorted_first;
-use super::scan::{Expected, FEW_ROWS, ScanExec};
+use super::scan::{ExpectedAccess, FEW_ROWS, ScanExec};
 use crate::access::{COST, Method};
 use crate::df::errors::to_df;
 use crate::df::kept::plan::picked;
@@ -53,7 +53,7 @@ use crate::value::{ColumnType, Value};
 
 /// How the rows of a table are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum By {
+pub enum LookupBy {
     /// By rowkey, so that each outer row finds one row at most.
     Rowkeys,
     /// By rowkey, or by values of the leading columns of a rowkey or an index.
@@ -70,7 +70,7 @@ const RARELY: f64 = 20.0;
 
 /// What a join does with an outer row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum JoinKind {
     /// Inner join: the row comes out with each row that it finds.
     Inner,
     /// Left join: as `Inner`, or null-extended if it finds none.
@@ -83,27 +83,27 @@ pub enum Kind {
     Found,
 }
 
-impl Kind {
+impl JoinKind {
     /// The kind for a join whose left side has the outer rows; `None` for joins that cannot be lookup joins.
-    pub fn of(join: JoinType) -> Option<Kind> {
+    pub fn of(join: JoinType) -> Option<JoinKind> {
         Some(match join {
-            JoinType::Inner => Kind::Inner,
-            JoinType::Left => Kind::Left,
-            JoinType::LeftSemi => Kind::Semi,
-            JoinType::LeftAnti => Kind::Anti,
-            JoinType::RightSemi => Kind::Found,
+            JoinType::Inner => JoinKind::Inner,
+            JoinType::Left => JoinKind::Left,
+            JoinType::LeftSemi => JoinKind::Semi,
+            JoinType::LeftAnti => JoinKind::Anti,
+            JoinType::RightSemi => JoinKind::Found,
             _ => return None,
         })
     }
 
     /// Columns of the rows found come out.
     pub fn shows_found(self) -> bool {
-        matches!(self, Kind::Inner | Kind::Left | Kind::Found)
+        matches!(self, JoinKind::Inner | JoinKind::Left | JoinKind::Found)
     }
 
     /// Columns of the outer row come out.
     fn shows_row(self) -> bool {
-        self != Kind::Found
+        self != JoinKind::Found
     }
 }
 
@@ -119,13 +119,13 @@ pub struct LookupJoinExec {
     rows: Arc<dyn ExecutionPlan>,
     /// A [`ScanExec`] of the table.
     table: Arc<dyn ExecutionPlan>,
-    on: Arc<[Equal]>,
-    by: By,
+    on: Arc<[JoinColumn]>,
+    by: LookupBy,
     /// Outer rows (count) of the first lookup.
     together: usize,
     /// So many rows that find something are enough, and nearly each does.
     wanted: Option<usize>,
-    kind: Kind,
+    kind: JoinKind,
     /// Rows come in the order of the top-k sort above, if that is cheap.
     in_order: bool,
     /// Output columns: those of the outer rows are numbered first, then those of the table.
@@ -135,7 +135,7 @@ pub struct LookupJoinExec {
 
 /// A column of the outer rows that equals one of the table.
 #[derive(Clone, Debug)]
-struct Equal {
+struct JoinColumn {
     of_row: Column,
     of_table: Column,
     key: ColumnId,
@@ -149,10 +149,10 @@ impl LookupJoinExec {
     }
 
     /// The table's scan, and its expected access for each value of the outer rows.
-    pub fn table(&self) -> Option<(&ScanExec, Option<Expected>)> {
+    pub fn table(&self) -> Option<(&ScanExec, Option<ExpectedAccess>)> {
         let scan = scan_of(&self.table)?;
         let terms: Vec<_> = self.on.iter().map(|equal| (Field::Column(equal.key), CmpOp::Eq)).collect();
-        let by_ranges = self.by == By::Ranges;
+        let by_ranges = self.by == LookupBy::Ranges;
         Some((scan, by_ranges.then(|| scan.expected_for_values(&terms)).flatten()))
     }
 
@@ -165,20 +165,20 @@ impl LookupJoinExec {
         let is_equal = |field| self.on.iter().any(|equal| Field::Column(equal.key) == field);
         let finds_most = bound.need.predicate.fields().into_iter().all(is_equal);
         let most = match self.kind {
-            Kind::Left => return true,
-            Kind::Inner if finds_most => return true,
+            JoinKind::Left => return true,
+            JoinKind::Inner if finds_most => return true,
             // One in so many is found soon.
-            Kind::Inner if bound.rows * RARELY >= scan.request.entries(&bound.binding) => LONGER_MOST,
-            Kind::Inner => return false,
+            JoinKind::Inner if bound.rows * RARELY >= scan.request.entries(&bound.binding) => LONGER_MOST,
+            JoinKind::Inner => return false,
             // All outer rows are looked up together.
-            Kind::Found => return false,
-            Kind::Semi if finds_most => LONGER_MOST,
-            Kind::Anti if self.leaves_most(bound) => LONGER_MOST,
-            Kind::Semi | Kind::Anti => LONGER,
+            JoinKind::Found => return false,
+            JoinKind::Semi if finds_most => LONGER_MOST,
+            JoinKind::Anti if self.leaves_most(bound) => LONGER_MOST,
+            JoinKind::Semi | JoinKind::Anti => LONGER,
         };
         let of_one = match self.by {
-            By::Rowkeys => Some(COST.fetch),
-            By::Ranges => self.work_of_one(),
+            LookupBy::Rowkeys => Some(COST.fetch),
+            LookupBy::Ranges => self.work_of_one(),
         };
         let (Some(rows), Some(of_one)) = (all_rows(&self.rows), of_one) else { return false };
         rows * of_one <= most * (rows + scan.request.entries(&bound.binding))
@@ -187,18 +187,18 @@ impl LookupJoinExec {
     /// The join keeps the order of the outer rows and nearly each of them finds a match, so that a limit above may stop
     /// it soon.
     fn may_stop_early(&self) -> bool {
-        !self.in_order && matches!(self.kind, Kind::Inner | Kind::Left) && self.is_promising()
+        !self.in_order && matches!(self.kind, JoinKind::Inner | JoinKind::Left) && self.is_promising()
     }
 
     /// The table has so few distinct values that most outer rows find none.
     fn leaves_most(&self, bound: &Bound) -> bool {
         let Some(scan) = scan_of(&self.table) else { return false };
-        let of_rows = |equal: &Equal| {
+        let of_rows = |equal: &JoinColumn| {
             let (rows, columns) = picked(&self.rows)?;
             let field = rows.request.output_field(*columns.get(equal.of_row.index())?)?;
             rows.request.distinct(&rows.bound().ok()?.binding, field)
         };
-        let are_few = |equal: &Equal| {
+        let are_few = |equal: &JoinColumn| {
             let known = scan.request.distinct(&bound.binding, Field::Column(equal.key));
             let of_table = known.map_or(bound.rows, |known| known.min(bound.rows));
             of_rows(equal).is_some_and(|of_rows| 2.0 * of_table <= of_rows)
@@ -211,15 +211,15 @@ impl LookupJoinExec {
         let scan = scan_of(&self.table)?;
         let Bound { binding, spec, .. } = scan.bound().ok()?;
         let of_value =
-            |equal: &Equal| scan.request.work_of_value(binding, equal.of_table.name(), spec.access.path);
+            |equal: &JoinColumn| scan.request.work_of_value(binding, equal.of_table.name(), spec.access.path);
         self.on.iter().filter_map(of_value).reduce(f64::min)
     }
 
     /// Cost of the first lookups, before any row comes out; zero for lookups by rowkey.
     pub fn work_at_first(&self) -> Option<f64> {
         match self.by {
-            By::Rowkeys => Some(0.0),
-            By::Ranges => Some(self.together.min(FEW_ROWS) as f64 * self.work_of_one()?),
+            LookupBy::Rowkeys => Some(0.0),
+            LookupBy::Ranges => Some(self.together.min(FEW_ROWS) as f64 * self.work_of_one()?),
         }
     }
 
@@ -239,28 +239,28 @@ impl LookupJoinExec {
     pub fn work(&self) -> Option<f64> {
         let scan = scan_of(&self.table)?;
         match self.by {
-            By::Rowkeys => scan.work(None),
+            LookupBy::Rowkeys => scan.work(None),
             // In order, the first few rows are enough.
-            By::Ranges if self.in_order => Some(0.0),
-            By::Ranges => Some(rows_of(&self.rows)? * self.work_of_one()?),
+            LookupBy::Ranges if self.in_order => Some(0.0),
+            LookupBy::Ranges => Some(rows_of(&self.rows)? * self.work_of_one()?),
         }
     }
 
     /// [`LookupJoinExec::joined`], without outer rows whose matches have come out before (`seen`).
-    fn joined_anew(&self, rows: RecordBatch, seen: &mut Seen) -> Result<RecordBatch> {
+    fn joined_anew(&self, rows: RecordBatch, seen: &mut SeenKeys) -> Result<RecordBatch> {
         self.joined(&self.not_seen(rows, seen)?)
     }
 
     /// Joins a batch of outer rows with what they find.
     fn joined(&self, rows: &RecordBatch) -> Result<RecordBatch> {
         let (found, pairs) = match self.by {
-            By::Rowkeys => self.by_rowkeys(rows)?,
-            By::Ranges => self.by_values(rows)?,
+            LookupBy::Rowkeys => self.by_rowkeys(rows)?,
+            LookupBy::Ranges => self.by_values(rows)?,
         };
         self.paired(rows, &found, &pairs)
     }
 
-    fn paired(&self, rows: &RecordBatch, found: &RecordBatch, pairs: &Pairs) -> Result<RecordBatch> {
+    fn paired(&self, rows: &RecordBatch, found: &RecordBatch, pairs: &JoinedPairs) -> Result<RecordBatch> {
         let of_rows = if self.kind.shows_row() { rows.num_columns() } else { 0 };
         let column = |column: &usize| match (column.checked_sub(of_rows), &pairs.rows) {
             (None, None) => Ok(Arc::clone(rows.column(*column))),
@@ -273,7 +273,7 @@ impl LookupJoinExec {
     }
 
     /// Looks a batch of outer rows up by rowkey.
-    fn by_rowkeys(&self, rows: &RecordBatch) -> Result<(RecordBatch, Pairs)> {
+    fn by_rowkeys(&self, rows: &RecordBatch) -> Result<(RecordBatch, JoinedPairs)> {
         let (keys, of_rows) = self.keys(rows)?;
         let (found, of_keys) = self.found(keys)?;
         let at = of_rows.iter().map(|key| of_keys[(*key)?]).collect();
@@ -281,36 +281,36 @@ impl LookupJoinExec {
         let rows = 0..at.len() as u32;
         let finds = |row: &u32| at.is_valid(*row as usize);
         let pairs = match self.kind {
-            Kind::Left => Pairs { rows: None, found: at },
-            Kind::Inner if at.null_count() == 0 => Pairs { rows: None, found: at },
-            Kind::Inner => Pairs {
+            JoinKind::Left => JoinedPairs { rows: None, found: at },
+            JoinKind::Inner if at.null_count() == 0 => JoinedPairs { rows: None, found: at },
+            JoinKind::Inner => JoinedPairs {
                 rows: Some(rows.filter(finds).collect()),
                 found: at.iter().filter(Option::is_some).collect(),
             },
-            Kind::Semi => Pairs::alone(rows.filter(finds)),
-            Kind::Anti => Pairs::alone(rows.filter(|row| !finds(row))),
-            Kind::Found => {
+            JoinKind::Semi => JoinedPairs::alone(rows.filter(finds)),
+            JoinKind::Anti => JoinedPairs::alone(rows.filter(|row| !finds(row))),
+            JoinKind::Found => {
                 let mut found: Vec<u32> = at.iter().flatten().collect();
                 found.sort_unstable();
                 found.dedup();
-                Pairs { rows: None, found: found.into() }
+                JoinedPairs { rows: None, found: found.into() }
             }
         };
         Ok((found, pairs))
     }
 
     /// Looks a batch of outer rows up by values of columns.
-    fn by_values(&self, rows: &RecordBatch) -> Result<(RecordBatch, Pairs)> {
+    fn by_values(&self, rows: &RecordBatch) -> Result<(RecordBatch, JoinedPairs)> {
         let found = all_of(self.scan()?.of_condition(self.condition(rows)?)?)?;
-        let keys = Keys::new(self)?;
+        let keys = JoinKeys::new(self)?;
         let places = keys.places(&self.of_table(&found))?;
         let (mut of_rows, mut of_found) = (Vec::new(), Vec::new());
         keys.each(&self.of_rows(rows), &mut |row, key| {
             let found = key.and_then(|key| places.get(key)).map_or(&[][..], |places| places);
             let comes_alone = match self.kind {
-                Kind::Inner | Kind::Found => false,
-                Kind::Left | Kind::Anti => found.is_empty(),
-                Kind::Semi => !found.is_empty(),
+                JoinKind::Inner | JoinKind::Found => false,
+                JoinKind::Left | JoinKind::Anti => found.is_empty(),
+                JoinKind::Semi => !found.is_empty(),
             };
             if self.kind.shows_found() {
                 of_rows.extend(found.iter().map(|_| row));
@@ -321,7 +321,7 @@ impl LookupJoinExec {
                 of_found.push(None);
             }
         })?;
-        Ok((found, Pairs { rows: Some(of_rows.into()), found: of_found.into() }))
+        Ok((found, JoinedPairs { rows: Some(of_rows.into()), found: of_found.into() }))
     }
 
     /// The condition on the table for a batch of outer rows.
@@ -425,7 +425,7 @@ impl LookupJoinExec {
         let rows = first.iter().map(RecordBatch::num_rows).sum::<usize>();
         let all = concat_batches(&self.rows.schema(), &first)?;
         let first = if rows <= ROWS_MAX { vec![all] } else { first };
-        let mut seen = Seen::default();
+        let mut seen = SeenKeys::default();
         let found = futures::stream::iter(first.into_iter().map(Ok)).chain(pieces).map_ok(move |piece| {
             let found = self
                 .not_seen(piece, &mut seen)
@@ -438,12 +438,12 @@ impl LookupJoinExec {
     }
 
     /// The outer rows with keys that have not been looked up before, if each match comes out once only.
-    fn not_seen(&self, rows: RecordBatch, seen: &mut Seen) -> Result<RecordBatch> {
-        if self.kind != Kind::Found {
+    fn not_seen(&self, rows: RecordBatch, seen: &mut SeenKeys) -> Result<RecordBatch> {
+        if self.kind != JoinKind::Found {
             return Ok(rows);
         }
         let mut new = Vec::new();
-        Keys::new(self)?.each(&self.of_rows(&rows), &mut |row, key| {
+        JoinKeys::new(self)?.each(&self.of_rows(&rows), &mut |row, key| {
             if key.is_some_and(|key| seen.insert(key.into())) {
                 new.push(row);
             }
@@ -536,7 +536,7 @@ impl ExecutionPlan for LookupJoinExec {
             let batches = futures::stream::once(this.in_order(pieces)).try_flatten();
             return Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), batches)));
         }
-        let mut seen = Seen::default();
+        let mut seen = SeenKeys::default();
         let batches =
             pieces.map(move |rows| rows.and_then(|rows| this.joined_anew(rows, &mut seen).map_err(to_df)));
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), batches)))

@@ -19,7 +19,7 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
 use super::instead::{over, swapped};
-use super::{Kind, LookupJoinExec};
+use super::{JoinKind, LookupJoinExec};
 use crate::df::kept::plan::place;
 use crate::df::operators::join_rows::rows_of;
 use crate::df::tree::RewriteTree;
@@ -28,7 +28,7 @@ use crate::df::tree::RewriteTree;
 const SORTED_MAX: f64 = 100_000.0;
 
 /// A sort key: the index of a column, and its direction.
-type By = (usize, SortOptions);
+type SortColumn = (usize, SortOptions);
 
 /// Moves top-k sorts by outer columns below lookup joins.
 pub fn sorted_first(plan: Arc<dyn ExecutionPlan>) -> DfResult<Transformed<Arc<dyn ExecutionPlan>>> {
@@ -47,7 +47,7 @@ fn below_joins(sort: &SortExec) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
     let Some(wanted) = sort.fetch() else { return Ok(None) };
     let is_one = sort.input().output_partitioning().partition_count() == 1;
     let by = sort.expr().iter().map(|by| Some((place(&by.expr)?, by.options)));
-    let Some(by) = by.collect::<Option<Vec<By>>>().filter(|_| is_one) else { return Ok(None) };
+    let Some(by) = by.collect::<Option<Vec<SortColumn>>>().filter(|_| is_one) else { return Ok(None) };
     let joined = joined(sort.input(), &by, wanted)?;
     Ok(joined.map(|joined| Arc::new(GlobalLimitExec::new(joined, 0, Some(wanted))) as _))
 }
@@ -55,7 +55,7 @@ fn below_joins(sort: &SortExec) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
 /// The joins at the top of a plan, over sorted outer rows; `None` if there are none.
 fn joined(
     plan: &Arc<dyn ExecutionPlan>,
-    by: &[By],
+    by: &[SortColumn],
     wanted: usize,
 ) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
     if let Some(join) = plan.downcast_ref::<LookupJoinExec>() {
@@ -70,7 +70,7 @@ fn joined(
         if let Some(lookup) = looked_up(join, by, wanted)? {
             return Ok(Some(lookup));
         }
-        if Kind::of(join.join_type().swap()).is_none() {
+        if JoinKind::of(join.join_type().swap()).is_none() {
             return Ok(None);
         }
         return swapped(join, |join, above| {
@@ -84,7 +84,11 @@ fn joined(
 }
 
 /// A hash join as a lookup join with its left side as the sorted outer rows.
-fn looked_up(join: &HashJoinExec, by: &[By], wanted: usize) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
+fn looked_up(
+    join: &HashJoinExec,
+    by: &[SortColumn],
+    wanted: usize,
+) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
     let Some(lookup) = LookupJoinExec::of_first(join, wanted)? else { return Ok(None) };
     joined(&(Arc::new(lookup) as _), by, wanted)
 }
@@ -92,7 +96,7 @@ fn looked_up(join: &HashJoinExec, by: &[By], wanted: usize) -> DfResult<Option<A
 /// The plan's rows in order, sorted below its own joins if possible; `None` if nothing would be saved.
 fn sorted(
     plan: &Arc<dyn ExecutionPlan>,
-    by: &[By],
+    by: &[SortColumn],
     wanted: usize,
 ) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
     if let Some(joined) = joined(plan, by, wanted)? {
@@ -109,7 +113,7 @@ fn sorted(
 }
 
 /// The sort keys as columns of the operator's input, if it passes rows through.
-fn through(plan: &Arc<dyn ExecutionPlan>, by: &[By]) -> Option<Vec<By>> {
+fn through(plan: &Arc<dyn ExecutionPlan>, by: &[SortColumn]) -> Option<Vec<SortColumn>> {
     if plan.is::<CooperativeExec>() {
         return Some(by.to_vec());
     }
@@ -117,6 +121,6 @@ fn through(plan: &Arc<dyn ExecutionPlan>, by: &[By]) -> Option<Vec<By>> {
     mapped(by, |at| place(&projection.expr().get(at)?.expr))
 }
 
-fn mapped(by: &[By], below: impl Fn(usize) -> Option<usize>) -> Option<Vec<By>> {
+fn mapped(by: &[SortColumn], below: impl Fn(usize) -> Option<usize>) -> Option<Vec<SortColumn>> {
     by.iter().map(|(at, options)| Some((below(*at)?, *options))).collect()
 }

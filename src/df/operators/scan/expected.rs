@@ -10,7 +10,7 @@ use crate::df::wanted::FirstFound;
 use crate::plan::{CmpOp, Field, Filter, Predicate};
 
 /// The expected access of a scan for each value or outer row that it is given.
-pub struct Expected {
+pub struct ExpectedAccess {
     /// The path for one of these.
     pub bound: Bound,
     told: RuntimeKeys,
@@ -19,7 +19,7 @@ pub struct Expected {
 impl ScanExec {
     /// The expected access, if about `told_by` rows feed its dynamic filters. `None`: it has none, it is running
     /// already, or it would read everything anyway.
-    pub fn expected(&self, told_by: Option<f64>) -> Option<Expected> {
+    pub fn expected(&self, told_by: Option<f64>) -> Option<ExpectedAccess> {
         let (request, rows) = (&self.request, told_by?.max(1.0));
         let names = self.learned.iter().flat_map(|filter| learned::equal_columns(filter, &request.schema));
         let names: Vec<String> = names.collect();
@@ -36,7 +36,7 @@ impl ScanExec {
     }
 
     /// The expected access for values of these columns, at any cost.
-    pub fn expected_for_values(&self, terms: &[(Field, CmpOp)]) -> Option<Expected> {
+    pub fn expected_for_values(&self, terms: &[(Field, CmpOp)]) -> Option<ExpectedAccess> {
         let (planned, condition) = self.stand_in(terms)?;
         let bound = self.request.narrow(planned, condition).ok()?;
         if !bound.spec.access.method.is_one_walk() {
@@ -46,7 +46,10 @@ impl ScanExec {
             Method::Get(_) => "each value tells every part of the rowkey".to_owned(),
             _ => format!("{} for each value", bound.chosen),
         };
-        Some(Expected { bound: Bound { chosen, ..bound }, told: RuntimeKeys::ByValue(self.narrowed_by()) })
+        Some(ExpectedAccess {
+            bound: Bound { chosen, ..bound },
+            told: RuntimeKeys::ByValue(self.narrowed_by()),
+        })
     }
 
     /// The expected access where each outer row asks along one of these paths, for the first rows or for all.
@@ -55,15 +58,15 @@ impl ScanExec {
         terms: &[(Field, CmpOp)],
         first: Option<&FirstFound>,
         paths: &[Path],
-    ) -> Option<Expected> {
+    ) -> Option<ExpectedAccess> {
         let (planned, condition) = self.stand_in(terms)?;
         let way = self.request.way(planned, condition, first, paths).ok()??;
-        Some(Expected { bound: way.bound, told: RuntimeKeys::ByRow(self.narrowed_by()) })
+        Some(ExpectedAccess { bound: way.bound, told: RuntimeKeys::ByRow(self.narrowed_by()) })
     }
 
     /// The expected access where each outer row asks in several places: for rows that satisfy any of these lists of
     /// terms.
-    pub fn expected_in_places(&self, places: &[Vec<(Field, CmpOp)>]) -> Option<Expected> {
+    pub fn expected_in_places(&self, places: &[Vec<(Field, CmpOp)>]) -> Option<ExpectedAccess> {
         let each = places.iter().map(|terms| self.stand_in(terms)).collect::<Option<Vec<_>>>()?;
         let (planned, _) = each.first()?;
         let any = Predicate::or(each.iter().map(|(_, condition)| condition.clone()));
@@ -72,7 +75,10 @@ impl ScanExec {
             return None;
         }
         let chosen = format!("{} for each row", bound.chosen);
-        Some(Expected { bound: Bound { chosen, ..bound }, told: RuntimeKeys::ByRow(self.narrowed_by()) })
+        Some(ExpectedAccess {
+            bound: Bound { chosen, ..bound },
+            told: RuntimeKeys::ByRow(self.narrowed_by()),
+        })
     }
 
     /// The path without the filter, and a sample condition in place of the filter.
@@ -85,7 +91,7 @@ impl ScanExec {
     }
 
     /// The expected access as EXPLAIN shows it, without the stand-in values.
-    pub fn described_as(&self, expected: &Expected, verbose: bool) -> Described {
+    pub fn described_as(&self, expected: &ExpectedAccess, verbose: bool) -> Described {
         let Bound { spec, need, .. } = &expected.bound;
         let own = self.planned().map(|bound| bound.need.predicate.clone().conjuncts()).unwrap_or_default();
         let left = |filter: &Filter| {

@@ -16,12 +16,12 @@ use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec};
 use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitioning, PlanProperties};
 
-use super::{Place, SeekJoinExec, Term, words};
+use super::{SeekJoinExec, SeekTarget, SeekTerm, words};
 use crate::access::{COST, Path};
 use crate::df::kept::plan::{picked, place};
 use crate::df::operators::few_first::few_first;
 use crate::df::operators::join_rows::rows_of;
-use crate::df::operators::lookup::Kind;
+use crate::df::operators::lookup::JoinKind;
 use crate::df::operators::scan::ScanExec;
 use crate::df::tree::RewriteTree;
 use crate::df::wanted::FirstFound;
@@ -52,9 +52,9 @@ const ROWS_UNKNOWN: f64 = 1000.0;
 pub fn instead_of_pairs(plan: Arc<dyn ExecutionPlan>) -> DfResult<Transformed<Arc<dyn ExecutionPlan>>> {
     plan.rewrite_up(|node| {
         let (join, fetch) = if let Some(join) = node.downcast_ref::<NestedLoopJoinExec>() {
-            (Pairs::of_loop(join), None)
+            (PairwiseJoin::of_loop(join), None)
         } else if let Some(join) = node.downcast_ref::<HashJoinExec>() {
-            (Pairs::of_hash(join), join.fetch())
+            (PairwiseJoin::of_hash(join), join.fetch())
         } else {
             (None, None)
         };
@@ -70,22 +70,22 @@ pub fn instead_of_pairs(plan: Arc<dyn ExecutionPlan>) -> DfResult<Transformed<Ar
 }
 
 /// A join of DataFusion that compares pairs of rows.
-struct Pairs<'j> {
+struct PairwiseJoin<'j> {
     sides: [&'j Arc<dyn ExecutionPlan>; 2],
     join_type: JoinType,
     /// Only pairs with these columns equal are compared; empty: all pairs.
-    on: &'j [Equal],
+    on: &'j [EqualPair],
     filter: Option<&'j JoinFilter>,
     projection: Option<&'j [usize]>,
     properties: &'j Arc<PlanProperties>,
 }
 
 /// A pair of equal expressions: of the left side, of the right side.
-type Equal = (Arc<dyn PhysicalExpr>, Arc<dyn PhysicalExpr>);
+type EqualPair = (Arc<dyn PhysicalExpr>, Arc<dyn PhysicalExpr>);
 
-impl<'j> Pairs<'j> {
-    fn of_loop(join: &'j NestedLoopJoinExec) -> Option<Pairs<'j>> {
-        Some(Pairs {
+impl<'j> PairwiseJoin<'j> {
+    fn of_loop(join: &'j NestedLoopJoinExec) -> Option<PairwiseJoin<'j>> {
+        Some(PairwiseJoin {
             sides: [join.left(), join.right()],
             join_type: *join.join_type(),
             on: &[],
@@ -95,9 +95,9 @@ impl<'j> Pairs<'j> {
         })
     }
 
-    fn of_hash(join: &'j HashJoinExec) -> Option<Pairs<'j>> {
+    fn of_hash(join: &'j HashJoinExec) -> Option<PairwiseJoin<'j>> {
         let is_plain = !join.null_aware && join.null_equality() == NullEquality::NullEqualsNothing;
-        is_plain.then(|| Pairs {
+        is_plain.then(|| PairwiseJoin {
             sides: [join.left(), join.right()],
             join_type: *join.join_type(),
             on: join.on(),
@@ -127,7 +127,7 @@ impl<'j> Pairs<'j> {
             JoinSide::Left => (self.sides[0], self.sides[1], self.join_type),
             _ => (self.sides[1], self.sides[0], self.join_type.swap()),
         };
-        let kind = Kind::of(join_type).filter(|kind| *kind != Kind::Found);
+        let kind = JoinKind::of(join_type).filter(|kind| *kind != JoinKind::Found);
         let (Some(kind), Some((scan, columns))) = (kind, picked(table)) else { return Ok(None) };
         // A seek join does not keep the table's order, not even as the minor one.
         let keeps_order = match rows_are {
@@ -148,13 +148,13 @@ impl<'j> Pairs<'j> {
         let places = sides.places(terms, &mut rest, self.filter);
         let is_exact = rest.is_empty();
         let first = match kind {
-            Kind::Semi | Kind::Anti => Some(FirstFound { order: Vec::new(), rows: 1 }),
-            Kind::Inner => scan.request.first_of_row.clone(),
+            JoinKind::Semi | JoinKind::Anti => Some(FirstFound { order: Vec::new(), rows: 1 }),
+            JoinKind::Inner => scan.request.first_of_row.clone(),
             _ => None,
         };
         let is_one = places.len() == 1;
         let keys = places.iter().map(|terms| sides.key(terms, first.as_ref(), is_one));
-        let Some(keys) = keys.collect::<Option<Vec<Key>>>() else { return Ok(None) };
+        let Some(keys) = keys.collect::<Option<Vec<SeekKeys>>>() else { return Ok(None) };
         // A residual filter may reject the first rows; and the first in one of several places need not be the first of
         // all.
         let first = first.filter(|first| is_exact && (keys.len() == 1 || first.order.is_empty()));
@@ -190,13 +190,16 @@ impl<'j> Pairs<'j> {
             Boundedness::Bounded,
         );
         let each = match kind {
-            Kind::Semi | Kind::Anti => 1.0,
-            Kind::Left => found.max(1.0),
+            JoinKind::Semi | JoinKind::Anti => 1.0,
+            JoinKind::Left => found.max(1.0),
             _ => found,
         };
-        let place =
-            |(terms, key): (Vec<Term>, Key)| Place { terms: terms.into(), common, paths: key.paths.into() };
-        let places: Arc<[Place]> = places.into_iter().zip(keys).map(place).collect();
+        let place = |(terms, key): (Vec<SeekTerm>, SeekKeys)| SeekTarget {
+            terms: terms.into(),
+            common,
+            paths: key.paths.into(),
+        };
+        let places: Arc<[SeekTarget]> = places.into_iter().zip(keys).map(place).collect();
         let seek = SeekJoinExec {
             rows: Arc::clone(rows),
             table: Arc::new(scan.for_each_row(words(&places, &rows.schema()))),
@@ -259,7 +262,7 @@ struct Sides<'j> {
 }
 
 /// The keys in which a row seeks at one place.
-struct Key {
+struct SeekKeys {
     paths: Vec<Path>,
     /// The table's other conditions reject none of the rows.
     all_pass: bool,
@@ -270,8 +273,8 @@ struct Key {
 
 impl Sides<'_> {
     /// The equality conditions as terms; `None` if one is not on a column of the table.
-    fn equal(&self, on: &[Equal]) -> Option<Vec<Term>> {
-        let term = |(left, right): &Equal| {
+    fn equal(&self, on: &[EqualPair]) -> Option<Vec<SeekTerm>> {
+        let term = |(left, right): &EqualPair| {
             let (of_row, of_table) = match self.rows_are {
                 JoinSide::Left => (left, right),
                 _ => (right, left),
@@ -283,7 +286,7 @@ impl Sides<'_> {
     }
 
     /// Splits a filter into comparisons of a column of the table with the outer row, and the rest.
-    fn ranged(&self, filter: &JoinFilter) -> (Vec<Term>, Vec<Arc<dyn PhysicalExpr>>) {
+    fn ranged(&self, filter: &JoinFilter) -> (Vec<SeekTerm>, Vec<Arc<dyn PhysicalExpr>>) {
         let (mut terms, mut rest) = (Vec::new(), Vec::new());
         for term in split_conjunction(filter.expression()) {
             match self.compared(term, filter) {
@@ -298,10 +301,10 @@ impl Sides<'_> {
     /// which each side gives a place. Such an OR is removed from `rest` if the places cover it completely.
     fn places(
         &self,
-        common: Vec<Term>,
+        common: Vec<SeekTerm>,
         rest: &mut Vec<Arc<dyn PhysicalExpr>>,
         filter: Option<&JoinFilter>,
-    ) -> Vec<Vec<Term>> {
+    ) -> Vec<Vec<SeekTerm>> {
         let found = filter.and_then(|filter| {
             rest.iter().enumerate().find_map(|(at, or)| Some((at, self.places_of(or, &common, filter)?)))
         });
@@ -321,9 +324,9 @@ impl Sides<'_> {
     fn places_of(
         &self,
         or: &Arc<dyn PhysicalExpr>,
-        common: &[Term],
+        common: &[SeekTerm],
         filter: &JoinFilter,
-    ) -> Option<(Vec<Vec<Term>>, bool)> {
+    ) -> Option<(Vec<Vec<SeekTerm>>, bool)> {
         let (mut places, mut is_all) = (Vec::new(), true);
         for side in sides_of_or(or) {
             let mut terms = common.to_vec();
@@ -341,7 +344,7 @@ impl Sides<'_> {
         (2..=PLACES_MAX).contains(&places.len()).then_some((places, is_all))
     }
 
-    fn compared(&self, term: &Arc<dyn PhysicalExpr>, filter: &JoinFilter) -> Option<Term> {
+    fn compared(&self, term: &Arc<dyn PhysicalExpr>, filter: &JoinFilter) -> Option<SeekTerm> {
         let compared = term.downcast_ref::<BinaryExpr>()?;
         if *compared.op() == Operator::Or {
             return self.equal_to_any(compared, filter);
@@ -365,7 +368,7 @@ impl Sides<'_> {
     }
 
     /// `table.a = row.x OR table.a = row.y` as one term.
-    fn equal_to_any(&self, or: &BinaryExpr, filter: &JoinFilter) -> Option<Term> {
+    fn equal_to_any(&self, or: &BinaryExpr, filter: &JoinFilter) -> Option<SeekTerm> {
         let [mut left, right] = [self.compared(or.left(), filter)?, self.compared(or.right(), filter)?];
         let are_equal = left.op == CmpOp::Eq && right.op == CmpOp::Eq && left.field == right.field;
         // An expression could fail for a row that matches by its other value.
@@ -397,7 +400,7 @@ impl Sides<'_> {
 
     /// Compares a column of the table, by its position in the join, with a value of the outer row; `None` unless the
     /// values compare like their bytes.
-    fn term(&self, column: usize, op: CmpOp, value: Arc<dyn PhysicalExpr>) -> Option<Term> {
+    fn term(&self, column: usize, op: CmpOp, value: Arc<dyn PhysicalExpr>) -> Option<SeekTerm> {
         let request = &self.scan.request;
         let at = *self.columns.get(column)?;
         let field = request.output_field(at)?;
@@ -407,20 +410,20 @@ impl Sides<'_> {
         let is_same = column_type_of(found) == Some(ty)
             && value.data_type(&self.rows.schema()).ok()? == *found.data_type();
         let column = found.name().clone();
-        (ty.compares_as_bytes() && is_same).then(|| Term { column, field, ty, op, value, or: Vec::new() })
+        (ty.compares_as_bytes() && is_same).then(|| SeekTerm { column, field, ty, op, value, or: Vec::new() })
     }
 
     /// The best keys for a place. They have the columns that are equal as a prefix, followed by a column that has a
     /// bound, or that gives the order of the `first` rows. With equalities only, a single place is left to lookup
     /// joins.
-    fn key(&self, terms: &[Term], first: Option<&FirstFound>, is_one: bool) -> Option<Key> {
+    fn key(&self, terms: &[SeekTerm], first: Option<&FirstFound>, is_one: bool) -> Option<SeekKeys> {
         let request = &self.scan.request;
         let bound = self.scan.bound().ok()?;
         let column = |field: Field| match field {
             Field::Column(id) => Some(id),
             _ => None,
         };
-        let equals_one = |term: &&Term| term.op == CmpOp::Eq && term.or.is_empty();
+        let equals_one = |term: &&SeekTerm| term.op == CmpOp::Eq && term.or.is_empty();
         let of_terms = terms.iter().filter(equals_one).filter_map(|term| column(term.field));
         let equal: Vec<ColumnId> = of_terms.chain(bound.fixed()).collect();
         let ranged = terms.iter().filter(|term| !equals_one(term)).filter_map(|term| column(term.field));
@@ -435,7 +438,7 @@ impl Sides<'_> {
         }
         let keys = ranged.into_iter().filter_map(|ranged| {
             let is_any =
-                |term: &&Term| term.field == Field::Column(ranged) && (is_point || !term.or.is_empty());
+                |term: &&SeekTerm| term.field == Field::Column(ranged) && (is_point || !term.or.is_empty());
             let any = terms.iter().find(is_any);
             let equal: Vec<ColumnId> =
                 equal.iter().copied().filter(|id| !is_point || *id != ranged).collect();
@@ -459,11 +462,11 @@ impl Sides<'_> {
                 }
                 _ => false,
             };
-            let is_of_key = |term: &Term| {
+            let is_of_key = |term: &SeekTerm| {
                 term.field == Field::Column(ranged) || term.op == CmpOp::Eq && before.contains(&term.field)
             };
             let is_covered = matches!(bound.spec.access.path, Path::IndexOnly(_) | Path::Primary);
-            Some(Key {
+            Some(SeekKeys {
                 entries: all.max(COST.entries_min as f64) * request.share_of_equals(before) * share,
                 entry: if is_covered { COST.entry } else { COST.entry + COST.fetch },
                 all_pass: terms.iter().all(is_of_key)

@@ -27,12 +27,12 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Pla
 use futures::TryStreamExt;
 
 pub use self::instead::instead_of_pairs;
-use super::lookup::{Kind, pieces, scan_of};
-use super::scan::{Expected, ScanExec};
+use super::lookup::{JoinKind, pieces, scan_of};
+use super::scan::{ExpectedAccess, ScanExec};
 use crate::access::Path;
 use crate::df::errors::{df_error, to_df};
 use crate::df::operators::operator;
-use crate::df::table::Way;
+use crate::df::table::ProbePath;
 use crate::df::wanted::FirstFound;
 use crate::error::{Error, Result};
 use crate::exec::scan::{BatchCollector, Scan};
@@ -50,12 +50,12 @@ pub struct SeekJoinExec {
     /// A [`ScanExec`] of the table.
     table: Arc<dyn ExecutionPlan>,
     /// Places where each outer row seeks; a row found in several places counts in the first.
-    places: Arc<[Place]>,
+    places: Arc<[SeekTarget]>,
     /// The residual filter on pairs.
     filter: Option<JoinFilter>,
     /// The side of `filter` and `output` that the outer rows are.
     rows_are: JoinSide,
-    kind: Kind,
+    kind: JoinKind,
     /// Set if the first matches of each outer row are enough.
     first: Option<FirstFound>,
     /// Expected output rows (count) for each outer row.
@@ -66,9 +66,9 @@ pub struct SeekJoinExec {
 
 /// A place in a table: some key range for each outer row.
 #[derive(Clone, Debug)]
-struct Place {
+struct SeekTarget {
     /// Conditions on the rows there.
-    terms: Arc<[Term]>,
+    terms: Arc<[SeekTerm]>,
     /// The number of leading terms that all places share.
     common: usize,
     /// Keys that have it.
@@ -77,7 +77,7 @@ struct Place {
 
 /// A column of the table, compared with a value of the outer row.
 #[derive(Clone, Debug)]
-struct Term {
+struct SeekTerm {
     column: String,
     field: Field,
     ty: ColumnType,
@@ -88,7 +88,7 @@ struct Term {
     or: Vec<usize>,
 }
 
-impl Term {
+impl SeekTerm {
     /// The values for these outer rows.
     fn of(&self, rows: &RecordBatch) -> DfResult<ArrayRef> {
         self.value.evaluate(rows)?.into_array(rows.num_rows())
@@ -108,9 +108,9 @@ impl SeekJoinExec {
     }
 
     /// The table's scan, and its expected access for each outer row.
-    pub fn table(&self) -> Option<(&ScanExec, Option<Expected>)> {
+    pub fn table(&self) -> Option<(&ScanExec, Option<ExpectedAccess>)> {
         let scan = scan_of(&self.table)?;
-        let terms_of = |place: &Place| place.terms.iter().map(|term| (term.field, term.op)).collect();
+        let terms_of = |place: &SeekTarget| place.terms.iter().map(|term| (term.field, term.op)).collect();
         let terms: Vec<Vec<_>> = self.places.iter().map(terms_of).collect();
         let expected = match (&terms[..], &self.places[..]) {
             ([terms], [place]) => scan.expected_on_way(terms, self.first.as_ref(), &place.paths),
@@ -169,12 +169,12 @@ struct Seeking {
     /// The current row has found a match.
     has_found: bool,
     /// The access path of each place.
-    ways: Vec<Option<Way>>,
+    ways: Vec<Option<ProbePath>>,
 }
 
 impl Seeking {
     fn new(join: Arc<SeekJoinExec>, rows: RecordBatch) -> Seeking {
-        let of_place = |place: &Place| place.terms.iter().map(|term| term.of(&rows).ok()).collect();
+        let of_place = |place: &SeekTarget| place.terms.iter().map(|term| term.of(&rows).ok()).collect();
         let values = join.places.iter().map(of_place).collect();
         let ways = join.places.iter().map(|_| None).collect();
         let unlike = Vec::new();
@@ -291,8 +291,8 @@ impl Seeking {
             while at < found_by.len() && found_by.value(at) as usize == row {
                 if passes(at) {
                     let comes = match join.kind {
-                        Kind::Semi => !has_found,
-                        Kind::Anti => false,
+                        JoinKind::Semi => !has_found,
+                        JoinKind::Anti => false,
                         _ => true,
                     };
                     if comes {
@@ -305,7 +305,7 @@ impl Seeking {
             }
             if row == done.end {
                 self.has_found = has_found;
-            } else if !has_found && matches!(join.kind, Kind::Left | Kind::Anti) {
+            } else if !has_found && matches!(join.kind, JoinKind::Left | JoinKind::Anti) {
                 rows.push(row as u32);
                 places.push(None);
             }
@@ -370,7 +370,7 @@ impl DisplayAs for SeekJoinExec {
             write!(f, ", filter={}", filter.expression())?;
         }
         match &self.first {
-            Some(first) if self.kind == Kind::Inner => write!(f, ", first={}", first.rows),
+            Some(first) if self.kind == JoinKind::Inner => write!(f, ", first={}", first.rows),
             _ => Ok(()),
         }
     }
@@ -383,7 +383,7 @@ fn is_not_so(term: &Predicate) -> Predicate {
 }
 
 /// The join condition in words.
-fn words(places: &[Place], rows: &Schema) -> String {
+fn words(places: &[SeekTarget], rows: &Schema) -> String {
     let [place] = places else {
         let common = places.first().map_or(&[][..], |place| &place.terms[..place.common]);
         let each = places.iter().map(|place| words_of(&place.terms[place.common..], rows));
@@ -394,8 +394,8 @@ fn words(places: &[Place], rows: &Schema) -> String {
     words_of(&place.terms, rows)
 }
 
-fn words_of(terms: &[Term], rows: &Schema) -> String {
-    let word = |term: &Term| {
+fn words_of(terms: &[SeekTerm], rows: &Schema) -> String {
+    let word = |term: &SeekTerm| {
         let value = crate::df::rules::join_keys::shown(&term.value.to_string()).to_owned();
         match &term.or[..] {
             [] => format!("{} {} {value}", term.column, term.op.sql()),

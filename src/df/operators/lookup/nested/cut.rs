@@ -13,7 +13,7 @@ use crate::value::Value;
 
 /// A sort, a limit, or both.
 #[derive(Debug)]
-pub struct Cut {
+pub struct SortLimit {
     /// Number of joins below it.
     pub joins: usize,
     /// The sort keys.
@@ -25,16 +25,16 @@ pub struct Cut {
     fetch: usize,
 }
 
-impl Cut {
+impl SortLimit {
     /// Passes all rows on after so many joins.
-    pub fn all(joins: usize) -> Cut {
-        Cut { joins, order: Vec::new(), led: 0, skip: 0, fetch: usize::MAX }
+    pub fn all(joins: usize) -> SortLimit {
+        SortLimit { joins, order: Vec::new(), led: 0, skip: 0, fetch: usize::MAX }
     }
 
     /// Sorts all rows, which come sorted by the first `led` keys.
-    pub fn sorted(joins: usize, order: Vec<(ColumnOf, SortOptions)>, led: usize) -> Cut {
+    pub fn sorted(joins: usize, order: Vec<(ColumnOf, SortOptions)>, led: usize) -> SortLimit {
         let of_first = order.iter().take(led).take_while(|(of, _)| of.table == 0).count();
-        Cut { order, led: of_first, ..Cut::all(joins) }
+        SortLimit { order, led: of_first, ..SortLimit::all(joins) }
     }
 
     /// It neither sorts nor limits.

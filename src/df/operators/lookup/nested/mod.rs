@@ -19,13 +19,13 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use datafusion::physical_plan::ExecutionPlan;
 
-use self::cut::Cut;
+use self::cut::SortLimit;
 pub use self::operator::NestedExec;
-use self::parts::Parts;
+use self::parts::NestedParts;
 pub use self::parts::led;
-use self::search::Search;
+use self::search::NestedSearch;
 use self::totals::TotalsOf;
-use super::Kind;
+use super::JoinKind;
 use crate::access::Guards;
 use crate::df::errors::df_error;
 use crate::df::kept::above::Above;
@@ -67,7 +67,7 @@ pub struct Nested {
     first: ScanExec,
     joins: Vec<Join>,
     /// Sorts and limits, the innermost first; the last one comes after all joins.
-    cuts: Vec<Cut>,
+    cuts: Vec<SortLimit>,
     /// Columns of the joined rows, and their schema.
     output: Arc<[ColumnOf]>,
     below: SchemaRef,
@@ -86,7 +86,7 @@ pub struct Nested {
 /// A table in which outer rows look up their matches.
 #[derive(Debug)]
 struct Join {
-    kind: Kind,
+    kind: JoinKind,
     /// The scan that a join of whole tables would use.
     table: ScanExec,
     /// Columns of the outer row, and the table's columns that equal them.
@@ -103,7 +103,8 @@ struct Join {
 impl Nested {
     /// A plan of lookup joins only; `None` if it has other operators, or is a mere scan.
     pub fn of(plan: &Arc<dyn ExecutionPlan>, schema: &SchemaRef) -> Option<Nested> {
-        let Parts { first, joins, cuts, output, schema: below, above, by_ranges } = Parts::of(plan)?;
+        let NestedParts { first, joins, cuts, output, schema: below, above, by_ranges } =
+            NestedParts::of(plan)?;
         let sorts = cuts.iter().any(|cut| !cut.order.is_empty());
         let is_more = !joins.is_empty() || sorts || !above.is_empty();
         is_more.then(|| Nested {
@@ -124,7 +125,7 @@ impl Nested {
     /// The first plan of a trial, if it consists of lookups and ends as soon as there are enough rows.
     pub fn of_trial(trial: &TrialExec, schema: &SchemaRef) -> Option<Nested> {
         let nested = Nested::of(trial.first(), schema)?;
-        let ends = nested.cuts.iter().all(Cut::may_end) && !nested.above.changes_rows();
+        let ends = nested.cuts.iter().all(SortLimit::may_end) && !nested.above.changes_rows();
         ends.then(|| Nested { few: Few { work: trial.work(), ..BY_ROWKEYS }, is_tried: true, ..nested })
     }
 
@@ -139,7 +140,7 @@ impl Nested {
             Some(Cow::Borrowed(_)) => None,
             Some(Cow::Owned(filled)) => Some(filled),
         };
-        let Some(search) = Search::new(self, binding)? else { return Ok(None) };
+        let Some(search) = NestedSearch::new(self, binding)? else { return Ok(None) };
         let plan_text = search.plan_text();
         let Some(rows) = search.rows()? else {
             self.give_up();

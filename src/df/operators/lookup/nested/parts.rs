@@ -13,11 +13,11 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
 use super::Join;
-use super::cut::Cut;
+use super::cut::SortLimit;
 use super::totals::TotalsOf;
 use crate::df::kept::above::Above;
 use crate::df::kept::plan::place;
-use crate::df::operators::lookup::{Equal, Kind, LookupJoinExec, scan_of};
+use crate::df::operators::lookup::{JoinColumn, JoinKind, LookupJoinExec, scan_of};
 use crate::df::operators::scan::ScanExec;
 use crate::df::rules::kept_sorts::FixedExec;
 use crate::df::table::Bound;
@@ -26,11 +26,11 @@ use crate::key::ColumnId;
 use crate::plan::Field;
 
 /// The parts of a plan.
-pub struct Parts {
+pub struct NestedParts {
     pub first: ScanExec,
     pub joins: Vec<Join>,
     /// Sorts and limits, the innermost first; the last one comes after all joins.
-    pub cuts: Vec<Cut>,
+    pub cuts: Vec<SortLimit>,
     /// Columns of the joined rows, and their schema.
     pub output: Vec<ColumnOf>,
     pub schema: SchemaRef,
@@ -40,17 +40,17 @@ pub struct Parts {
     pub by_ranges: bool,
 }
 
-impl Parts {
+impl NestedParts {
     /// The parts of a plan; `None` if it has other operators.
-    pub fn of(plan: &Arc<dyn ExecutionPlan>) -> Option<Parts> {
+    pub fn of(plan: &Arc<dyn ExecutionPlan>) -> Option<NestedParts> {
         if let Some(input) = passed_on(plan) {
-            return Parts::of(input);
+            return NestedParts::of(input);
         }
         if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
-            return Parts::of(projection.input())?.projected(projection, plan);
+            return NestedParts::of(projection.input())?.projected(projection, plan);
         }
         if let Some(limit) = plan.downcast_ref::<GlobalLimitExec>() {
-            let below = Parts::of(limit.input())?;
+            let below = NestedParts::of(limit.input())?;
             // Limit below projections: they need to compute the limited rows only.
             if below.above.changes_rows() {
                 return below.made(plan);
@@ -58,23 +58,23 @@ impl Parts {
             return Some(below.limited(limit.skip(), limit.fetch()));
         }
         if let Some(sort) = plan.downcast_ref::<SortExec>() {
-            let below = Parts::of(sort.input())?;
+            let below = NestedParts::of(sort.input())?;
             return match below.order(sort) {
                 Some(order) => Some(below.sorted(order, led(sort)).limited(0, sort.fetch())),
                 None => below.made(plan),
             };
         }
         if let Some(join) = plan.downcast_ref::<LookupJoinExec>() {
-            return Parts::of(&join.rows)?.looking_up(join);
+            return NestedParts::of(&join.rows)?.looking_up(join);
         }
         if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
-            return Parts::of(join.left())?.adding_up(join);
+            return NestedParts::of(join.left())?.adding_up(join);
         }
         let scan = plan.downcast_ref::<ScanExec>().filter(|scan| scan.is_whole())?;
-        Some(Parts {
+        Some(NestedParts {
             first: scan.unbound(),
             joins: Vec::new(),
-            cuts: vec![Cut::all(0)],
+            cuts: vec![SortLimit::all(0)],
             output: columns(0, scan.request.schema.fields().len()).collect(),
             schema: plan.schema(),
             above: Above::default(),
@@ -83,15 +83,15 @@ impl Parts {
     }
 
     /// Applies a projection, which is `plan`.
-    fn projected(self, projection: &ProjectionExec, plan: &Arc<dyn ExecutionPlan>) -> Option<Parts> {
+    fn projected(self, projection: &ProjectionExec, plan: &Arc<dyn ExecutionPlan>) -> Option<NestedParts> {
         match picked(projection, &self.output).filter(|_| self.above.is_empty()) {
-            Some(output) => Some(Parts { output, schema: plan.schema(), ..self }),
+            Some(output) => Some(NestedParts { output, schema: plan.schema(), ..self }),
             None => self.made(plan),
         }
     }
 
     /// Adds an operator above the joined rows.
-    fn made(mut self, plan: &Arc<dyn ExecutionPlan>) -> Option<Parts> {
+    fn made(mut self, plan: &Arc<dyn ExecutionPlan>) -> Option<NestedParts> {
         self.above.push(plan)?;
         Some(self)
     }
@@ -102,14 +102,14 @@ impl Parts {
         sort.expr().iter().map(by).collect::<Option<_>>().filter(|_| self.above.is_empty())
     }
 
-    fn sorted(mut self, order: Vec<(ColumnOf, SortOptions)>, led: usize) -> Parts {
+    fn sorted(mut self, order: Vec<(ColumnOf, SortOptions)>, led: usize) -> NestedParts {
         // A cut that passes all rows is replaced.
         self.cuts.pop_if(|cut| cut.cuts_nothing());
-        self.cuts.push(Cut::sorted(self.joins.len(), order, led));
+        self.cuts.push(SortLimit::sorted(self.joins.len(), order, led));
         self
     }
 
-    fn limited(mut self, skip: usize, fetch: Option<usize>) -> Parts {
+    fn limited(mut self, skip: usize, fetch: Option<usize>) -> NestedParts {
         if let Some(cut) = self.cuts.last_mut() {
             cut.limit(skip, fetch);
         }
@@ -117,24 +117,25 @@ impl Parts {
     }
 
     /// Adds a lookup join.
-    fn looking_up(self, join: &LookupJoinExec) -> Option<Parts> {
+    fn looking_up(self, join: &LookupJoinExec) -> Option<NestedParts> {
         // Right semi joins need to know what other rows have found.
-        if join.kind == Kind::Found || join.in_order {
+        if join.kind == JoinKind::Found || join.in_order {
             return None;
         }
         let table = scan_of(&join.table)?;
         let shown = if join.kind.shows_found() { table.request.schema.fields().len() } else { 0 };
         let by_ranges = self.by_ranges || !tells_rowkey(table, &join.on);
-        let joined = Parts { by_ranges, ..self }.joined(join.kind, table, &join.on, None)?;
+        let joined = NestedParts { by_ranges, ..self }.joined(join.kind, table, &join.on, None)?;
         joined.with_output(&join.output, shown, join.schema())
     }
 
     /// Adds a join with aggregates of a table.
-    fn adding_up(self, join: &HashJoinExec) -> Option<Parts> {
-        let kind = Kind::of(*join.join_type()).filter(|kind| matches!(kind, Kind::Inner | Kind::Left))?;
+    fn adding_up(self, join: &HashJoinExec) -> Option<NestedParts> {
+        let kind = JoinKind::of(*join.join_type())
+            .filter(|kind| matches!(kind, JoinKind::Inner | JoinKind::Left))?;
         let (totals, table, on) = TotalsOf::of(join)?;
         let shown = join.right().schema().fields().len();
-        let joined = Parts { by_ranges: true, ..self }
+        let joined = NestedParts { by_ranges: true, ..self }
             .joined(kind, &table, &on, Some(totals))?
             .limited(0, join.fetch());
         let all: Vec<usize> = (0..join.left().schema().fields().len() + shown).collect();
@@ -144,11 +145,11 @@ impl Parts {
 
     fn joined(
         mut self,
-        kind: Kind,
+        kind: JoinKind,
         table: &ScanExec,
-        on: &[Equal],
+        on: &[JoinColumn],
         totals: Option<TotalsOf>,
-    ) -> Option<Parts> {
+    ) -> Option<NestedParts> {
         let is_plain = table.is_whole() && table.fetch().is_none() && !table.passes_over();
         let of_row = on.iter().map(|equal| self.output.get(equal.of_row.index()).copied());
         let of_row = of_row.collect::<Option<_>>().filter(|_| is_plain && self.above.is_empty())?;
@@ -158,21 +159,21 @@ impl Parts {
         match self.cuts.last_mut() {
             // A cut that passes all rows moves behind this join.
             Some(cut) if cut.cuts_nothing() => cut.joins = self.joins.len(),
-            _ => self.cuts.push(Cut::all(self.joins.len())),
+            _ => self.cuts.push(SortLimit::all(self.joins.len())),
         }
         Some(self)
     }
 
     /// Picks the output from the columns so far and the `shown` columns of the last table.
-    fn with_output(self, output: &[usize], shown: usize, schema: SchemaRef) -> Option<Parts> {
+    fn with_output(self, output: &[usize], shown: usize, schema: SchemaRef) -> Option<NestedParts> {
         let all: Vec<ColumnOf> = self.output.into_iter().chain(columns(self.joins.len(), shown)).collect();
         let output = output.iter().map(|at| all.get(*at).copied()).collect::<Option<_>>()?;
-        Some(Parts { output, schema, ..self })
+        Some(NestedParts { output, schema, ..self })
     }
 }
 
 /// The outer row and the table's own conditions determine a whole rowkey.
-fn tells_rowkey(table: &ScanExec, on: &[Equal]) -> bool {
+fn tells_rowkey(table: &ScanExec, on: &[JoinColumn]) -> bool {
     let fixed = table.bound().map(Bound::fixed).unwrap_or_default();
     let is_told = |id: &ColumnId| fixed.contains(id) || on.iter().any(|equal| equal.key == *id);
     table.request.table().key.columns().iter().all(is_told)

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{Cut, Join, Nested, TotalsOf};
-use crate::df::operators::lookup::Kind;
+use super::{Join, Nested, SortLimit, TotalsOf};
+use crate::df::operators::lookup::JoinKind;
 use crate::df::table::Binding;
 use crate::error::{Error, Result};
 use crate::exec::joined::{ColumnOf, JoinedRows, RowOf};
@@ -18,12 +18,12 @@ use crate::value::{ColumnType, Value, ValueRef};
 pub(super) const FEW_ROWS: usize = 64;
 
 /// An outer row's values of the join columns.
-struct Equal<'v> {
+struct JoinValues<'v> {
     on: &'v [(Field, ColumnType)],
     values: &'v [Value],
 }
 
-impl RowView for Equal<'_> {
+impl RowView for JoinValues<'_> {
     fn field(&self, field: Field) -> Result<ValueRef<'_>> {
         let at = self.on.iter().position(|(known, _)| *known == field);
         at.map(|at| self.values[at].as_ref()).ok_or_else(|| Error::internal("a column that no row tells"))
@@ -31,7 +31,7 @@ impl RowView for Equal<'_> {
 }
 
 /// Source of the rows of a level.
-enum Reading<'n> {
+enum LevelSource<'n> {
     Rows(Scan),
     /// The aggregates so far, and the outer row's values of the join columns.
     Totals(Scan, &'n TotalsOf, Sums, Box<[Value]>),
@@ -41,7 +41,7 @@ enum Reading<'n> {
 #[derive(Default)]
 struct Level<'n> {
     /// Source of more rows.
-    reading: Option<Reading<'n>>,
+    reading: Option<LevelSource<'n>>,
     rows: Option<Arc<NextRows>>,
     /// How many of `rows` have been taken; the last of these is the current one.
     looked_at: usize,
@@ -81,11 +81,11 @@ impl Level<'_> {
     fn read(&mut self, most: usize) -> Result<()> {
         let (rows, is_over) = match &mut self.reading {
             None => return Ok(()),
-            Some(Reading::Rows(scan)) => {
+            Some(LevelSource::Rows(scan)) => {
                 let rows = scan.next_rows(most)?;
                 (rows, scan.is_over())
             }
-            Some(Reading::Totals(scan, totals, sums, equal)) => {
+            Some(LevelSource::Totals(scan, totals, sums, equal)) => {
                 let is_over = !scan.add_up(sums)?;
                 let row = if is_over { totals.row(sums, equal)? } else { None };
                 (row.map(NextRows::Row), is_over)
@@ -105,7 +105,7 @@ impl Level<'_> {
 }
 
 /// The search of one run.
-pub(super) struct Search<'n> {
+pub(super) struct NestedSearch<'n> {
     nested: &'n Nested,
     binding: &'n Binding,
     /// Conditions of each table on its join columns.
@@ -120,9 +120,9 @@ pub(super) struct Search<'n> {
     out: JoinedRows,
 }
 
-impl<'n> Search<'n> {
+impl<'n> NestedSearch<'n> {
     /// `None`: the plan does not hold for this run.
-    pub fn new(nested: &'n Nested, binding: &'n Binding) -> Result<Option<Search<'n>>> {
+    pub fn new(nested: &'n Nested, binding: &'n Binding) -> Result<Option<NestedSearch<'n>>> {
         let asked = nested.joins.iter().map(|join| {
             // Check the table's other conditions now: else only the first lookup would find out that a parameter does
             // not suit.
@@ -136,10 +136,10 @@ impl<'n> Search<'n> {
         let Some(scan) = nested.first.run(binding, &counters)? else { return Ok(None) };
         let plan_text = scan.plan_text();
         let mut levels = Vec::with_capacity(1 + nested.joins.len());
-        levels.push(Level { reading: Some(Reading::Rows(scan)), ..Level::default() });
+        levels.push(Level { reading: Some(LevelSource::Rows(scan)), ..Level::default() });
         levels.resize_with(1 + nested.joins.len(), Level::default);
         let (at, last, out) = (0, 0, nested.rows_of(0));
-        Ok(Some(Search { nested, binding, asked, plan_text, counters, levels, at, last, out }))
+        Ok(Some(NestedSearch { nested, binding, asked, plan_text, counters, levels, at, last, out }))
     }
 
     /// The EXPLAIN of its first scan, rendered on demand.
@@ -165,7 +165,7 @@ impl<'n> Search<'n> {
     }
 
     /// Searches from the first table on, for as many rows as `cut` wants. False: that costs too much.
-    fn begin(&mut self, cut: &Cut) -> Result<bool> {
+    fn begin(&mut self, cut: &SortLimit) -> Result<bool> {
         let wanted = cut.wanted();
         let few = self.nested.few.rows;
         self.levels[0].read(wanted.clamp(1, few))?;
@@ -176,7 +176,7 @@ impl<'n> Search<'n> {
     }
 
     /// Continues the search from rows that join the tables before.
-    fn go_on_behind(&mut self, rows: &JoinedRows, cut: &Cut) -> Result<bool> {
+    fn go_on_behind(&mut self, rows: &JoinedRows, cut: &SortLimit) -> Result<bool> {
         for row in 0..rows.len() {
             if self.out.len() >= cut.wanted() {
                 break;
@@ -194,14 +194,14 @@ impl<'n> Search<'n> {
     }
 
     /// Searches in the levels from `first` on.
-    fn below(&mut self, first: usize, cut: &Cut) -> Result<bool> {
+    fn below(&mut self, first: usize, cut: &SortLimit) -> Result<bool> {
         let (nested, wanted) = (self.nested, cut.wanted());
         while self.at >= first && self.out.len() < wanted {
             if self.out.len() >= nested.few.found || self.out.is_heavy() {
                 return Ok(false);
             }
             let join = self.at.checked_sub(1).map(|join| &nested.joins[join]);
-            let kind = join.map_or(Kind::Inner, |join| join.kind);
+            let kind = join.map_or(JoinKind::Inner, |join| join.kind);
             let asks_for_one = join.is_some_and(Join::asks_for_one);
             let level = &mut self.levels[self.at];
             if level.next() {
@@ -212,7 +212,7 @@ impl<'n> Search<'n> {
                 if asks_for_one {
                     level.close();
                 }
-                if kind != Kind::Anti {
+                if kind != JoinKind::Anti {
                     self.go_on()?;
                 }
             } else if level.reading.is_some() {
@@ -221,7 +221,7 @@ impl<'n> Search<'n> {
                 if self.counters.work() > nested.few.work {
                     return Ok(false);
                 }
-            } else if !level.has_found && matches!(kind, Kind::Left | Kind::Anti) {
+            } else if !level.has_found && matches!(kind, JoinKind::Left | JoinKind::Anti) {
                 level.has_found = true;
                 level.close();
                 self.go_on()?;
@@ -249,7 +249,7 @@ impl<'n> Search<'n> {
         for ColumnOf { table, column } in &join.of_row {
             values.push(self.levels[*table].value(*column)?);
         }
-        let equal = Equal { on: &join.on, values: &values[params.len()..] };
+        let equal = JoinValues { on: &join.on, values: &values[params.len()..] };
         // NULL equals nothing.
         let finds = equal.values.iter().all(|value| !value.is_null())
             && self.asked[self.at].eval(&equal)? == Some(true);
@@ -268,7 +268,12 @@ impl<'n> Search<'n> {
 
 impl Join {
     /// Starts the lookup for an outer row whose values are in `binding`, behind the `params` parameters.
-    fn open(&self, params: usize, binding: &Binding, counters: &Arc<ScanCounters>) -> Result<Reading<'_>> {
+    fn open(
+        &self,
+        params: usize,
+        binding: &Binding,
+        counters: &Arc<ScanCounters>,
+    ) -> Result<LevelSource<'_>> {
         let scan = match self.found.get() {
             Some(scan) => scan.run(binding, counters)?,
             None => {
@@ -282,16 +287,16 @@ impl Join {
         let no_path = || Error::internal("a row has a value that its partner's column cannot have");
         let scan = scan.ok_or_else(no_path)?;
         Ok(match &self.totals {
-            None => Reading::Rows(scan),
+            None => LevelSource::Rows(scan),
             Some(totals) => {
                 let sums = totals.begin(scan.spec());
-                Reading::Totals(scan, totals, sums, binding.params[params..].into())
+                LevelSource::Totals(scan, totals, sums, binding.params[params..].into())
             }
         })
     }
 
     /// Only the existence of a match matters.
     fn asks_for_one(&self) -> bool {
-        matches!(self.kind, Kind::Semi | Kind::Anti)
+        matches!(self.kind, JoinKind::Semi | JoinKind::Anti)
     }
 }

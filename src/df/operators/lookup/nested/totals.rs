@@ -15,9 +15,9 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use super::parts::passed_on;
 use crate::df::errors::df_error;
 use crate::df::expr::value_of;
-use crate::df::kept::numbers::Known;
+use crate::df::kept::numbers::ScanAggregate;
 use crate::df::kept::plan::{picked, place};
-use crate::df::operators::lookup::Equal;
+use crate::df::operators::lookup::JoinColumn;
 use crate::df::operators::lookup::instead::{equal_columns, is_plain};
 use crate::df::operators::scan::ScanExec;
 use crate::error::Result;
@@ -31,7 +31,7 @@ const ROWS: AggregateTerm = AggregateTerm { function: AggregateKind::Count, colu
 /// The output of a grouped table for an outer row that finds a group.
 #[derive(Debug)]
 pub struct TotalsOf {
-    functions: Vec<Known>,
+    functions: Vec<ScanAggregate>,
     output: Vec<Output>,
 }
 
@@ -47,7 +47,7 @@ enum Output {
 impl TotalsOf {
     /// Takes the right side of a join apart: the aggregates, the table below, and the join columns. `None` if it is
     /// anything else, or if an outer row may find several groups.
-    pub fn of(join: &HashJoinExec) -> Option<(TotalsOf, ScanExec, Vec<Equal>)> {
+    pub fn of(join: &HashJoinExec) -> Option<(TotalsOf, ScanExec, Vec<JoinColumn>)> {
         let (aggregate, output) = outputs(join.right())?;
         let functions = aggregate.aggr_expr();
         // An order of the join would be that of the groups.
@@ -61,7 +61,8 @@ impl TotalsOf {
             && !functions.iter().any(|function| function.is_distinct());
         let (scan, columns) = picked(aggregate.input()).filter(|_| is_simple)?;
         let below = aggregate.input_schema();
-        let functions: Vec<Known> = functions.iter().map(|f| Known::of(f, &below)).collect::<Option<_>>()?;
+        let functions: Vec<ScanAggregate> =
+            functions.iter().map(|f| ScanAggregate::of(f, &below)).collect::<Option<_>>()?;
         let groups = aggregate.group_expr().expr();
         // The aggregate's input column behind each join column.
         let group = |at: usize| match output.get(at)? {
