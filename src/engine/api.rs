@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::exec::kept::NextRows;
 use crate::sql::Splitter;
 use crate::value::Value;
-use row::Together;
+use row::RowBatch;
 pub use row::{ColumnIndex, FromValue, Row};
 
 impl Database {
@@ -267,7 +267,7 @@ pub struct Rows {
     stream: RowStream,
     schema: SchemaRef,
     /// The current batch, and how many of its rows have been returned.
-    ready: Option<(Arc<Together>, usize)>,
+    ready: Option<(Arc<RowBatch>, usize)>,
 }
 
 impl Rows {
@@ -368,7 +368,7 @@ impl Iterator for Rows {
             match rows {
                 Ok(rows) => {
                     let schema = Arc::clone(&self.schema);
-                    self.ready = Some((Arc::new(Together { rows, schema }), 0));
+                    self.ready = Some((Arc::new(RowBatch { rows, schema }), 0));
                 }
                 Err(e) => return Some(Err(e)),
             }

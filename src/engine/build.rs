@@ -242,7 +242,7 @@ impl From<Error> for Failure {
 
 /// How far a build has come, as stored in the catalog.
 #[derive(Default, Serialize, Deserialize)]
-struct Progress {
+struct BuildProgress {
     /// The last row that was done.
     last: Vec<u8>,
     /// Rows done.
@@ -297,7 +297,7 @@ pub(super) fn steps(db: &Database, id: IndexId, job: Job, watch: &Watch) -> Resu
     loop {
         let beside = match is_quiet {
             true => {
-                let moment = Moment::of(id, db.store().snapshot()?)?;
+                let moment = BuildSnapshot::of(id, db.store().snapshot()?)?;
                 let (label, total) = moment.label(job)?;
                 let done = moment.progress.rows;
                 let told = &mut |rows| watch.step(&label, done + rows, Some(total), "rows");
@@ -316,11 +316,11 @@ pub(super) fn steps(db: &Database, id: IndexId, job: Job, watch: &Watch) -> Resu
                 let most = Most { rows: rows_max, ..LOCKED };
                 rows_max = rows_max.saturating_mul(2);
                 // Nobody else writes now, so this snapshot is current.
-                Moment::of(id, db.store().snapshot()?)?.gather(job, most, locked)?
+                BuildSnapshot::of(id, db.store().snapshot()?)?.gather(job, most, locked)?
             }
         };
         let (label, total) = moment.label(job)?;
-        let Moment { table, index, mut progress, .. } = moment;
+        let BuildSnapshot { table, index, mut progress, .. } = moment;
         progress.rows += gathered.rows;
         if job == Job::Entries && index.unique {
             let left_out = gathered.write_unique(&index, &mut *writer, locked)?;
@@ -355,15 +355,15 @@ pub(super) fn steps(db: &Database, id: IndexId, job: Job, watch: &Watch) -> Resu
 }
 
 /// The snapshot and definitions that a step starts from.
-struct Moment {
+struct BuildSnapshot {
     snapshot: Arc<dyn Snapshot>,
     table: Arc<TableDef>,
     index: IndexDef,
-    progress: Progress,
+    progress: BuildProgress,
 }
 
-impl Moment {
-    fn of(id: IndexId, snapshot: Arc<dyn Snapshot>) -> Result<Moment> {
+impl BuildSnapshot {
+    fn of(id: IndexId, snapshot: Arc<dyn Snapshot>) -> Result<BuildSnapshot> {
         let reader = snapshot.reader()?;
         let catalog = Catalog::load(&*reader)?;
         let (table, index) = catalog.index_by_id(id).ok_or_else(gone)?;
@@ -373,16 +373,16 @@ impl Moment {
                     .hint(again(table, index))
                     .caused_by(e)
             })?,
-            None => Progress::default(),
+            None => BuildProgress::default(),
         };
         drop(reader);
         let (table, index) = (Arc::clone(table), index.clone());
-        Ok(Moment { snapshot, table, index, progress })
+        Ok(BuildSnapshot { snapshot, table, index, progress })
     }
 
     /// The progress label, and the number of rows in all.
     fn label(&self, job: Job) -> Result<(String, u64)> {
-        let Moment { table, index, .. } = self;
+        let BuildSnapshot { table, index, .. } = self;
         let label = match (job, table.is_next_key(index)) {
             (Job::Entries, false) => format!("building {}", index.name),
             (Job::Entries, true) => format!("re-keying {}: keys", table.name),
@@ -397,8 +397,8 @@ impl Moment {
         job: Job,
         most: Most,
         told: &mut ProgressCallback<'_>,
-    ) -> Result<(Moment, SortedEntries)> {
-        let Moment { table, index, .. } = &self;
+    ) -> Result<(BuildSnapshot, SortedEntries)> {
+        let BuildSnapshot { table, index, .. } = &self;
         let range = match self.progress.rows {
             0 => KeyRange::all(),
             _ => KeyRange::from(Rowkey::new(&self.progress.last[..]).successor()),

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use futures::StreamExt;
 
-use super::plans::Asked;
+use super::plans::SourceQuery;
 use super::rows::values_of;
-use super::view::View;
+use super::view::StatementView;
 use crate::df::query::BatchStream;
 use crate::error::Result;
 use crate::exec::transfer::RowCells;
@@ -37,7 +37,7 @@ pub struct Source {
 
 impl Source {
     /// Starts the query.
-    pub async fn open(view: &View, asked: Arc<Asked>, params: &[Value]) -> Result<Source> {
+    pub async fn open(view: &StatementView, asked: Arc<SourceQuery>, params: &[Value]) -> Result<Source> {
         let (batches, schema) = view.stream_again(asked, params).await?;
         Ok(Source {
             batches,
@@ -73,7 +73,7 @@ impl Source {
     /// The rows gathered, and at the next calls those that follow. Blocks.
     ///
     /// Errors: those of the query; the statement was cancelled.
-    pub fn next_rows(&mut self, view: &View, table: &TableDef) -> Result<Option<Vec<RowCells>>> {
+    pub fn next_rows(&mut self, view: &StatementView, table: &TableDef) -> Result<Option<Vec<RowCells>>> {
         let label = format!("inserting into {}", table.name);
         let mut rows = std::mem::take(&mut self.rows);
         if rows.is_empty() {

@@ -6,9 +6,9 @@ use futures::TryStreamExt;
 
 use super::expiry;
 use super::outcome::{Outcome, Warning};
-use super::rows::{Cells, complete};
+use super::rows::{PartialRows, complete};
 use super::session::Session;
-use super::view::{View, column_named};
+use super::view::{StatementView, column_named};
 use super::write::insert_cells;
 use crate::error::{Error, Kind, Result, sqlstate};
 use crate::exec::bulk::Loader;
@@ -209,7 +209,7 @@ async fn insert_chunk(
     rows: Vec<transfer::RowCells>,
     before: usize,
 ) -> Result<()> {
-    let cells = Cells { columns: columns.to_vec(), rows, overriding: None, before, written: &[] };
+    let cells = PartialRows { columns: columns.to_vec(), rows, overriding: None, before, written: &[] };
     let written = insert_cells(&session.view()?, table, cells).await?;
     session.write_down(written.batch);
     Ok(())
@@ -248,7 +248,7 @@ fn is_of_one_row(e: &Error) -> bool {
 /// Errors: `Conflict` when anything has changed that the view recorded, that `next` still reads through it,
 /// or a definition that it relies on.
 pub fn load(
-    view: &View,
+    view: &StatementView,
     table: &TableDef,
     (columns, overriding): (&[ColumnId], Option<Overriding>),
     skipped: Option<&mut Skipped>,
@@ -265,7 +265,7 @@ pub fn load(
     let mut counters = WriteBatch::default();
     let mut before = 0;
     let mut completed = |rows: Vec<transfer::RowCells>, before: usize| {
-        let cells = Cells { columns: columns.to_vec(), rows, overriding, before, written: &[] };
+        let cells = PartialRows { columns: columns.to_vec(), rows, overriding, before, written: &[] };
         view.db.runtime().block_on(complete(&locked, table, cells, &mut counters))
     };
     match skipped {
@@ -305,8 +305,8 @@ pub fn load(
 
 /// The view of a statement that has the bulk door open: no other writer gets in, so what it reads, identity
 /// counters included, stays current and need not be recorded.
-pub fn locked(view: &View) -> Result<View> {
-    Ok(View {
+pub fn locked(view: &StatementView) -> Result<StatementView> {
+    Ok(StatementView {
         snapshot: view.db.store().snapshot()?,
         recording: None,
         // Rows date from now, however long the wait for another loader took.
@@ -316,7 +316,7 @@ pub fn locked(view: &View) -> Result<View> {
 }
 
 /// Errors: `Conflict` when what the view recorded, or a definition that a write of `table` relies on, has changed.
-pub fn check_reads(view: &View, table: &TableDef, writer: &dyn BulkWriter) -> Result<()> {
+pub fn check_reads(view: &StatementView, table: &TableDef, writer: &dyn BulkWriter) -> Result<()> {
     let recorded = view.recording.as_ref().map(|recording| recording.reads());
     let mut reads = recorded.unwrap_or_else(|| Reads::new(view.snapshot.version()));
     let touched = reads.keyspaces().chain(table.keyspaces()).collect();

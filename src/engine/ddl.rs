@@ -12,8 +12,8 @@ use sqlparser::ast::Ident;
 use super::design::regions;
 use super::outcome::Warning;
 use super::session::{IN_STEPS, Session};
-use super::view::{View, column_named};
-use super::{Changed, Database, rekey, vet};
+use super::view::{StatementView, column_named};
+use super::{Database, DdlResult, rekey, vet};
 use crate::catalog::{Catalog, CatalogEdit, Relation};
 use crate::design::lint::Rule;
 use crate::error::{Error, Result, Span, sqlstate};
@@ -140,7 +140,7 @@ pub async fn run(session: &mut Session, statement: &Statement) -> Result<Vec<War
 }
 
 /// Changes definitions that views may depend on. Errors: a view could not be planned any more.
-fn change<T>(session: &mut Session, to: impl FnOnce(&Catalog) -> Changed<T>) -> Result<T> {
+fn change<T>(session: &mut Session, to: impl FnOnce(&Catalog) -> DdlResult<T>) -> Result<T> {
     let db = session.database().clone();
     session.change_catalog(|catalog| {
         let (result, next) = to(catalog)?;
@@ -153,7 +153,7 @@ fn change<T>(session: &mut Session, to: impl FnOnce(&Catalog) -> Changed<T>) -> 
 
 /// Errors: a view that could be planned before cannot be planned after.
 fn check_views(db: &Database, before: &Catalog, after: &Catalog) -> Result<()> {
-    let mut view = View { moments: Arc::default(), ..db.session().view()? };
+    let mut view = StatementView { moments: Arc::default(), ..db.session().view()? };
     let [before, after] = [before, after].map(|catalog| Arc::new(catalog.clone()));
     for def in after.views() {
         let mut under = |catalog: &Arc<Catalog>| {
@@ -180,7 +180,7 @@ pub fn table_if(catalog: &Catalog, name: &Ident, if_exists: bool) -> Result<Opti
     }
 }
 
-fn finish(edit: CatalogEdit, warnings: Vec<Warning>) -> Changed<Vec<Warning>> {
+fn finish(edit: CatalogEdit, warnings: Vec<Warning>) -> DdlResult<Vec<Warning>> {
     Ok((warnings, Some(edit.finish()?)))
 }
 
@@ -209,7 +209,7 @@ fn cut(text: &str) -> String {
     text.chars().take(40).collect()
 }
 
-fn create_table(catalog: &Catalog, create: &CreateTable) -> Changed<Vec<Warning>> {
+fn create_table(catalog: &Catalog, create: &CreateTable) -> DdlResult<Vec<Warning>> {
     let name = new_name(&create.name)?;
     if create.if_not_exists && catalog.find(&name).is_some() {
         return Ok((Vec::new(), None));
@@ -589,7 +589,7 @@ fn create_view(session: &mut Session, create: &CreateView) -> Result<Vec<Warning
     let name = new_name(&create.name)?;
     // The query must plan now: a view that cannot be read is refused. Named snapshots (`moments`) are not
     // offered: they end with the process, and a view does not.
-    let view = View { moments: Arc::default(), ..session.view()? };
+    let view = StatementView { moments: Arc::default(), ..session.view()? };
     let columns = create.columns.iter().map(new_name).collect::<Result<Vec<_>>>()?;
     let checked = view.check_query((*create.query).clone(), columns.len());
     checked.map_err(|e| e.at(span_of_name(&create.name)))?;
@@ -604,7 +604,7 @@ fn create_view(session: &mut Session, create: &CreateView) -> Result<Vec<Warning
         edit.put_view(def.clone())?;
         let (next, batch) = edit.finish()?;
         // The view must not read itself, which OR REPLACE could make it do.
-        let view = View { catalog: Arc::new(next.clone()), ..view };
+        let view = StatementView { catalog: Arc::new(next.clone()), ..view };
         view.view_schema(&def).map_err(|e| e.unplaced().at(span_of_name(&create.name)))?;
         Ok((Vec::new(), Some((next, batch))))
     };

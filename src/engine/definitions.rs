@@ -35,7 +35,7 @@ struct Now {
 }
 
 /// The right to change definitions, until dropped.
-pub struct Change<'d> {
+pub struct DefinitionsGuard<'d> {
     definitions: &'d Definitions,
     _changing: MutexGuard<'d, ()>,
 }
@@ -90,7 +90,7 @@ impl Definitions {
     }
 
     /// Waits for other DDL to finish. Errors: `Cancelled`; of the store.
-    pub fn change(&self, store: &dyn Store, cancel: &CancelHandle) -> Result<Change<'_>> {
+    pub fn change(&self, store: &dyn Store, cancel: &CancelHandle) -> Result<DefinitionsGuard<'_>> {
         let _changing = loop {
             cancel.check()?;
             if let Some(changing) = self.changing.try_lock_for(LOOK) {
@@ -99,7 +99,7 @@ impl Definitions {
         };
         // A commit that panicked may have left a next catalog.
         self.settle(store)?;
-        Ok(Change { definitions: self, _changing })
+        Ok(DefinitionsGuard { definitions: self, _changing })
     }
 
     /// If there is a next catalog, asks the store whether it was committed.
@@ -118,7 +118,7 @@ impl Definitions {
     }
 }
 
-impl Change<'_> {
+impl DefinitionsGuard<'_> {
     /// The definitions to be changed.
     pub fn current(&self) -> Arc<Catalog> {
         self.definitions.current()

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use super::Database;
 use super::turns::{Losses, Turn};
-use super::view::View;
+use super::view::StatementView;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::dml::{ROWS_READ, RowWriter};
 use crate::exec::stored;
@@ -100,14 +100,14 @@ pub fn purge_before(db: &Database, table: &TableDef, as_of_us: i64, watch: &Watc
 }
 
 /// Purges what a transaction sees, as of its begin; `write` takes the transaction's write batches.
-pub fn purge_in(view: &View, table: &TableDef, write: &mut dyn FnMut(WriteBatch)) -> Result<u64> {
+pub fn purge_in(view: &StatementView, table: &TableDef, write: &mut dyn FnMut(WriteBatch)) -> Result<u64> {
     if table.ttl_us.is_none() {
         return Ok(0);
     }
     if let Some(past) = table.past() {
         purge_in(view, past, write)?;
     }
-    let View { watch, as_of_us, snapshot, .. } = view;
+    let StatementView { watch, as_of_us, snapshot, .. } = view;
     let mut purge = Purge { as_of_us: *as_of_us, watch, rest: KeyRange::all(), looked_at: 0, purged: 0 };
     while let Some(batch) = purge.next(table, snapshot, Ok)? {
         write(batch);

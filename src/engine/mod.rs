@@ -57,7 +57,7 @@ use crate::exec::watch::Watch;
 use crate::store::{self, BulkWriter, MemoryStore, Mutation, Snapshot, Store, WriteBatch};
 use background::Background;
 use definitions::Definitions;
-use moments::Held;
+use moments::NamedSnapshots;
 use plans::{Defaults, Plans, Statements};
 use runtime::Runtime;
 use turns::{Load, Turn, Turns};
@@ -75,7 +75,7 @@ pub struct Options {
 }
 
 /// The result of DDL, with the next catalog and the batch that stores it; `None` if nothing changes.
-type Changed<T> = Result<(T, Option<(Catalog, WriteBatch)>)>;
+type DdlResult<T> = Result<(T, Option<(Catalog, WriteBatch)>)>;
 
 /// An open database. Clones share it; it is closed when the last clone, unread [`Rows`] and [`ReadView`] is
 /// dropped.
@@ -99,7 +99,7 @@ struct Shared {
     building: build::Building,
     /// Held while statistics are refreshed.
     refreshing: Mutex<analyze::Failed>,
-    held: Held,
+    held: NamedSnapshots,
     /// Added to the clock by tests, in microseconds.
     #[cfg(test)]
     later_us: std::sync::atomic::AtomicI64,
@@ -229,7 +229,7 @@ impl Database {
             rekeying: Mutex::default(),
             building: build::Building::default(),
             refreshing: Mutex::default(),
-            held: Held::default(),
+            held: NamedSnapshots::default(),
             #[cfg(test)]
             later_us: Default::default(),
             path,
@@ -415,7 +415,7 @@ impl Database {
     fn change_catalog<T>(
         &self,
         cancel: &CancelHandle,
-        change: impl FnOnce(&Catalog) -> Changed<T>,
+        change: impl FnOnce(&Catalog) -> DdlResult<T>,
     ) -> Result<T> {
         self.check_may_write()?;
         let definitions = self.shared.definitions.change(self.store(), cancel)?;
@@ -431,7 +431,7 @@ impl Database {
     fn change_rows<T>(
         &self,
         cancel: &CancelHandle,
-        change: impl FnOnce(&Catalog, &mut dyn BulkWriter) -> Changed<T>,
+        change: impl FnOnce(&Catalog, &mut dyn BulkWriter) -> DdlResult<T>,
     ) -> Result<T> {
         let definitions = self.shared.definitions.change(self.store(), cancel)?;
         let (_load, mut writer) = self.load(cancel)?;

@@ -21,9 +21,9 @@ const HELD_MAX: usize = 64;
 
 /// Named snapshots. A query that reads one keeps it alive, even after DROP SNAPSHOT.
 #[derive(Default)]
-pub struct Held(RwLock<Arc<Moments>>);
+pub struct NamedSnapshots(RwLock<Arc<Moments>>);
 
-impl Held {
+impl NamedSnapshots {
     /// The named snapshots that exist now.
     pub fn now(&self) -> Arc<Moments> {
         Arc::clone(&self.0.read())

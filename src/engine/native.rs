@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow::datatypes::{Schema, SchemaRef};
 
 use super::api::{Row, Rows};
-use super::outcome::{RowStream, Source};
+use super::outcome::{BatchSource, RowStream};
 use super::rows::assign;
 use super::view::column_of;
 use super::{Database, OnProgress, copy};
@@ -219,7 +219,7 @@ impl TableHandle {
         let (schema, runtime) = (Arc::clone(&self.schema), self.db.runtime().clone());
         Ok(Rows::new(RowStream::new(
             schema,
-            Source::Alone(Box::new(Alone::Scan(scan))),
+            BatchSource::Alone(Box::new(Alone::Scan(scan))),
             runtime,
             CancelHandle::default(),
         )))

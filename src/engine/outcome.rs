@@ -64,7 +64,7 @@ pub struct RowStream {
     schema: SchemaRef,
     /// A batch that comes before those of `source`.
     first: Option<Result<RecordBatch>>,
-    source: Source,
+    source: BatchSource,
     /// Rows (count) to read at once when rows are fetched one by one.
     rows_max: usize,
     runtime: Runtime,
@@ -75,7 +75,7 @@ pub struct RowStream {
 const ROWS_FIRST: usize = 256;
 
 /// Where the rows come from.
-pub(super) enum Source {
+pub(super) enum BatchSource {
     /// Any plan, as a stream.
     Batches(BatchStream),
     /// A plan that runs in the caller's thread.
@@ -93,7 +93,7 @@ impl std::fmt::Debug for RowStream {
 impl RowStream {
     pub(super) fn new(
         schema: SchemaRef,
-        source: Source,
+        source: BatchSource,
         runtime: Runtime,
         cancel: CancelHandle,
     ) -> RowStream {
@@ -116,7 +116,7 @@ impl RowStream {
         if let Some(first) = self.first.take() {
             return self.or_end(Some(first));
         }
-        let Source::Batches(batches) = &mut self.source else { return self.next_ready() };
+        let BatchSource::Batches(batches) = &mut self.source else { return self.next_ready() };
         let batch = self.cancel.guard(async { Ok(batches.next().await) }).await;
         self.or_end(batch.unwrap_or_else(|e| Some(Err(e))))
     }
@@ -124,7 +124,7 @@ impl RowStream {
     /// Ends the stream after an error: a plan that failed half way must not be continued.
     fn or_end<T>(&mut self, next: Option<Result<T>>) -> Option<Result<T>> {
         if let Some(Err(_)) = &next {
-            self.source = Source::Batch(None);
+            self.source = BatchSource::Batch(None);
         }
         next
     }
@@ -132,20 +132,20 @@ impl RowStream {
     /// The next batch of a source that needs no waiting.
     fn next_ready(&mut self) -> Option<Result<RecordBatch>> {
         let next = match &mut self.source {
-            Source::Alone(alone) => match self.cancel.check() {
+            BatchSource::Alone(alone) => match self.cancel.check() {
                 Ok(()) => alone.next_batch().transpose(),
                 Err(e) => Some(Err(e)),
             },
             // Not cancellable any more: the statement's writes are done.
-            Source::Batch(batch) => batch.take().map(Ok),
-            Source::Batches(_) => None,
+            BatchSource::Batch(batch) => batch.take().map(Ok),
+            BatchSource::Batches(_) => None,
         };
         self.or_end(next)
     }
 
     /// The next rows without making a batch of them; `None` if the source only gives batches.
     pub(super) fn next_rows(&mut self) -> Option<Result<Option<NextRows>>> {
-        let Source::Alone(alone) = &mut self.source else { return None };
+        let BatchSource::Alone(alone) = &mut self.source else { return None };
         let rows_max = self.rows_max;
         self.rows_max = (rows_max * 2).min(BATCH_ROWS);
         let rows = self.cancel.check().and_then(|()| alone.next_rows(rows_max));
@@ -174,7 +174,7 @@ impl Iterator for RowStream {
         if let Some(first) = self.first.take() {
             return self.or_end(Some(first));
         }
-        if !matches!(self.source, Source::Batches(_)) {
+        if !matches!(self.source, BatchSource::Batches(_)) {
             return self.next_ready();
         }
         let runtime = self.runtime.clone();

@@ -33,7 +33,7 @@ const TEXT_BYTES: usize = 4096;
 
 /// What the plan cache knows of a query.
 #[derive(Clone)]
-pub enum Known {
+pub enum PlanCacheEntry {
     /// It has been run before.
     Seen,
     /// Its plan.
@@ -121,18 +121,18 @@ fn letter(value: &Value) -> char {
 
 /// The plan cache of a database.
 #[derive(Default)]
-pub struct Plans(RwLock<ByText<(u64, Known)>>);
+pub struct Plans(RwLock<ByText<(u64, PlanCacheEntry)>>);
 
 type ByText<T> = FastMap<String, T>;
 
 impl Plans {
     /// Looks up a query under the catalog of this identity. If its plan depends on parameter values, `query`
     /// is extended by them and looked up again.
-    pub fn find(&self, query: &mut Keyed, catalog: u64) -> Option<Known> {
+    pub fn find(&self, query: &mut Keyed, catalog: u64) -> Option<PlanCacheEntry> {
         let plans = self.0.read();
         loop {
             match plans.get(&query.key).filter(|(identity, _)| *identity == catalog)? {
-                (_, Known::ByValues(of)) => *query = query.with_values(of),
+                (_, PlanCacheEntry::ByValues(of)) => *query = query.with_values(of),
                 (_, known) => return Some(known.clone()),
             }
         }
@@ -142,7 +142,7 @@ impl Plans {
     pub fn kept(&self, catalog: u64) -> Vec<(String, Arc<KeptPlan>)> {
         let plans = self.0.read();
         let kept = plans.iter().filter_map(|(key, (identity, known))| match known {
-            Known::Plan(plan) if *identity == catalog => {
+            PlanCacheEntry::Plan(plan) if *identity == catalog => {
                 let text = key.split_once('\n').map_or(&key[..], |(_, text)| text);
                 Some((text.to_owned(), Arc::clone(plan)))
             }
@@ -160,11 +160,11 @@ impl Plans {
     }
 
     /// Stores what is known of a query.
-    pub fn put(&self, query: &Keyed, catalog: u64, known: Known) {
+    pub fn put(&self, query: &Keyed, catalog: u64, known: PlanCacheEntry) {
         let mut plans = self.0.write();
         if plans.len() >= QUERIES && !plans.contains_key(&query.key) {
             // First drop texts that were seen only once.
-            plans.retain(|_, (_, known)| !matches!(known, Known::Seen));
+            plans.retain(|_, (_, known)| !matches!(known, PlanCacheEntry::Seen));
             if plans.len() >= QUERIES {
                 plans.clear();
             }
@@ -175,15 +175,15 @@ impl Plans {
 
 /// The query inside a statement that writes, and its text with literals lifted out, which is its cache key.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct SourceQuery {
     pub query: Query,
     /// `None`: the plan is not worth keeping.
     pub lifted: Option<Lifted>,
 }
 
-impl Asked {
-    pub fn new(query: Query) -> Arc<Asked> {
-        Arc::new(Asked { lifted: sql::lift(&sql::text_of(&query)), query })
+impl SourceQuery {
+    pub fn new(query: Query) -> Arc<SourceQuery> {
+        Arc::new(SourceQuery { lifted: sql::lift(&sql::text_of(&query)), query })
     }
 }
 
@@ -193,7 +193,7 @@ impl Asked {
 /// parameters. It does not depend on definitions, so DDL does not invalidate it; its plan is looked up under
 /// the current catalog.
 #[derive(Debug, Default)]
-pub struct KeptQuery(RwLock<Option<(Vec<usize>, Arc<Asked>)>>);
+pub struct KeptQuery(RwLock<Option<(Vec<usize>, Arc<SourceQuery>)>>);
 
 impl KeptQuery {
     /// The query that computes the parts at these positions; `make` is called if the last run computed other
@@ -202,14 +202,14 @@ impl KeptQuery {
         &self,
         computed: Option<Vec<usize>>,
         make: impl FnOnce() -> Result<Query>,
-    ) -> Result<Arc<Asked>> {
-        let Some(computed) = computed else { return make().map(Asked::new) };
+    ) -> Result<Arc<SourceQuery>> {
+        let Some(computed) = computed else { return make().map(SourceQuery::new) };
         if let Some((of, asked)) = &*self.0.read()
             && *of == computed
         {
             return Ok(Arc::clone(asked));
         }
-        let asked = Asked::new(make()?);
+        let asked = SourceQuery::new(make()?);
         *self.0.write() = Some((computed, Arc::clone(&asked)));
         Ok(asked)
     }

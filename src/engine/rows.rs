@@ -5,7 +5,7 @@ use arrow::datatypes::Schema;
 use sqlparser::ast;
 use std::sync::Arc;
 
-use super::view::View;
+use super::view::StatementView;
 use crate::catalog::{CATALOG_KEYSPACE, identity_key};
 use crate::error::{Error, Result, sqlstate};
 use crate::key::{ColumnId, Rowkey};
@@ -16,7 +16,7 @@ use crate::store::{Mutation, WriteBatch};
 use crate::value::{ColumnType, Value};
 
 /// Values given for some columns of some rows; `None` stands for the default.
-pub struct Cells<'a> {
+pub struct PartialRows<'a> {
     /// Columns of each row.
     pub columns: Vec<ColumnId>,
     /// One cell for each of `columns`.
@@ -34,9 +34,9 @@ pub struct Cells<'a> {
 ///
 /// Errors: as [`filled`]; NULL in a NOT NULL column; a CHECK that does not hold.
 pub async fn complete(
-    view: &View,
+    view: &StatementView,
     table: &TableDef,
-    cells: Cells<'_>,
+    cells: PartialRows<'_>,
     batch: &mut WriteBatch,
 ) -> Result<Vec<Vec<Value>>> {
     let before = cells.before;
@@ -52,9 +52,9 @@ pub async fn complete(
 ///
 /// Errors: a value that does not fit its column, naming row and column; a value for a GENERATED ALWAYS column.
 pub async fn filled(
-    view: &View,
+    view: &StatementView,
     table: &TableDef,
-    cells: Cells<'_>,
+    cells: PartialRows<'_>,
     batch: &mut WriteBatch,
 ) -> Result<Vec<Vec<Value>>> {
     let n = cells.rows.len();
@@ -177,7 +177,7 @@ fn cannot_be_null(table: &TableDef, (id, column): (ColumnId, &Column)) -> Error 
 }
 
 /// Errors: a CHECK that is false for a row (NULL passes).
-pub async fn check_constraints(view: &View, table: &TableDef, rows: &[Vec<Value>]) -> Result<()> {
+pub async fn check_constraints(view: &StatementView, table: &TableDef, rows: &[Vec<Value>]) -> Result<()> {
     if table.checks.is_empty() || rows.is_empty() {
         return Ok(());
     }
@@ -210,7 +210,7 @@ fn show_row(table: &TableDef, row: &[Value]) -> String {
 }
 
 /// `n` values of a DEFAULT expression.
-pub async fn defaults(view: &View, sql: &str, n: usize) -> Result<Vec<Value>> {
+pub async fn defaults(view: &StatementView, sql: &str, n: usize) -> Result<Vec<Value>> {
     let expr = view.db.shared.defaults.parse(sql)?;
     if let Some(value) = view.value_of(&expr, &[])? {
         return Ok(vec![value; n]);
@@ -235,7 +235,7 @@ pub async fn defaults(view: &View, sql: &str, n: usize) -> Result<Vec<Value>> {
 /// Numbers the `wanted` rows from an identity column's counter. The counter first passes the numbers given
 /// explicitly for other rows, so that no number comes twice.
 pub fn number(
-    view: &View,
+    view: &StatementView,
     table: &TableDef,
     (id, identity): (ColumnId, Identity),
     rows: &mut [Vec<Value>],

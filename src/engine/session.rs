@@ -14,11 +14,11 @@ use arrow::datatypes::{Schema, SchemaRef};
 use futures::TryStreamExt;
 use sqlparser::ast::Query;
 
-use super::outcome::{Outcome, RowStream, Source};
-use super::plans::{KeptPlan, KeptQueries, Keyed, Known, Parsed};
-use super::settings::Settings;
+use super::outcome::{BatchSource, Outcome, RowStream};
+use super::plans::{KeptPlan, KeptQueries, Keyed, Parsed, PlanCacheEntry};
+use super::settings::SessionSettings;
 use super::turns::Turn;
-use super::view::View;
+use super::view::StatementView;
 use super::write;
 use super::{Database, analyze, backup, build, copy, damaged, ddl, design, moments, show};
 use crate::catalog::Catalog;
@@ -30,7 +30,7 @@ use crate::row::field;
 use crate::sql::{self, Check, CheckTarget, Lifted, Statement, name_of};
 use crate::txn::{Savepoint, Transaction};
 use crate::value::{ColumnType, Value};
-use prepared::Named;
+use prepared::PreparedStatement;
 
 /// Why long-running work cannot be part of a transaction.
 pub(super) const IN_STEPS: &str = "it is done in steps that are committed one by one, beside other writers";
@@ -39,7 +39,7 @@ pub(super) const IN_STEPS: &str = "it is done in steps that are committed one by
 const QUERY: &str = "";
 
 /// An open transaction.
-struct Open {
+struct OpenTransaction {
     /// The definitions in force when it began.
     base: Arc<Catalog>,
     /// The definitions it sees: `base`, or a draft of its own.
@@ -47,17 +47,17 @@ struct Open {
     transaction: Transaction,
     /// When it began, in microseconds since 1970.
     as_of_us: i64,
-    savepoints: Vec<(String, Mark)>,
+    savepoints: Vec<(String, SavepointMark)>,
 }
 
 /// The state of a transaction at a savepoint.
-struct Mark {
+struct SavepointMark {
     catalog: Arc<Catalog>,
     written: Savepoint,
 }
 
 /// The statement to run, as text or parsed.
-enum Text<'a> {
+enum StatementInput<'a> {
     Sql(&'a str),
     Parsed(&'a Parsed),
 }
@@ -74,9 +74,9 @@ enum Start<'l> {
 /// per thread. Dropping it rolls an open transaction back.
 pub struct Session {
     db: Database,
-    open: Option<Open>,
-    prepared: HashMap<String, Arc<Named>>,
-    settings: Settings,
+    open: Option<OpenTransaction>,
+    prepared: HashMap<String, Arc<PreparedStatement>>,
+    settings: SessionSettings,
     watch: Watch,
     /// Held while the transaction, after losing too often, keeps other commits out.
     turn: Option<Turn>,
@@ -96,7 +96,7 @@ impl Session {
             db,
             open: None,
             prepared: HashMap::new(),
-            settings: Settings::default(),
+            settings: SessionSettings::default(),
             watch: Watch::default(),
             turn: None,
             is_brief: false,
@@ -115,7 +115,7 @@ impl Session {
     /// PURGE, REPAIR INDEX and CREATE UNIQUE INDEX do.
     pub fn execute(&mut self, sql: &str, params: &[Value]) -> Result<Outcome> {
         self.begin_watch();
-        self.execute_source(Text::Sql(sql), sql::lift(sql).as_ref(), params)
+        self.execute_source(StatementInput::Sql(sql), sql::lift(sql).as_ref(), params)
     }
 
     /// [`Session::execute`] for async code. Await it on a tokio runtime, or use the blocking
@@ -125,7 +125,7 @@ impl Session {
         let lifted = sql::lift(sql);
         match self.by_plan(lifted.as_ref(), params)? {
             Start::Ran(outcome) => Ok(outcome),
-            Start::Plan(again) => self.run_source(Text::Sql(sql), again, params).await,
+            Start::Plan(again) => self.run_source(StatementInput::Sql(sql), again, params).await,
         }
     }
 
@@ -137,7 +137,7 @@ impl Session {
         params: &[Value],
     ) -> Result<Outcome> {
         self.begin_watch();
-        self.execute_source(Text::Parsed(statement), lifted, params)
+        self.execute_source(StatementInput::Parsed(statement), lifted, params)
     }
 
     /// Starts a statement: its timeout begins, and it can be cancelled.
@@ -147,7 +147,7 @@ impl Session {
 
     fn execute_source(
         &mut self,
-        text: Text<'_>,
+        text: StatementInput<'_>,
         lifted: Option<&Lifted>,
         params: &[Value],
     ) -> Result<Outcome> {
@@ -167,12 +167,14 @@ impl Session {
         let Some((lifted, mut query)) = keyed else { return Ok(Start::Plan(None)) };
         let view = self.view()?;
         Ok(match view.known(&mut query) {
-            Some(Known::Plan(kept)) => match self.run_kept(&kept, &view, &query)? {
+            Some(PlanCacheEntry::Plan(kept)) => match self.run_kept(&kept, &view, &query)? {
                 Some(outcome) => Start::Ran(outcome),
                 None => Start::Plan(None),
             },
-            Some(Known::Seen) => Start::Plan(Some((lifted, query))),
-            Some(Known::Each | Known::ByValues(_) | Known::Map(_)) => Start::Plan(None),
+            Some(PlanCacheEntry::Seen) => Start::Plan(Some((lifted, query))),
+            Some(PlanCacheEntry::Each | PlanCacheEntry::ByValues(_) | PlanCacheEntry::Map(_)) => {
+                Start::Plan(None)
+            }
             None => match view.plain(lifted, &query, Vec::new())? {
                 Some(plan) => self.run_kept(&plan, &view, &query)?.map_or(Start::Plan(None), Start::Ran),
                 None => Start::Plan(None),
@@ -181,17 +183,17 @@ impl Session {
     }
 
     /// Runs a kept plan; `None` if it does not hold for the query's parameters.
-    fn run_kept(&self, kept: &KeptPlan, view: &View, query: &Keyed) -> Result<Option<Outcome>> {
+    fn run_kept(&self, kept: &KeptPlan, view: &StatementView, query: &Keyed) -> Result<Option<Outcome>> {
         let (schema, source) = match kept.plan.bind(&view.binding(Arc::clone(&query.params)))? {
             None => return Ok(None),
             Some(BoundPlan::Alone(alone)) => {
                 self.watch.cancel.plan(|| alone.plan_text());
-                (kept.plan.schema(), Source::Alone(alone))
+                (kept.plan.schema(), BatchSource::Alone(alone))
             }
             Some(BoundPlan::Plan(plan)) => {
                 let _threads = self.db.shared.runtime.enter()?;
                 let (batches, schema) = self.db.planner().run(plan, &view.limits())?;
-                (schema, Source::Batches(batches))
+                (schema, BatchSource::Batches(batches))
             }
         };
         let columns = Arc::clone(&kept.columns);
@@ -202,29 +204,29 @@ impl Session {
     /// Runs a statement; `again`: the cache key of a query whose plan is worth keeping.
     async fn run_source(
         &mut self,
-        text: Text<'_>,
+        text: StatementInput<'_>,
         again: Option<(&Lifted, Keyed)>,
         params: &[Value],
     ) -> Result<Outcome> {
         if let Some((lifted, query)) = again {
             let view = self.view()?;
             let known = async { Ok(view.keep(lifted, &query, Vec::new()).await) };
-            if let Known::Plan(kept) = self.watch.cancel.guard(known).await?
+            if let PlanCacheEntry::Plan(kept) = self.watch.cancel.guard(known).await?
                 && let Some(outcome) = self.run_kept(&kept, &view, &query)?
             {
                 return Ok(outcome);
             }
         }
         match text {
-            Text::Sql(sql) if params.is_empty() => {
+            StatementInput::Sql(sql) if params.is_empty() => {
                 self.run_async(&sql::parse(sql)?, &KeptQueries::default(), params).await
             }
             // It has parameters, so it will come again with other values.
-            Text::Sql(sql) => {
+            StatementInput::Sql(sql) => {
                 let parsed = self.db.shared.statements.parse(sql)?;
                 self.run_checked(&parsed, params).await
             }
-            Text::Parsed(parsed) => self.run_checked(parsed, params).await,
+            StatementInput::Parsed(parsed) => self.run_checked(parsed, params).await,
         }
     }
 
@@ -233,7 +235,7 @@ impl Session {
         self.run_async(&parsed.statement, &parsed.queries, params).await
     }
 
-    fn rows(&self, schema: SchemaRef, source: Source) -> RowStream {
+    fn rows(&self, schema: SchemaRef, source: BatchSource) -> RowStream {
         RowStream::new(schema, source, self.db.shared.runtime.clone(), self.watch.cancel.clone())
     }
 
@@ -277,7 +279,7 @@ impl Session {
         &self.db
     }
 
-    pub(super) fn view(&self) -> Result<View> {
+    pub(super) fn view(&self) -> Result<StatementView> {
         let (catalog, snapshot, as_of_us) = match &self.open {
             Some(open) => (Arc::clone(&open.catalog), open.transaction.view(), open.as_of_us),
             None => {
@@ -291,7 +293,7 @@ impl Session {
         let moments = self.db.shared.held.now();
         let now = OnceLock::new();
         let (db, recording) = (self.db.clone(), None);
-        Ok(View { db, catalog, snapshot, recording, moments, watch, settings, now, as_of_us })
+        Ok(StatementView { db, catalog, snapshot, recording, moments, watch, settings, now, as_of_us })
     }
 
     async fn run(
@@ -424,7 +426,7 @@ impl Session {
 
     async fn run_query(&mut self, query: &Query, params: &[Value], tag: &'static str) -> Result<Outcome> {
         let (stream, schema) = self.view()?.stream(query.clone(), params).await?;
-        let rows = self.rows(schema, Source::Batches(stream));
+        let rows = self.rows(schema, BatchSource::Batches(stream));
         Ok(Outcome { tag, columns: rows.columns(), rows, affected: None, warnings: Vec::new() })
     }
 
@@ -462,13 +464,13 @@ impl Session {
 
     /// An outcome without rows.
     pub(super) fn done(&self, tag: &'static str) -> Outcome {
-        let rows = self.rows(Arc::new(Schema::empty()), Source::Batch(None));
+        let rows = self.rows(Arc::new(Schema::empty()), BatchSource::Batch(None));
         Outcome { tag, columns: Arc::from([]), rows, affected: None, warnings: Vec::new() }
     }
 
     /// An outcome with these rows.
     pub(super) fn table_outcome(&self, tag: &'static str, batch: RecordBatch) -> Result<Outcome> {
-        let rows = self.rows(batch.schema(), Source::Batch(Some(batch)));
+        let rows = self.rows(batch.schema(), BatchSource::Batch(Some(batch)));
         Ok(Outcome { tag, columns: rows.columns(), rows, affected: None, warnings: Vec::new() })
     }
 

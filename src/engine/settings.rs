@@ -11,7 +11,7 @@ use crate::value::Value;
 
 /// Settings of one session; `None`: no limit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Settings {
+pub struct SessionSettings {
     /// Limits on what an access may read.
     pub guards: Guards,
     /// Longest time of a statement, including the reading of its rows.
@@ -42,11 +42,11 @@ const UNITS_OF_SIZE: [(&str, u64); 7] = [
     ("g", 1 << 30),
 ];
 
-impl Settings {
+impl SessionSettings {
     /// `SET name = value`; NULL stands for DEFAULT. Errors: no such setting; a value that does not fit.
     pub fn set(&mut self, name: &str, value: &Value) -> Result<()> {
         match name {
-            "all" if value.is_null() => *self = Settings::default(),
+            "all" if value.is_null() => *self = SessionSettings::default(),
             "max_full_scan_rows" => self.guards.full_scan_rows = count(name, value)?,
             "max_ranges" => self.guards.ranges = count(name, value)?,
             "max_gets" => self.guards.gets = count(name, value)?,
@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     fn set(name: &str, value: Value) -> Result<String> {
-        let mut settings = Settings::default();
+        let mut settings = SessionSettings::default();
         settings.set(name, &value)?;
         Ok(settings.value(name))
     }

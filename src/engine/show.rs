@@ -8,7 +8,7 @@ use arrow::datatypes::Schema;
 use sqlparser::ast::Ident;
 
 use super::Planner;
-use super::view::View;
+use super::view::StatementView;
 use crate::catalog::{CATALOG_KEYSPACE, Relation};
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::check::{CheckDepth, Checker, Problem};
@@ -19,7 +19,7 @@ use crate::sql::{Check, CheckTarget, Show, name_of, name_sql, span_of_name};
 use crate::value::{ColumnType, length_text};
 
 /// SHOW.
-pub fn show(view: &View, what: &Show) -> Result<RecordBatch> {
+pub fn show(view: &StatementView, what: &Show) -> Result<RecordBatch> {
     let catalog = &view.catalog;
     match what {
         Show::Tables => {
@@ -88,7 +88,7 @@ fn functions(like: Option<&str>) -> Result<RecordBatch> {
     ])
 }
 
-fn indexes(view: &View, table: Option<&Ident>) -> Result<RecordBatch> {
+fn indexes(view: &StatementView, table: Option<&Ident>) -> Result<RecordBatch> {
     let catalog = &view.catalog;
     let only = table.map(|name| view.table(name)).transpose()?;
     let reader = view.snapshot.reader()?;
@@ -120,7 +120,7 @@ fn indexes(view: &View, table: Option<&Ident>) -> Result<RecordBatch> {
 }
 
 /// SHOW STATISTICS: a row for each column, then one for each prefix of a key.
-fn statistics(view: &View, name: &Ident) -> Result<RecordBatch> {
+fn statistics(view: &StatementView, name: &Ident) -> Result<RecordBatch> {
     let table = view.table(name)?;
     let Some(found) = view.catalog.statistics(table.id) else {
         return Err(Error::invalid(format!("there are no statistics of \"{}\"", table.name))
@@ -164,7 +164,7 @@ fn statistics(view: &View, name: &Ident) -> Result<RecordBatch> {
 }
 
 /// DESCRIBE: the columns, then the layout with a sample key.
-pub fn describe(view: &View, name: &Ident) -> Result<RecordBatch> {
+pub fn describe(view: &StatementView, name: &Ident) -> Result<RecordBatch> {
     match view.catalog.find(&name_of(name)) {
         Some(Relation::Table(table)) => describe_table(view, &table),
         Some(Relation::Index(table, id)) => match table.index_by_id(id) {
@@ -183,7 +183,7 @@ pub fn describe(view: &View, name: &Ident) -> Result<RecordBatch> {
     }
 }
 
-fn describe_table(view: &View, table: &TableDef) -> Result<RecordBatch> {
+fn describe_table(view: &StatementView, table: &TableDef) -> Result<RecordBatch> {
     let mut rows = Description::default();
     for (id, column) in table.live_columns() {
         let key = if table.is_key_column(id) { "key" } else { "" };
@@ -208,7 +208,7 @@ fn describe_table(view: &View, table: &TableDef) -> Result<RecordBatch> {
     rows.finish()
 }
 
-fn describe_index(view: &View, table: &TableDef, index: &IndexDef) -> Result<RecordBatch> {
+fn describe_index(view: &StatementView, table: &TableDef, index: &IndexDef) -> Result<RecordBatch> {
     let mut rows = Description::default();
     for id in index.layout.columns() {
         rows.push(table.column_name(id), &table.column(id).ty.sql_name(), "", "key");
@@ -229,7 +229,7 @@ fn describe_index(view: &View, table: &TableDef, index: &IndexDef) -> Result<Rec
 const PROBLEMS_MAX: usize = 10_000;
 
 /// CHECK: a row for each problem, then a summary. Also gives the number of problems.
-pub fn check(view: &View, check: &Check) -> Result<(u64, RecordBatch)> {
+pub fn check(view: &StatementView, check: &Check) -> Result<(u64, RecordBatch)> {
     let started = std::time::Instant::now();
     // The transaction's writes do not depend on what CHECK reads.
     let (catalog, reader) = (&view.catalog, view.snapshot.unrecorded()?);
@@ -418,7 +418,7 @@ pub fn create_index_sql(table: &TableDef, index: &IndexDef) -> String {
     out
 }
 
-pub(super) enum Cells {
+pub(super) enum ShowColumn {
     Text(Vec<String>),
     Numbers(Vec<i64>),
     /// This many numbers, all unknown.
@@ -426,32 +426,32 @@ pub(super) enum Cells {
     Doubles(Vec<f64>),
 }
 
-pub(super) fn text(values: Vec<String>) -> Cells {
-    Cells::Text(values)
+pub(super) fn text(values: Vec<String>) -> ShowColumn {
+    ShowColumn::Text(values)
 }
 
-pub(super) fn numbers(values: Vec<i64>) -> Cells {
-    Cells::Numbers(values)
+pub(super) fn numbers(values: Vec<i64>) -> ShowColumn {
+    ShowColumn::Numbers(values)
 }
 
-pub(super) fn rows_of(columns: Vec<(&str, Cells)>) -> Result<RecordBatch> {
+pub(super) fn rows_of(columns: Vec<(&str, ShowColumn)>) -> Result<RecordBatch> {
     let mut fields = Vec::with_capacity(columns.len());
     let mut arrays: Vec<Arc<dyn Array>> = Vec::with_capacity(columns.len());
     for (name, cells) in columns {
         match cells {
-            Cells::Text(values) => {
+            ShowColumn::Text(values) => {
                 fields.push(field(name, ColumnType::Varchar, false));
                 arrays.push(Arc::new(StringArray::from(values)));
             }
-            Cells::Numbers(values) => {
+            ShowColumn::Numbers(values) => {
                 fields.push(field(name, ColumnType::BigInt, false));
                 arrays.push(Arc::new(Int64Array::from(values)));
             }
-            Cells::Unknown(n) => {
+            ShowColumn::Unknown(n) => {
                 fields.push(field(name, ColumnType::BigInt, true));
                 arrays.push(Arc::new(Int64Array::new_null(n)));
             }
-            Cells::Doubles(values) => {
+            ShowColumn::Doubles(values) => {
                 fields.push(field(name, ColumnType::Double, false));
                 arrays.push(Arc::new(Float64Array::from(values)));
             }

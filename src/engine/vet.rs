@@ -7,10 +7,10 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Schema};
 use sqlparser::ast::Expr;
 
-use super::plans::Asked;
+use super::plans::SourceQuery;
 use super::rows::{assign, literal, quote};
 use super::session::Session;
-use super::view::View;
+use super::view::StatementView;
 use crate::error::{Error, Result, Span, sqlstate};
 use crate::row::field;
 use crate::schema::Column;
@@ -42,8 +42,10 @@ pub async fn check(
     let fields: Vec<_> = columns.map(|column| field(&column.name, column.ty, true)).collect();
     let query = parse_query(&format!("SELECT ({}) FROM {}", check.sql, quote(table)))?;
     let rows = vec![(table.to_owned(), RecordBatch::new_empty(Arc::new(Schema::new(fields))))];
-    let verdicts =
-        view.select_from(Asked::new(query), rows, &[]).await.map_err(|e| e.unplaced().at(check.span))?;
+    let verdicts = view
+        .select_from(SourceQuery::new(query), rows, &[])
+        .await
+        .map_err(|e| e.unplaced().at(check.span))?;
     let ty = verdicts.schema().field(0).data_type().clone();
     if matches!(ty, DataType::Boolean | DataType::Null) {
         return Ok(());
@@ -70,7 +72,7 @@ pub async fn default(session: &Session, default: Option<&Expr>, column: &Column)
 }
 
 /// Errors: a subquery, a window function or an aggregate, whose values depend on other rows.
-fn of_one_row(view: &View, expr: &Expr, what: &str, place: Option<Span>) -> Result<()> {
+fn of_one_row(view: &StatementView, expr: &Expr, what: &str, place: Option<Span>) -> Result<()> {
     let other = visit_expressions(expr, |expr| match expr {
         Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. } => ControlFlow::Break("a subquery"),
         Expr::Function(call) if call.over.is_some() => ControlFlow::Break("a window function"),

@@ -11,10 +11,10 @@ use sqlparser::ast::{Expr, Ident, ObjectName, ObjectNamePart, Query};
 
 use super::Database;
 use super::clock;
-use super::plans::{Asked, KeptPlan, Keyed, Known};
+use super::plans::{KeptPlan, Keyed, PlanCacheEntry, SourceQuery};
 use super::rows::literal;
 use super::runtime::with_stack;
-use super::settings::Settings;
+use super::settings::SessionSettings;
 use crate::catalog::{Catalog, Relation};
 use crate::df::kept::plain;
 use crate::df::kept::plan::{BoundPlan, UnboundPlan};
@@ -37,7 +37,7 @@ const STREAM: &str = "stream ";
 
 /// What one statement sees: a catalog and a snapshot that match.
 #[derive(Clone)]
-pub struct View {
+pub struct StatementView {
     pub db: Database,
     pub catalog: Arc<Catalog>,
     pub snapshot: Arc<dyn Snapshot>,
@@ -46,7 +46,7 @@ pub struct View {
     /// Named snapshots.
     pub moments: Arc<Moments>,
     pub watch: Watch,
-    pub settings: Settings,
+    pub settings: SessionSettings,
     /// The time of the statement, set when it is first asked for.
     pub now: OnceLock<i64>,
     /// When the statement or its transaction began, in microseconds since 1970: rows that expired before are
@@ -82,7 +82,7 @@ fn keyed<'l>(kind: &str, lifted: Option<&'l Lifted>, params: &[Value]) -> Option
     Some((lifted, Keyed::new(kind, lifted, params.get(..lifted.own)?)?))
 }
 
-impl View {
+impl StatementView {
     /// The value of an expression that needs no query: a literal, a parameter or the time.
     ///
     /// Errors: a missing parameter; a text that is no value of its type.
@@ -117,7 +117,7 @@ impl View {
 
     /// Runs a query and gives all its rows.
     pub async fn select(&self, query: Query, params: &[Value]) -> Result<RecordBatch> {
-        self.select_from(Asked::new(query), Vec::new(), params).await
+        self.select_from(SourceQuery::new(query), Vec::new(), params).await
     }
 
     /// Runs a query over rows that are in no table. If it computes values from each row by itself, its plan
@@ -126,7 +126,7 @@ impl View {
     // get here.
     pub fn select_from<'a>(
         &'a self,
-        asked: Arc<Asked>,
+        asked: Arc<SourceQuery>,
         rows: Vec<(String, RecordBatch)>,
         params: &'a [Value],
     ) -> BoxFuture<'a, Result<RecordBatch>> {
@@ -138,7 +138,7 @@ impl View {
         })
     }
 
-    /// Like [`View::select_from`], for a text, which is parsed only if its plan is not kept.
+    /// Like [`StatementView::select_from`], for a text, which is parsed only if its plan is not kept.
     pub fn compute<'a>(
         &'a self,
         sql: &'a str,
@@ -173,9 +173,9 @@ impl View {
     ) -> Result<Option<RecordBatch>> {
         let Some((lifted, mut keyed)) = keyed(MAP, lifted, params) else { return Ok(None) };
         let known = match self.known(&mut keyed) {
-            Some(Known::Seen) => {
+            Some(PlanCacheEntry::Seen) => {
                 let map = self.map_to_keep(lifted, &keyed, rows).await.ok().flatten();
-                let known = map.map_or(Known::Each, |map| Known::Map(Arc::new(map)));
+                let known = map.map_or(PlanCacheEntry::Each, |map| PlanCacheEntry::Map(Arc::new(map)));
                 self.db.plans().put(&keyed, self.catalog.identity(), known.clone());
                 known
             }
@@ -183,7 +183,7 @@ impl View {
             None => return Ok(None),
         };
         match known {
-            Known::Map(map) => map.apply(rows.first().map(|(_, rows)| rows), &keyed.params),
+            PlanCacheEntry::Map(map) => map.apply(rows.first().map(|(_, rows)| rows), &keyed.params),
             _ => Ok(None),
         }
     }
@@ -204,7 +204,7 @@ impl View {
     /// of users' queries.
     pub fn select_rowkeys<'a>(
         &'a self,
-        asked: Arc<Asked>,
+        asked: Arc<SourceQuery>,
         name: &'a str,
         params: &'a [Value],
     ) -> BoxFuture<'a, Result<RecordBatch>> {
@@ -251,9 +251,9 @@ impl View {
         rowkeys: Vec<&str>,
     ) -> Result<Option<(BoundPlan, SchemaRef)>> {
         let kept = match self.known(query) {
-            Some(Known::Plan(kept)) => Some(kept),
-            Some(Known::Seen) => match self.keep(lifted, query, rowkeys).await {
-                Known::Plan(kept) => Some(kept),
+            Some(PlanCacheEntry::Plan(kept)) => Some(kept),
+            Some(PlanCacheEntry::Seen) => match self.keep(lifted, query, rowkeys).await {
+                PlanCacheEntry::Plan(kept) => Some(kept),
                 _ => None,
             },
             None => self.plain(lifted, query, rowkeys)?,
@@ -264,10 +264,10 @@ impl View {
         Ok(run.map(|run| (run, kept.plan.schema())))
     }
 
-    /// Like [`View::stream`], for the query inside a statement that may come again: its plan is kept.
+    /// Like [`StatementView::stream`], for the query inside a statement that may come again: its plan is kept.
     pub fn stream_again<'a>(
         &'a self,
-        asked: Arc<Asked>,
+        asked: Arc<SourceQuery>,
         params: &'a [Value],
     ) -> BoxFuture<'a, Result<(BatchStream, SchemaRef)>> {
         Box::pin(async move {
@@ -301,34 +301,34 @@ impl View {
     }
 
     /// Looks a query up in the plan cache, and records a new one as seen.
-    pub fn known(&self, query: &mut Keyed) -> Option<Known> {
+    pub fn known(&self, query: &mut Keyed) -> Option<PlanCacheEntry> {
         let (plans, catalog) = (self.db.plans(), self.catalog.identity());
         let known = plans.find(query, catalog);
         if known.is_none() {
-            plans.put(query, catalog, Known::Seen);
+            plans.put(query, catalog, PlanCacheEntry::Seen);
         }
         known
     }
 
     /// Plans a query and keeps the plan; every table has its rowkey as a column of these names. Errors are
     /// not reported here: the query's own run will, with the right places.
-    pub async fn keep(&self, lifted: &Lifted, query: &Keyed, rowkeys: Vec<&str>) -> Known {
+    pub async fn keep(&self, lifted: &Lifted, query: &Keyed, rowkeys: Vec<&str>) -> PlanCacheEntry {
         let plan = match sql::parse(&lifted.text) {
             Ok(Statement::Query(ast)) => self.plan_to_keep(*ast, query, rowkeys).await.ok().flatten(),
             _ => None,
         };
         let (plans, catalog) = (self.db.plans(), self.catalog.identity());
         let Some((plan, of)) = plan else {
-            plans.put(query, catalog, Known::Each);
-            return Known::Each;
+            plans.put(query, catalog, PlanCacheEntry::Each);
+            return PlanCacheEntry::Each;
         };
-        let known = Known::Plan(Arc::new(KeptPlan::new(plan, &query.params)));
+        let known = PlanCacheEntry::Plan(Arc::new(KeptPlan::new(plan, &query.params)));
         // A plan that depends on fewer values than are in the key holds for this key.
         if of.iter().all(|at| query.settled.contains(at)) {
             plans.put(query, catalog, known.clone());
         } else {
             plans.put(&query.with_values(&of), catalog, known.clone());
-            plans.put(query, catalog, Known::ByValues(of.into()));
+            plans.put(query, catalog, PlanCacheEntry::ByValues(of.into()));
         }
         known
     }

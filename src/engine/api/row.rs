@@ -17,12 +17,12 @@ use crate::value::{Value, decimal_to_double};
 /// A row of a result.
 #[derive(Clone)]
 pub struct Row {
-    rows: Arc<Together>,
+    rows: Arc<RowBatch>,
     at: usize,
 }
 
 /// Rows that were read in one batch, and their schema.
-pub(super) struct Together {
+pub(super) struct RowBatch {
     pub rows: NextRows,
     pub schema: SchemaRef,
 }
@@ -41,7 +41,7 @@ impl fmt::Debug for Row {
 }
 
 impl Row {
-    pub(super) fn new(rows: Arc<Together>, at: usize) -> Row {
+    pub(super) fn new(rows: Arc<RowBatch>, at: usize) -> Row {
         Row { rows, at }
     }
 

@@ -10,7 +10,7 @@ use crate::engine::design::regions;
 use crate::engine::outcome::Warning;
 use crate::engine::session::Session;
 use crate::engine::view::column_named;
-use crate::engine::{Changed, rekey};
+use crate::engine::{DdlResult, rekey};
 use crate::error::{Error, Kind, Result, sqlstate};
 use crate::key::ColumnId;
 use crate::schema::{FamilyId, IndexDef, TableDef};
@@ -50,7 +50,7 @@ pub fn split_table(session: &mut Session, alter: &AlterTable, split: &Split) -> 
     })
 }
 
-pub fn alter_table(catalog: &Catalog, alter: &AlterTable) -> Changed<Vec<Warning>> {
+pub fn alter_table(catalog: &Catalog, alter: &AlterTable) -> DdlResult<Vec<Warning>> {
     let Some(old) = altered(catalog, alter)? else { return Ok((Vec::new(), None)) };
     let mut edit = catalog.edit();
     let mut table = (*old).clone();

@@ -8,7 +8,7 @@ use super::{change, check, check_views, finish};
 use crate::engine::outcome::Warning;
 use crate::engine::rows::{assign, check_null, defaults, number, quote};
 use crate::engine::session::Session;
-use crate::engine::view::{View, column_named};
+use crate::engine::view::{StatementView, column_named};
 use crate::error::{Error, Kind, Result, sqlstate};
 use crate::exec::dml::ROWS_READ;
 use crate::exec::stored::{self, Packer};
@@ -136,7 +136,7 @@ fn changed_meanwhile(table: &TableDef) -> Error {
 }
 
 /// Makes rows and index entries store their write time from now on, and fills it in for existing rows.
-fn write_times(view: &View, table: &mut TableDef, writer: &mut dyn BulkWriter) -> Result<()> {
+fn write_times(view: &StatementView, table: &mut TableDef, writer: &mut dyn BulkWriter) -> Result<()> {
     if let Some(index) = table.indexes.iter().find(|index| index.state != IndexState::Ready) {
         return Err(Error::invalid(format!("index \"{}\" is {}", index.name, index.state.name()))
             .why("its entries have to tell when their rows were written")
@@ -151,9 +151,9 @@ fn write_times(view: &View, table: &mut TableDef, writer: &mut dyn BulkWriter) -
 
 /// Number of rows for which a condition holds, expired rows included; `of`: table and condition, as after
 /// FROM.
-fn count(view: &View, of: &str) -> Result<i64> {
+fn count(view: &StatementView, of: &str) -> Result<i64> {
     // At this time nothing has expired yet.
-    let view = View { as_of_us: i64::MIN, ..view.clone() };
+    let view = StatementView { as_of_us: i64::MIN, ..view.clone() };
     let query = parse_query(&format!("SELECT count(*) FROM {of}"))?;
     let counted = view.db.runtime().block_on(view.select(query, &[]))?;
     match value_at(counted.column(0), 0, ColumnType::BigInt)? {
@@ -180,7 +180,7 @@ fn has_nulls(table: &TableDef, name: &Ident, rows: i64) -> Error {
 
 /// A new column of a table, to be filled in for existing rows.
 struct Filling<'a> {
-    view: &'a View,
+    view: &'a StatementView,
     table: &'a TableDef,
     id: ColumnId,
 }

@@ -1,6 +1,6 @@
 //! ADVISE: finds indexes and layouts that would serve a set of queries better, by trying and measuring them.
 //!
-//! The tables (large ones as a sample) are copied once ([`Scratch`]). The columns that the heaviest queries
+//! The tables (large ones as a sample) are copied once ([`ScratchDatabase`]). The columns that the heaviest queries
 //! compare and sort by suggest keys; each candidate is tried on the copy, and the one that saves most reads
 //! is proposed. The next one is measured on top of it, and so on, starting with the one that saved most
 //! before, so few are tried twice.
@@ -12,13 +12,13 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use sqlparser::ast::{BinaryOperator, Expr, Query};
 
-use super::scratch::{Scratch, Tried, tables_of};
+use super::scratch::{ScratchDatabase, Tried, tables_of};
 use crate::access::{IndexPart, Need, key_for};
 use crate::engine::build;
 use crate::engine::ddl::{layout_warnings, primary_layout};
 use crate::engine::outcome::Warning;
 use crate::engine::show::{numbers, rows_of, text};
-use crate::engine::view::View;
+use crate::engine::view::StatementView;
 use crate::error::{Error, Kind, Result, sqlstate};
 use crate::key::ColumnId;
 use crate::plan::Field;
@@ -38,7 +38,7 @@ const WORTH_A_LOOK: f64 = 0.01;
 const INCLUDE_MAX: usize = 4;
 
 /// A query to be served.
-struct Wanted {
+struct WorkloadQuery {
     query: Query,
     params: Arc<[Value]>,
     /// The tables that it reads.
@@ -60,21 +60,21 @@ struct Proposal {
 
 /// Proposals: indexes, each measured on top of those before it; then layouts, each on its own. Also gives
 /// warnings about them.
-pub async fn rows(view: &View, queries: &[Query]) -> Result<(RecordBatch, Vec<Warning>)> {
+pub async fn rows(view: &StatementView, queries: &[Query]) -> Result<(RecordBatch, Vec<Warning>)> {
     let wanted = wanted(view, queries)?;
     let all: Vec<&Query> = wanted.iter().map(|w| &w.query).collect();
     let tables = tables_of(view, &all);
-    let scratch = Scratch::new(view, &tables)?;
+    let scratch = ScratchDatabase::new(view, &tables)?;
     let mut tried = Vec::with_capacity(wanted.len());
     for w in &wanted {
         tried.push(scratch.run(view, &w.query, &w.params).await?);
     }
-    let advice = Advice { view, wanted, before: tried.iter().map(|t| scratch.reads(t).all()).collect() };
+    let workload = Workload { view, wanted, before: tried.iter().map(|t| scratch.reads(t).all()).collect() };
     let mut layouts = Vec::new();
     for table in &tables {
-        layouts.extend(advice.layout(&scratch, table, &tried).await?);
+        layouts.extend(workload.layout(&scratch, table, &tried).await?);
     }
-    let mut proposals = advice.indexes(&scratch, &tried).await?;
+    let mut proposals = workload.indexes(&scratch, &tried).await?;
     proposals.extend(layouts);
     let serves = |p: &Proposal| p.serves.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let column = |of: fn(&Proposal) -> u64| numbers(proposals.iter().map(|p| of(p) as i64).collect());
@@ -94,13 +94,13 @@ pub async fn rows(view: &View, queries: &[Query]) -> Result<(RecordBatch, Vec<Wa
 }
 
 /// The given queries, or those in the plan cache.
-fn wanted(view: &View, queries: &[Query]) -> Result<Vec<Wanted>> {
-    let wanted = |query: Query, params| Wanted { tables: tables_of(view, &[&query]), query, params };
+fn wanted(view: &StatementView, queries: &[Query]) -> Result<Vec<WorkloadQuery>> {
+    let wanted = |query: Query, params| WorkloadQuery { tables: tables_of(view, &[&query]), query, params };
     if !queries.is_empty() {
         return Ok(queries.iter().map(|query| wanted(query.clone(), Arc::from([]))).collect());
     }
     let kept = view.db.plans().kept(view.catalog.identity()).into_iter();
-    let known: Result<Vec<Wanted>> =
+    let known: Result<Vec<WorkloadQuery>> =
         kept.map(|(sql, plan)| Ok(wanted(parse_query(&sql)?, Arc::clone(&plan.params)))).collect();
     let known = known?;
     if known.is_empty() {
@@ -134,15 +134,15 @@ impl Candidate {
 }
 
 /// The queries, and what each reads without any advice.
-struct Advice<'a> {
-    view: &'a View,
-    wanted: Vec<Wanted>,
+struct Workload<'a> {
+    view: &'a StatementView,
+    wanted: Vec<WorkloadQuery>,
     before: Vec<u64>,
 }
 
-impl Advice<'_> {
+impl Workload<'_> {
     /// What each query reads after `table` has changed, if it read `before` until then.
-    async fn reads(&self, scratch: &Scratch, table: &str, before: &[u64]) -> Result<Vec<u64>> {
+    async fn reads(&self, scratch: &ScratchDatabase, table: &str, before: &[u64]) -> Result<Vec<u64>> {
         let mut reads = before.to_vec();
         for (w, reads) in self.wanted.iter().zip(&mut reads) {
             if w.tables.iter().any(|read| read.name == table) {
@@ -153,7 +153,7 @@ impl Advice<'_> {
     }
 
     /// The queries worth a look and what they did, those that read most first.
-    fn heavy<'t>(&'t self, tried: &'t [Tried]) -> Vec<(&'t Wanted, &'t Tried)> {
+    fn heavy<'t>(&'t self, tried: &'t [Tried]) -> Vec<(&'t WorkloadQuery, &'t Tried)> {
         let least = WORTH_A_LOOK * total(&self.before) as f64;
         let mut heavy: Vec<usize> = (0..tried.len()).filter(|at| self.before[*at] as f64 >= least).collect();
         heavy.sort_by_key(|at| std::cmp::Reverse(self.before[*at]));
@@ -183,7 +183,7 @@ impl Advice<'_> {
     }
 
     /// Proposes, one by one, the index that saves most.
-    async fn indexes(&self, scratch: &Scratch, tried: &[Tried]) -> Result<Vec<Proposal>> {
+    async fn indexes(&self, scratch: &ScratchDatabase, tried: &[Tried]) -> Result<Vec<Proposal>> {
         let mut candidates = self.candidates(tried);
         let mut before = self.before.clone();
         let mut proposals: Vec<Proposal> = Vec::new();
@@ -222,7 +222,7 @@ impl Advice<'_> {
     /// What the queries read with one more index; `None` if it cannot be built.
     async fn with_index(
         &self,
-        scratch: &Scratch,
+        scratch: &ScratchDatabase,
         candidate: &Candidate,
         before: &[u64],
     ) -> Result<Option<Vec<u64>>> {
@@ -238,7 +238,12 @@ impl Advice<'_> {
 
     /// A layout that starts with the columns a query compares, if it serves all queries together better than
     /// the table's own.
-    async fn layout(&self, scratch: &Scratch, table: &TableDef, tried: &[Tried]) -> Result<Option<Proposal>> {
+    async fn layout(
+        &self,
+        scratch: &ScratchDatabase,
+        table: &TableDef,
+        tried: &[Tried],
+    ) -> Result<Option<Proposal>> {
         let mut candidates: Vec<Vec<IndexPart>> = Vec::new();
         let accesses = self.heavy(tried).into_iter().flat_map(|(_, tried)| &tried.accesses);
         for access in accesses.filter(|access| access.spec.table.name == table.name) {

@@ -6,8 +6,8 @@ use sqlparser::ast::Ident;
 use crate::catalog::{CATALOG_KEYSPACE, Catalog, Relation};
 use crate::design::keys::Keyspace;
 use crate::engine::Database;
-use crate::engine::show::{Cells, rows_of, text};
-use crate::engine::view::View;
+use crate::engine::show::{ShowColumn, rows_of, text};
+use crate::engine::view::StatementView;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::trace;
 use crate::key::{KeyLayout, KeyRange, hex};
@@ -20,7 +20,7 @@ use crate::value::Value;
 const SHOWN_CHARS: usize = 2_000;
 
 /// DESCRIBE KEY: a row for each part of a key; without one, of the first key of the keyspace.
-pub fn describe(view: &View, key: Option<&Value>, of: &Ident) -> Result<RecordBatch> {
+pub fn describe(view: &StatementView, key: Option<&Value>, of: &Ident) -> Result<RecordBatch> {
     let name = name_of(of);
     let relation = view.catalog.find(&name);
     let (table, keyspace) = match &relation {
@@ -110,7 +110,7 @@ impl Parts {
 
     fn finish(self) -> Result<RecordBatch> {
         let names = ["of", "part", "form", "bytes", "content", "column", "value"];
-        rows_of(names.into_iter().zip(self.columns.map(text)).collect::<Vec<(&str, Cells)>>())
+        rows_of(names.into_iter().zip(self.columns.map(text)).collect::<Vec<(&str, ShowColumn)>>())
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::access::{Access, Method};
 use crate::design::lint::{ColumnFacts, Facts, KeyspaceFacts, QueryFacts, growth};
 use crate::engine::analyze::{self, Sample};
-use crate::engine::view::View;
+use crate::engine::view::StatementView;
 use crate::error::Result;
 use crate::exec::scan::ScanSpec;
 use crate::exec::watch::Watch;
@@ -19,7 +19,7 @@ use crate::store::{Direction, KeyspaceId, Reader};
 const STEP: u64 = 16_384;
 
 /// Measures `table`.
-pub fn facts(view: &View, table: &TableDef) -> Result<Facts> {
+pub fn facts(view: &StatementView, table: &TableDef) -> Result<Facts> {
     let reader = view.snapshot.reader()?;
     let (statistics, sample) = analyze::look(&*reader, table, &view.watch)?;
     let columns = columns(table, statistics.rows, &sample);
@@ -75,7 +75,7 @@ pub struct KnownScan {
 }
 
 /// How the queries in the plan cache read `table`.
-pub fn known_scans(view: &View, table: &TableDef) -> Result<Vec<KnownScan>> {
+pub fn known_scans(view: &StatementView, table: &TableDef) -> Result<Vec<KnownScan>> {
     let mut found = Vec::new();
     for (sql, kept) in view.db.plans().kept(view.catalog.identity()) {
         let binding = view.binding(kept.params.clone());
@@ -89,7 +89,7 @@ pub fn known_scans(view: &View, table: &TableDef) -> Result<Vec<KnownScan>> {
     Ok(found)
 }
 
-fn queries(view: &View, table: &TableDef) -> Result<Vec<QueryFacts>> {
+fn queries(view: &StatementView, table: &TableDef) -> Result<Vec<QueryFacts>> {
     let fact = |sql: &str, spec: &ScanSpec, walk: &Access| {
         let index = walk.index(spec.source());
         let layout = index.map_or(&table.key, |index| &index.layout);

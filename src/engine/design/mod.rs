@@ -15,8 +15,8 @@ use sqlparser::ast::Ident;
 
 use super::Outcome;
 use super::session::Session;
-use super::show::{Cells, rows_of, text};
-use super::view::View;
+use super::show::{ShowColumn, rows_of, text};
+use super::view::StatementView;
 use crate::design::lint::{Finding, Severity, lint};
 use crate::error::Result;
 use crate::sql::Design;
@@ -40,7 +40,7 @@ pub async fn run(session: &Session, statement: &Design) -> Result<Outcome> {
 }
 
 /// LINT: a row for each finding, the worst first.
-fn lint_rows(view: &View, table: Option<&Ident>) -> Result<RecordBatch> {
+fn lint_rows(view: &StatementView, table: Option<&Ident>) -> Result<RecordBatch> {
     let tables = match table {
         Some(name) => vec![view.table(name)?],
         None => view.catalog.tables().cloned().collect(),
@@ -51,7 +51,7 @@ fn lint_rows(view: &View, table: Option<&Ident>) -> Result<RecordBatch> {
     }
     found.sort_by_key(|finding| finding.severity);
     let column = |get: fn(&Finding) -> String| text(found.iter().map(get).collect());
-    let columns: Vec<(&str, Cells)> = vec![
+    let columns: Vec<(&str, ShowColumn)> = vec![
         ("code", column(|f| f.rule.code())),
         ("severity", column(|f| Severity::name(f.severity).to_owned())),
         ("table", column(|f| f.table.clone())),

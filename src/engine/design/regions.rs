@@ -12,7 +12,7 @@ use crate::design::splits::{self, REGIONS_MAX};
 use crate::engine::outcome::Warning;
 use crate::engine::rows;
 use crate::engine::show::{numbers, rows_of, text};
-use crate::engine::view::View;
+use crate::engine::view::StatementView;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::stored;
 use crate::exec::watch::Watch;
@@ -233,7 +233,7 @@ pub fn literal(table: &TableDef, key: &Rowkey) -> String {
 }
 
 /// SHOW REGIONS: a row for each region of a table.
-pub fn show(view: &View, name: &Ident) -> Result<RecordBatch> {
+pub fn show(view: &StatementView, name: &Ident) -> Result<RecordBatch> {
     let table = view.table(name)?;
     let reader = view.snapshot.reader()?;
     let n = table.splits.len() + 1;

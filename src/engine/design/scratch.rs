@@ -12,7 +12,7 @@ use sqlparser::ast::Query;
 use crate::access::Method;
 use crate::catalog::{Catalog, Relation};
 use crate::df::explain::{self, AccessWork, Ran};
-use crate::engine::view::View;
+use crate::engine::view::StatementView;
 use crate::engine::{Database, analyze};
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::bulk::Loader;
@@ -28,7 +28,7 @@ use crate::value::Value;
 const ROWS: u64 = 50_000;
 
 /// A copy of some tables.
-pub struct Scratch {
+pub struct ScratchDatabase {
     /// The database with the copies.
     pub db: Database,
     /// Of a sampled table, only one row in so many was copied.
@@ -44,7 +44,7 @@ pub struct Tried {
 }
 
 /// The tables that queries read, also through views; each once.
-pub fn tables_of(view: &View, queries: &[&Query]) -> Vec<Arc<TableDef>> {
+pub fn tables_of(view: &StatementView, queries: &[&Query]) -> Vec<Arc<TableDef>> {
     let mut names: Vec<String> = queries.iter().flat_map(|query| relations_of(query)).collect();
     let (mut seen, mut found) = (HashSet::new(), BTreeMap::new());
     while let Some(name) = names.pop() {
@@ -61,20 +61,25 @@ pub fn tables_of(view: &View, queries: &[&Query]) -> Vec<Arc<TableDef>> {
     found.into_values().collect()
 }
 
-impl Scratch {
+impl ScratchDatabase {
     /// Copies `tables` and all views.
-    pub fn new(view: &View, tables: &[Arc<TableDef>]) -> Result<Scratch> {
-        Scratch::of(&view.catalog, &*view.snapshot, tables, None, &view.watch)
+    pub fn new(view: &StatementView, tables: &[Arc<TableDef>]) -> Result<ScratchDatabase> {
+        ScratchDatabase::of(&view.catalog, &*view.snapshot, tables, None, &view.watch)
     }
 
     /// A copy of the same rows in which `table` has another layout.
     ///
     /// Errors: rows that the layout cannot hold, or that would share a key.
-    pub fn with_layout(&self, table: &TableDef, layout: &KeyLayout, watch: &Watch) -> Result<Scratch> {
+    pub fn with_layout(
+        &self,
+        table: &TableDef,
+        layout: &KeyLayout,
+        watch: &Watch,
+    ) -> Result<ScratchDatabase> {
         let (catalog, snapshot) = self.db.view()?;
         let tables: Vec<Arc<TableDef>> = catalog.tables().cloned().collect();
-        let copy = Scratch::of(&catalog, &*snapshot, &tables, Some((&table.name, layout)), watch)?;
-        Ok(Scratch { sampled: self.sampled.clone(), ..copy })
+        let copy = ScratchDatabase::of(&catalog, &*snapshot, &tables, Some((&table.name, layout)), watch)?;
+        Ok(ScratchDatabase { sampled: self.sampled.clone(), ..copy })
     }
 
     fn of(
@@ -83,8 +88,8 @@ impl Scratch {
         tables: &[Arc<TableDef>],
         other: Option<(&str, &KeyLayout)>,
         watch: &Watch,
-    ) -> Result<Scratch> {
-        let mut scratch = Scratch { db: Database::in_memory()?, sampled: BTreeMap::new() };
+    ) -> Result<ScratchDatabase> {
+        let mut scratch = ScratchDatabase { db: Database::in_memory()?, sampled: BTreeMap::new() };
         let reader = snapshot.reader()?;
         for table in tables {
             let every = match other.filter(|(name, _)| *name == table.name) {
@@ -153,9 +158,12 @@ impl Scratch {
     }
 
     /// Runs a query and counts its reads.
-    pub async fn run(&self, view: &View, query: &Query, params: &[Value]) -> Result<Tried> {
-        let here =
-            View { watch: view.watch.clone(), settings: view.settings.clone(), ..self.db.session().view()? };
+    pub async fn run(&self, view: &StatementView, query: &Query, params: &[Value]) -> Result<Tried> {
+        let here = StatementView {
+            watch: view.watch.clone(),
+            settings: view.settings.clone(),
+            ..self.db.session().view()?
+        };
         let (query, rowkeys) = here.prepare(query.clone())?;
         let scope = here.scope(rowkeys, Vec::new());
         let planner = self.db.planner();

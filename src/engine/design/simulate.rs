@@ -13,8 +13,8 @@ use crate::design::spread::Spread;
 use crate::engine::copy::FileRows;
 use crate::engine::ddl::primary_layout;
 use crate::engine::rows::{assign, quote, values_of};
-use crate::engine::show::{Cells, numbers, rows_of, text};
-use crate::engine::view::View;
+use crate::engine::show::{ShowColumn, numbers, rows_of, text};
+use crate::engine::view::StatementView;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::dml::drawn;
 use crate::key::{ColumnId, KeyLayout, Rowkey};
@@ -36,7 +36,7 @@ struct Under {
 }
 
 /// SIMULATE: a row for each layout, region or slice.
-pub async fn rows(view: &View, wanted: &Simulate) -> Result<RecordBatch> {
+pub async fn rows(view: &StatementView, wanted: &Simulate) -> Result<RecordBatch> {
     let (all, _) = run(view, wanted).await?;
     match wanted.by {
         SimulateBy::Layout => by_layout(&all),
@@ -47,7 +47,7 @@ pub async fn rows(view: &View, wanted: &Simulate) -> Result<RecordBatch> {
 }
 
 /// SIMULATE as a heat map.
-pub async fn heatmap(view: &View, wanted: &Simulate, source: String) -> Result<Heatmap> {
+pub async fn heatmap(view: &StatementView, wanted: &Simulate, source: String) -> Result<Heatmap> {
     let (all, time) = run(view, wanted).await?;
     let panel = |under: Under| {
         let writes = under.simulation.slices.iter().map(|slice| slice.first);
@@ -69,7 +69,7 @@ pub async fn heatmap(view: &View, wanted: &Simulate, source: String) -> Result<H
 
 /// Replays the writes under the table's own layout, then under each other one. Also gives the time of each
 /// write.
-async fn run(view: &View, wanted: &Simulate) -> Result<(Vec<Under>, impl Fn(usize) -> String)> {
+async fn run(view: &StatementView, wanted: &Simulate) -> Result<(Vec<Under>, impl Fn(usize) -> String)> {
     let table = view.table(&wanted.table)?;
     let own = table.splits.len() + 1;
     let n = match wanted.regions {
@@ -112,7 +112,7 @@ async fn run(view: &View, wanted: &Simulate) -> Result<(Vec<Under>, impl Fn(usiz
 
 /// Rows with the values of all columns in the layouts, in write order.
 async fn source(
-    view: &View,
+    view: &StatementView,
     table: &TableDef,
     wanted: &Simulate,
     layouts: &[KeyLayout],
@@ -146,7 +146,7 @@ async fn source(
 }
 
 /// The rows of a file in a COPY format.
-fn of_file(view: &View, table: &TableDef, file: &CopyFile) -> Result<Vec<Vec<Value>>> {
+fn of_file(view: &StatementView, table: &TableDef, file: &CopyFile) -> Result<Vec<Vec<Value>>> {
     let columns: Vec<ColumnId> = table.live_columns().map(|(id, _)| id).collect();
     let mut file = FileRows::open(file, table, &columns)?;
     let mut rows = Vec::new();
@@ -165,7 +165,7 @@ fn of_file(view: &View, table: &TableDef, file: &CopyFile) -> Result<Vec<Vec<Val
 
 /// The rows of a query that outputs at least these columns.
 async fn of_query(
-    view: &View,
+    view: &StatementView,
     table: &TableDef,
     query: Query,
     columns: &[ColumnId],
@@ -253,8 +253,8 @@ fn rounded(n: f64) -> f64 {
     (n * 10_000.0).round() / 10_000.0
 }
 
-fn doubles(values: impl Iterator<Item = f64>) -> Cells {
-    Cells::Doubles(values.map(rounded).collect())
+fn doubles(values: impl Iterator<Item = f64>) -> ShowColumn {
+    ShowColumn::Doubles(values.map(rounded).collect())
 }
 
 fn by_layout(all: &[Under]) -> Result<RecordBatch> {

@@ -7,25 +7,25 @@ use arrow::array::RecordBatch;
 use sqlparser::ast::Ident;
 
 use crate::design::heatmap::{Heatmap, Panel};
-use crate::engine::show::{Cells, numbers, rows_of, text};
-use crate::engine::view::View;
+use crate::engine::show::{ShowColumn, numbers, rows_of, text};
+use crate::engine::view::StatementView;
 use crate::error::{Error, Result, sqlstate};
 use crate::schema::{Lately, TableDef, TrafficKind};
 use crate::sql::name_sql;
 use crate::value::Value;
 
 /// The counters of each region; a table of one region is not counted.
-pub fn done(table: &TableDef, access: TrafficKind) -> Cells {
+pub fn done(table: &TableDef, access: TrafficKind) -> ShowColumn {
     let counts = table.traffic.counts();
     let of = |at: usize| counts.get(at).map_or(0, |n| n[access as usize] as i64);
     match table.splits.len() {
-        0 => Cells::Unknown(1),
+        0 => ShowColumn::Unknown(1),
         cuts => numbers((0..=cuts).map(of).collect()),
     }
 }
 
 /// The table, which must be counted. Errors: it has one region only.
-fn counted(view: &View, name: &Ident) -> Result<Arc<TableDef>> {
+fn counted(view: &StatementView, name: &Ident) -> Result<Arc<TableDef>> {
     let table = view.table(name)?;
     if table.splits.is_empty() {
         return Err(Error::invalid(format!("table \"{}\" has one region", table.name))
@@ -37,7 +37,7 @@ fn counted(view: &View, name: &Ident) -> Result<Arc<TableDef>> {
 }
 
 /// SHOW TRAFFIC: a row for each region, with a sparkline of the last minutes; reads no rows.
-pub fn show(view: &View, name: &Ident) -> Result<RecordBatch> {
+pub fn show(view: &StatementView, name: &Ident) -> Result<RecordBatch> {
     let table = counted(view, name)?;
     let n = table.splits.len() + 1;
     let cuts = table.splits.iter().map(|key| table.key.show(key));
@@ -56,7 +56,7 @@ pub fn show(view: &View, name: &Ident) -> Result<RecordBatch> {
 }
 
 /// A heat map of a table's last minutes, reads beside writes.
-pub fn heatmap(view: &View, name: &Ident, source: String) -> Result<Heatmap> {
+pub fn heatmap(view: &StatementView, name: &Ident, source: String) -> Result<Heatmap> {
     let table = counted(view, name)?;
     let lately = table.traffic.lately();
     let panel = |access, unit| {

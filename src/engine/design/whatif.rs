@@ -5,21 +5,21 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use sqlparser::ast::{Ident, Query};
 
-use super::scratch::{Scratch, Tried, tables_of};
+use super::scratch::{ScratchDatabase, Tried, tables_of};
 use crate::design::grouped;
 use crate::engine::build;
 use crate::engine::ddl::primary_layout;
 use crate::engine::show::{rows_of, text};
-use crate::engine::view::View;
+use crate::engine::view::StatementView;
 use crate::error::{Error, Result, sqlstate};
 use crate::schema::TableDef;
 use crate::sql::{Change, CreateIndex, span_of_name};
 
 /// The plan as it is and as it would be, with what each reads.
-pub async fn rows(view: &View, change: &Change, query: &Query) -> Result<RecordBatch> {
+pub async fn rows(view: &StatementView, change: &Change, query: &Query) -> Result<RecordBatch> {
     let tables = tables_of(view, &[query]);
     let table = changed(view, change, &tables)?;
-    let now = Scratch::new(view, &tables)?;
+    let now = ScratchDatabase::new(view, &tables)?;
     let before = now.run(view, query, &[]).await?;
     let (then, after) = match change.layout {
         true => {
@@ -45,14 +45,14 @@ pub async fn rows(view: &View, change: &Change, query: &Query) -> Result<RecordB
     rows_of(vec![("plan", text(lines))])
 }
 
-fn said(scratch: &Scratch, tried: &Tried) -> String {
+fn said(scratch: &ScratchDatabase, tried: &Tried) -> String {
     let about = if scratch.every() > 1 { "about " } else { "" };
     let reads = scratch.reads(tried);
     format!("{about}{} entries, {} GETs", grouped(reads.entries), grouped(reads.gets + reads.fetched))
 }
 
 /// The table to change: the one named, or the only one the query reads.
-fn changed(view: &View, change: &Change, tables: &[Arc<TableDef>]) -> Result<Arc<TableDef>> {
+fn changed(view: &StatementView, change: &Change, tables: &[Arc<TableDef>]) -> Result<Arc<TableDef>> {
     let Some(name) = &change.table else {
         return match tables {
             [only] => Ok(Arc::clone(only)),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Keyed, Known, Statements};
+use super::{Keyed, PlanCacheEntry, Statements};
 use crate::access::Guards;
 use crate::df::kept::alone::Alone;
 use crate::df::kept::plan::BoundPlan;
@@ -15,7 +15,7 @@ fn run_again(db: &Database, sql: &str, param: i64, guards: Guards) -> Option<Bou
     let lifted = crate::sql::lift(sql).unwrap();
     let mut query = Keyed::new("", &lifted, &[Value::Int(param)]).unwrap();
     let (catalog, snapshot) = db.view().unwrap();
-    let Some(Known::Plan(kept)) = db.plans().find(&mut query, catalog.version()) else {
+    let Some(PlanCacheEntry::Plan(kept)) = db.plans().find(&mut query, catalog.version()) else {
         return None;
     };
     let params = Arc::clone(&query.params);
@@ -131,10 +131,10 @@ fn texts_that_come_once_do_not_cost_others_their_plans() {
 /// The number of queries with a kept plan, and of those planned each time.
 fn known(db: &Database) -> (usize, usize) {
     let plans = db.plans().0.read();
-    let count = |is_it: fn(&Known) -> bool| plans.values().filter(|(_, known)| is_it(known)).count();
+    let count = |is_it: fn(&PlanCacheEntry) -> bool| plans.values().filter(|(_, known)| is_it(known)).count();
     (
-        count(|known| matches!(known, Known::Plan(_) | Known::Map(_))),
-        count(|known| matches!(known, Known::Each)),
+        count(|known| matches!(known, PlanCacheEntry::Plan(_) | PlanCacheEntry::Map(_))),
+        count(|known| matches!(known, PlanCacheEntry::Each)),
     )
 }
 
@@ -247,7 +247,7 @@ fn one_plan_is_enough_for_all_values() {
             let holds = |n| {
                 let mut query = Keyed::new("", &lifted, &[value(n)]).unwrap();
                 let (catalog, _) = db.view().unwrap();
-                let Some(Known::Plan(kept)) = db.plans().find(&mut query, catalog.version()) else {
+                let Some(PlanCacheEntry::Plan(kept)) = db.plans().find(&mut query, catalog.version()) else {
                     return false;
                 };
                 let (snapshot, params) = (Arc::clone(&snapshot), Arc::clone(&query.params));

@@ -7,17 +7,17 @@ use std::sync::Arc;
 
 use sqlparser::ast::Ident;
 
-use super::{Open, Session};
+use super::{OpenTransaction, Session};
 use crate::catalog::Catalog;
-use crate::engine::settings::Settings;
-use crate::engine::view::View;
-use crate::engine::{Changed, expiry};
+use crate::engine::settings::SessionSettings;
+use crate::engine::view::StatementView;
+use crate::engine::{DdlResult, expiry};
 use crate::error::Result;
 use crate::exec::watch::Watch;
 use crate::schema::TableDef;
 use crate::store::{BulkWriter, WriteBatch};
 
-impl Open {
+impl OpenTransaction {
     fn apply(&mut self, next: Option<(Catalog, WriteBatch)>) {
         if let Some((catalog, batch)) = next {
             self.transaction.apply(batch);
@@ -40,7 +40,7 @@ impl Session {
     /// Runs DDL: `change` makes the next catalog from the current one. Errors: `Cancelled` before that.
     pub(in crate::engine) fn change_catalog<T>(
         &mut self,
-        change: impl FnOnce(&Catalog) -> Changed<T>,
+        change: impl FnOnce(&Catalog) -> DdlResult<T>,
     ) -> Result<T> {
         self.check_may_write()?;
         let Some(open) = &mut self.open else {
@@ -55,7 +55,7 @@ impl Session {
     /// other writer gets in before it is committed.
     pub(in crate::engine) fn change_rows<T>(
         &mut self,
-        change: impl FnOnce(&Catalog, &View, &mut dyn BulkWriter) -> Changed<T>,
+        change: impl FnOnce(&Catalog, &StatementView, &mut dyn BulkWriter) -> DdlResult<T>,
     ) -> Result<T> {
         self.check_may_write()?;
         if self.open.is_none() {
@@ -74,9 +74,9 @@ impl Session {
 
     /// The view of the next statement without its limits, and with the time even if no table stores write
     /// times.
-    fn unguarded_view(&self) -> Result<View> {
+    fn unguarded_view(&self) -> Result<StatementView> {
         let as_of_us = self.open.as_ref().map_or_else(|| self.db.now_us(), |open| open.as_of_us);
-        Ok(View { settings: Settings::default(), as_of_us, ..self.view()? })
+        Ok(StatementView { settings: SessionSettings::default(), as_of_us, ..self.view()? })
     }
 
     /// PURGE, of one table or of all; gives the number of rows.

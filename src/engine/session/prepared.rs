@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use sqlparser::ast::{Expr, Ident};
 
-use super::{Session, Start, Text};
+use super::{Session, Start, StatementInput};
 use crate::engine::outcome::Outcome;
 use crate::engine::plans::Parsed;
 use crate::engine::rows::literal;
@@ -13,7 +13,7 @@ use crate::sql::{self, Lifted, Prepare, Statement, name_of, span_of, span_of_nam
 use crate::value::{ColumnType, Value};
 
 /// A prepared statement.
-pub struct Named {
+pub struct PreparedStatement {
     parsed: Parsed,
     /// The types of its first parameters, if declared.
     types: Vec<ColumnType>,
@@ -39,7 +39,8 @@ impl Session {
         }
         let text = matches!(parsed.statement, Statement::Query(_)).then(|| parsed.statement.to_string());
         let lifted = text.and_then(|text| sql::lift(&text));
-        self.prepared.insert(name, Arc::new(Named { parsed, types: prepare.types.clone(), lifted }));
+        self.prepared
+            .insert(name, Arc::new(PreparedStatement { parsed, types: prepare.types.clone(), lifted }));
         Ok(self.done("PREPARE"))
     }
 
@@ -69,7 +70,7 @@ impl Session {
         let outcome = match self.by_plan(named.lifted.as_ref(), &values) {
             Ok(Start::Ran(outcome)) => Ok(outcome),
             Ok(Start::Plan(again)) => {
-                Box::pin(self.run_source(Text::Parsed(&named.parsed), again, &values)).await
+                Box::pin(self.run_source(StatementInput::Parsed(&named.parsed), again, &values)).await
             }
             Err(error) => Err(error),
         };

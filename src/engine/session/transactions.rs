@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use sqlparser::ast::Ident;
 
-use super::{Mark, Open, Session};
+use super::{OpenTransaction, SavepointMark, Session};
 use crate::catalog::Catalog;
 use crate::df::query::Moment;
 use crate::engine::analyze;
 use crate::engine::outcome::Outcome;
 use crate::engine::plans::KeptQueries;
 use crate::engine::turns::{Losses, Turn};
-use crate::engine::view::View;
+use crate::engine::view::StatementView;
 use crate::engine::write::{self, Given, Written};
 use crate::error::{Error, Result, sqlstate};
 use crate::sql::{Statement, name_of, span_of_name};
@@ -19,26 +19,26 @@ use crate::store::{Recording, WriteBatch};
 use crate::txn::{Savepoint, Transaction};
 use crate::value::Value;
 
-impl Open {
-    fn new(base: Arc<Catalog>, transaction: Transaction, as_of_us: i64) -> Open {
-        Open { catalog: Arc::clone(&base), base, transaction, as_of_us, savepoints: Vec::new() }
+impl OpenTransaction {
+    fn new(base: Arc<Catalog>, transaction: Transaction, as_of_us: i64) -> OpenTransaction {
+        OpenTransaction { catalog: Arc::clone(&base), base, transaction, as_of_us, savepoints: Vec::new() }
     }
 
     /// The current state, for a savepoint.
-    pub(super) fn mark(&self) -> Mark {
-        Mark { catalog: Arc::clone(&self.catalog), written: self.transaction.savepoint() }
+    pub(super) fn mark(&self) -> SavepointMark {
+        SavepointMark { catalog: Arc::clone(&self.catalog), written: self.transaction.savepoint() }
     }
 }
 
 impl Session {
     /// The view of a statement that writes; outside of a transaction it records what it reads.
-    fn writing_view(&self) -> Result<View> {
+    fn writing_view(&self) -> Result<StatementView> {
         let view = self.view()?;
         if self.open.is_some() {
             return Ok(view);
         }
         let recording = Arc::new(Recording::new(view.snapshot));
-        Ok(View { snapshot: recording.clone(), recording: Some(recording), ..view })
+        Ok(StatementView { snapshot: recording.clone(), recording: Some(recording), ..view })
     }
 
     pub(super) async fn write(
@@ -132,14 +132,14 @@ impl Session {
             true => Transaction::read_only(snapshot),
             false => Transaction::new(Recording::new(snapshot)),
         };
-        self.open = Some(Open::new(catalog, transaction, self.db.now_us()));
+        self.open = Some(OpenTransaction::new(catalog, transaction, self.db.now_us()));
         Ok(self.done("BEGIN"))
     }
 
     /// Begins a transaction that reads a given snapshot.
     pub(in crate::engine) fn read_at(&mut self, moment: &Moment) {
         let transaction = Transaction::read_only(Arc::clone(&moment.snapshot));
-        self.open = Some(Open::new(Arc::clone(&moment.catalog), transaction, moment.as_of_us));
+        self.open = Some(OpenTransaction::new(Arc::clone(&moment.catalog), transaction, moment.as_of_us));
     }
 
     /// A savepoint of the open transaction. Errors: it may not write, or there is none.
@@ -162,7 +162,7 @@ impl Session {
         }
     }
 
-    pub(super) fn open(&mut self) -> Result<&mut Open> {
+    pub(super) fn open(&mut self) -> Result<&mut OpenTransaction> {
         self.open
             .as_mut()
             .ok_or_else(|| Error::invalid("no transaction is open").hint("BEGIN starts one").state("25P01"))
@@ -171,7 +171,7 @@ impl Session {
     pub(super) fn run_commit(&mut self) -> Result<Outcome> {
         self.open()?;
         let (cancel, turn) = (&self.watch.cancel, self.turn.as_ref());
-        if let Some(Open { base, catalog, transaction, .. }) = self.open.take()
+        if let Some(OpenTransaction { base, catalog, transaction, .. }) = self.open.take()
             && !transaction.is_empty()
         {
             let batch = transaction.into_batch();

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::engine::copy::check_reads;
 use crate::engine::rows::{check_constraints, check_null, literal};
-use crate::engine::view::View;
+use crate::engine::view::StatementView;
 use crate::error::{Error, Result};
 use crate::exec::dml::{ROWS_READ, Writes};
 use crate::exec::stored::{self, StoredRow};
@@ -31,7 +31,7 @@ const ROWS_CLEARED: u64 = 4096;
 const ROWS_RESERVED: usize = 1 << 16;
 
 /// UPDATE.
-pub async fn update(view: &View, stmt: &Update, given: Given<'_>) -> Result<Written> {
+pub async fn update(view: &StatementView, stmt: &Update, given: Given<'_>) -> Result<Written> {
     let Given { params, queries } = given;
     let table = view.table(&stmt.table)?;
     let targets = assigned_columns(&table, &stmt.assignments)?;
@@ -51,7 +51,7 @@ pub async fn update(view: &View, stmt: &Update, given: Given<'_>) -> Result<Writ
 }
 
 /// DELETE.
-pub async fn delete(view: &View, stmt: &Delete, given: Given<'_>) -> Result<Written> {
+pub async fn delete(view: &StatementView, stmt: &Delete, given: Given<'_>) -> Result<Written> {
     let Given { params, queries } = given;
     let table = view.table(&stmt.table)?;
     if clears(view, &table, stmt)? {
@@ -70,7 +70,7 @@ pub async fn delete(view: &View, stmt: &Delete, given: Given<'_>) -> Result<Writ
 
 /// Can the DELETE clear its table without visiting the rows? It must ask for nothing but their number, they
 /// must be many, and no index build, REKEY or counter may depend on single deletes.
-pub(super) fn clears(view: &View, table: &TableDef, stmt: &Delete) -> Result<bool> {
+pub(super) fn clears(view: &StatementView, table: &TableDef, stmt: &Delete) -> Result<bool> {
     let is_plain = stmt.filter.is_none() && stmt.limit.is_none() && stmt.returning.is_none();
     let is_alone = stmt.hints.is_empty() && stmt.using.is_empty() && stmt.order_by.is_empty();
     let is_at_rest = table.rekey.is_none() && table.splits.is_empty();
@@ -83,7 +83,7 @@ pub(super) fn clears(view: &View, table: &TableDef, stmt: &Delete) -> Result<boo
 }
 
 /// Clears the keyspaces of a table.
-fn clear(view: &View, table: &TableDef) -> Result<Written> {
+fn clear(view: &StatementView, table: &TableDef) -> Result<Written> {
     let affected = stored::count(table, &*view.snapshot.reader()?, &view.watch)?;
     let mut batch = WriteBatch::default();
     table.keyspaces().for_each(|keyspace| batch.clear(keyspace));
@@ -324,7 +324,7 @@ impl Iterator for Pieces {
 }
 
 /// The query that finds the rows of an UPDATE.
-pub(super) fn updated_rows(view: &View, stmt: &Update) -> Result<Query> {
+pub(super) fn updated_rows(view: &StatementView, stmt: &Update) -> Result<Query> {
     let table = view.table(&stmt.table)?;
     let targets = assigned_columns(&table, &stmt.assignments)?;
     let assigned = Assigned::new(view, &table, &stmt.assignments, (&targets, &[]))?;
@@ -333,7 +333,7 @@ pub(super) fn updated_rows(view: &View, stmt: &Update) -> Result<Query> {
 }
 
 /// The query that finds the rows of a DELETE.
-pub(super) fn deleted_rows(view: &View, stmt: &Delete) -> Result<Query> {
+pub(super) fn deleted_rows(view: &StatementView, stmt: &Delete) -> Result<Query> {
     let (table, name) = (view.table(&stmt.table)?, name_in(&stmt.table, &stmt.alias));
     delete_query(stmt, &Returned::new(view, &table, &name, &stmt.returning, &stmt.using)?)
 }

@@ -15,9 +15,10 @@ use super::{
 use crate::engine::bulk::Source;
 use crate::engine::copy::load;
 use crate::engine::rows::{
-    Cells, batch_of, check_constraints, check_nulls, check_nulls_of_key, complete, filled, in_row, values_of,
+    PartialRows, batch_of, check_constraints, check_nulls, check_nulls_of_key, complete, filled, in_row,
+    values_of,
 };
-use crate::engine::view::{View, column_named};
+use crate::engine::view::{StatementView, column_named};
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::dml::{RowWriter, rowkey_of};
 use crate::key::{ColumnId, Rowkey};
@@ -34,7 +35,7 @@ const NUMBER: &str = "__n";
 
 /// INSERT and UPSERT. `alone`: outside of a transaction, where a large INSERT ... SELECT goes through the
 /// store's bulk door and leaves no batch to commit.
-pub async fn insert(view: &View, stmt: &Insert, given: Given<'_>, alone: bool) -> Result<Written> {
+pub async fn insert(view: &StatementView, stmt: &Insert, given: Given<'_>, alone: bool) -> Result<Written> {
     let table = view.table(&stmt.table)?;
     // A load purges expired rows first, which may be rows that the statement has read.
     let is_load = matches!(stmt.mode, InsertMode::Insert) && table.ttl_us.is_none();
@@ -74,10 +75,10 @@ pub(super) struct Proposed {
 /// Errors: as [`filled`], and, but for an UPSERT, as [`complete`]: columns that this omits keep their values, so
 /// constraints are checked after the merge.
 pub(super) async fn proposed(
-    view: &View,
+    view: &StatementView,
     table: &TableDef,
     mode: &InsertMode,
-    cells: Cells<'_>,
+    cells: PartialRows<'_>,
     batch: &mut WriteBatch,
 ) -> Result<Vec<Proposed>> {
     let is_upsert = matches!(mode, InsertMode::Upsert);
@@ -96,7 +97,7 @@ pub(super) async fn proposed(
 
 /// What becomes of the proposed rows beside those that exist. `columns`: those given by the statement.
 pub(super) async fn changed(
-    view: &View,
+    view: &StatementView,
     table: &TableDef,
     stmt: &Insert,
     given: Given<'_>,
@@ -116,7 +117,7 @@ pub(super) async fn changed(
 }
 
 /// Inserts cells that come from no statement.
-pub async fn insert_cells(view: &View, table: &TableDef, cells: Cells<'_>) -> Result<Written> {
+pub async fn insert_cells(view: &StatementView, table: &TableDef, cells: PartialRows<'_>) -> Result<Written> {
     let mut batch = WriteBatch::default();
     let columns = cells.columns.clone();
     let proposed = proposed(view, table, &InsertMode::Insert, cells, &mut batch).await?;
@@ -128,14 +129,14 @@ pub async fn insert_cells(view: &View, table: &TableDef, cells: Cells<'_>) -> Re
 /// The source of an INSERT.
 enum Sourced<'a> {
     /// All rows.
-    Cells(Cells<'a>),
+    Cells(PartialRows<'a>),
     /// Many rows, most of them still to be read, and the columns they fill.
     Many(Source, Vec<ColumnId>),
 }
 
 /// Columns and cells of an INSERT's source.
 async fn source_cells<'a>(
-    view: &View,
+    view: &StatementView,
     table: &TableDef,
     stmt: &'a Insert,
     given: Given<'_>,
@@ -162,7 +163,7 @@ async fn source_cells<'a>(
         InsertSource::Values(rows) => &rows[..],
         InsertSource::DefaultValues | InsertSource::Query(_) => &[],
     };
-    Ok(Sourced::Cells(Cells { columns, rows, overriding: stmt.overriding, before: 0, written }))
+    Ok(Sourced::Cells(PartialRows { columns, rows, overriding: stmt.overriding, before: 0, written }))
 }
 
 /// Columns that an INSERT names; all of them if it names none.
@@ -209,7 +210,11 @@ fn fitting(
 }
 
 /// Cells of VALUES: literals are taken as they are, all other expressions computed in one query.
-async fn values_cells(view: &View, rows: &[Vec<Expr>], given: Given<'_>) -> Result<Vec<Vec<Option<Value>>>> {
+async fn values_cells(
+    view: &StatementView,
+    rows: &[Vec<Expr>],
+    given: Given<'_>,
+) -> Result<Vec<Vec<Option<Value>>>> {
     let mut cells = Vec::with_capacity(rows.len());
     let mut computed: Vec<(usize, usize, &Expr)> = Vec::new();
     for (at, row) in rows.iter().enumerate() {
@@ -285,7 +290,7 @@ impl Arbiter {
 }
 
 fn stage(
-    view: &View,
+    view: &StatementView,
     table: &TableDef,
     mode: &InsertMode,
     proposed: Vec<Proposed>,
@@ -398,7 +403,7 @@ fn settling(name: &str, assigned: &Assigned, filter: Option<&Expr>) -> Result<Qu
 ///
 /// Errors: a column of the rowkey is set to another value.
 async fn settle(
-    view: &View,
+    view: &StatementView,
     table: &TableDef,
     stmt: &Insert,
     given: Given<'_>,

@@ -8,8 +8,8 @@ use super::insert::{Proposed, changed, proposed};
 use super::{Changed, Given};
 use crate::engine::bulk::Source;
 use crate::engine::copy::{check_reads, locked};
-use crate::engine::rows::Cells;
-use crate::engine::view::View;
+use crate::engine::rows::PartialRows;
+use crate::engine::view::StatementView;
 use crate::error::Result;
 use crate::exec::dml::{ROWS_READ, Writes};
 use crate::exec::row_sorter::RowSorter;
@@ -28,7 +28,7 @@ pub(super) fn can_merge(table: &TableDef) -> bool {
 ///
 /// Errors: those of the statement; `Conflict` when something that was read has changed.
 pub(super) fn merge(
-    view: &View,
+    view: &StatementView,
     table: &TableDef,
     stmt: &Insert,
     given: Given<'_>,
@@ -43,7 +43,7 @@ pub(super) fn merge(
     let mut rows = RowSorter::new(table, writer.folder());
     while let Some(cells) = source.next_rows(view, table)? {
         let (columns, before) = (columns.clone(), rows.len() as usize);
-        let cells = Cells { columns, rows: cells, overriding: stmt.overriding, before, written: &[] };
+        let cells = PartialRows { columns, rows: cells, overriding: stmt.overriding, before, written: &[] };
         for row in runtime.block_on(proposed(&locked, table, &stmt.mode, cells, &mut counters))? {
             rows.add(&row.rowkey, &row.row)?;
             rows.make_room(&watch.cancel)?;

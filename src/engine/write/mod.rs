@@ -25,7 +25,7 @@ use sqlparser::ast::{
 
 use super::plans::KeptQueries;
 use super::rows::{assign, batch_of, check_nulls, quote};
-use super::view::{View, column_named};
+use super::view::{StatementView, column_named};
 use crate::error::{Error, Result, Span, sqlstate};
 use crate::exec::dml::{Changes, RowWriter};
 use crate::key::{ColumnId, Rowkey};
@@ -77,7 +77,7 @@ struct Changed {
 
 /// The statement that changes rows: what `finish` needs.
 struct Target<'a> {
-    view: &'a View,
+    view: &'a StatementView,
     table: &'a TableDef,
     /// The table's name or alias in the statement.
     name: String,
@@ -89,7 +89,7 @@ struct Target<'a> {
 
 impl<'a> Target<'a> {
     fn new(
-        view: &'a View,
+        view: &'a StatementView,
         table: &'a TableDef,
         (name, alias): (&Ident, &Option<Ident>),
         returning: &'a Option<Vec<SelectItem>>,
@@ -110,7 +110,7 @@ impl<'a> Target<'a> {
         let Changed { changes, touched } = changed;
         let changes = {
             let reader = self.view.snapshot.reader()?;
-            let View { watch, as_of_us, .. } = self.view;
+            let StatementView { watch, as_of_us, .. } = self.view;
             RowWriter::resume(self.table, &*reader, watch, *as_of_us, changes).finish(&mut batch)?
         };
         let mut rows = Vec::new();
@@ -160,7 +160,7 @@ impl<'a> Target<'a> {
 }
 
 /// The query that EXPLAIN shows for a statement; `None` if it reads no rows.
-pub fn explained_query(view: &View, statement: &Statement) -> Result<Option<Query>> {
+pub fn explained_query(view: &StatementView, statement: &Statement) -> Result<Option<Query>> {
     Ok(match statement {
         Statement::Query(query) => Some((**query).clone()),
         Statement::Insert(insert) => match &insert.source {
@@ -179,7 +179,7 @@ pub fn explained_query(view: &View, statement: &Statement) -> Result<Option<Quer
 
 /// What EXPLAIN shows for a statement that reads no rows: an INSERT of values, with the indexes it writes
 /// entries to, or a DELETE that clears the table.
-pub fn explained_rows(view: &View, statement: &Statement) -> Result<String> {
+pub fn explained_rows(view: &StatementView, statement: &Statement) -> Result<String> {
     let (table, verb, rows) = match statement {
         Statement::Insert(insert) => {
             let rows = match &insert.source {
@@ -203,7 +203,7 @@ pub fn explained_rows(view: &View, statement: &Statement) -> Result<String> {
 }
 
 /// Errors: `computed` is evaluated once for each row, but contains an aggregate or a set-returning function.
-fn of_each_row(view: &View, computed: &impl Visit, clause: &str) -> Result<()> {
+fn of_each_row(view: &StatementView, computed: &impl Visit, clause: &str) -> Result<()> {
     let mut others = OfOtherRows { view, depth: 0 };
     let ControlFlow::Break((place, is_aggregate)) = visit(computed, &mut others) else { return Ok(()) };
     let (what, why, hint) = match is_aggregate {
@@ -219,7 +219,7 @@ fn of_each_row(view: &View, computed: &impl Visit, clause: &str) -> Result<()> {
 
 /// Finds the first aggregate or unnest outside of subqueries; breaks with true for an aggregate.
 struct OfOtherRows<'a> {
-    view: &'a View,
+    view: &'a StatementView,
     depth: usize,
 }
 
@@ -285,7 +285,7 @@ struct Assigned<'a> {
 impl<'a> Assigned<'a> {
     /// Resolves DEFAULT to the column's expression. Errors: that does not parse.
     fn new(
-        view: &View,
+        view: &StatementView,
         table: &TableDef,
         assignments: &'a [Assignment],
         (targets, params): (&'a [ColumnId], &[Value]),

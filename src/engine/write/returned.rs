@@ -15,7 +15,7 @@ use sqlparser::ast::{
 
 use super::named;
 use crate::catalog::Relation;
-use crate::engine::view::View;
+use crate::engine::view::StatementView;
 use crate::error::{Error, Result};
 use crate::schema::TableDef;
 use crate::sql::visit::visit_mut;
@@ -40,7 +40,7 @@ impl Returned {
     /// For a statement that calls its table `name` and reads `others`. Errors: `x.*` where the columns of `x`
     /// are unknown.
     pub fn new(
-        view: &View,
+        view: &StatementView,
         table: &TableDef,
         name: &str,
         returning: &Option<Vec<SelectItem>>,
@@ -122,7 +122,7 @@ impl Others {
 }
 
 /// The columns of one of `others`, by its name or alias in the statement.
-fn columns_of(view: &View, called: &str, others: &[TableWithJoins]) -> Result<Vec<String>> {
+fn columns_of(view: &StatementView, called: &str, others: &[TableWithJoins]) -> Result<Vec<String>> {
     let factors = others
         .iter()
         .flat_map(|from| std::iter::once(&from.relation).chain(from.joins.iter().map(|join| &join.relation)));
