@@ -9,8 +9,8 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 use rowkeydb::demo;
 use rowkeydb::engine::{self, Database, Engine};
 use rowkeydb::error::{Error, Result};
-use rowkeydb::shell::script::{self, Input, Source};
-use rowkeydb::shell::{self, Console, Format, Halt, ProgressLine, Settings, Step, Variables};
+use rowkeydb::shell::script::{self, Input, ScriptSource};
+use rowkeydb::shell::{self, Console, Halt, OutputFormat, ProgressLine, Settings, Step, Variables};
 
 /// mimalloc: rows and statements make many small allocations, and an INSERT takes a fifth less work with it.
 #[global_allocator]
@@ -64,7 +64,7 @@ struct Options {
     sql: Vec<String>,
     /// How results are written [default: table; jsonl with --input jsonl]
     #[arg(long, value_enum, hide_default_value = true)]
-    format: Option<Format>,
+    format: Option<OutputFormat>,
     /// Go on after an error; the exit status is still 1
     #[arg(long)]
     keep_going: bool,
@@ -209,13 +209,13 @@ fn misspelt(folder: &Path) -> Option<Error> {
 
 /// Runs `-c` statements, then files.
 fn run(db: Option<PathBuf>, options: &Options, files: &[String]) -> Result<ExitCode> {
-    let files: Vec<Source> = files.iter().map(|file| Source::named(file)).collect();
+    let files: Vec<ScriptSource> = files.iter().map(|file| ScriptSource::named(file)).collect();
     if !options.keep_going {
         // Check this before creating a database for scripts that do not exist.
-        files.iter().try_for_each(Source::check)?;
+        files.iter().try_for_each(ScriptSource::check)?;
     }
     let mut console = console(open(db, options.opening())?, options)?;
-    let texts = options.sql.iter().map(|sql| (Source::Text(sql.clone()), Input::Sql));
+    let texts = options.sql.iter().map(|sql| (ScriptSource::Text(sql.clone()), Input::Sql));
     let files = files.into_iter().map(|file| (file, options.input));
     let step = texts.chain(files).try_for_each(|(source, input)| script::run(&mut console, &source, input));
     Ok(ended(console, step))
@@ -366,7 +366,7 @@ fn open(db: Option<PathBuf>, options: engine::Options) -> Result<Database> {
 }
 
 fn console(db: Database, options: &Options) -> Result<Console> {
-    let default = if options.input == Input::Jsonl { Format::Jsonl } else { Format::Table };
+    let default = if options.input == Input::Jsonl { OutputFormat::Jsonl } else { OutputFormat::Table };
     let settings = Settings {
         format: options.format.unwrap_or(default),
         keep_going: options.keep_going,

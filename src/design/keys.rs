@@ -7,7 +7,7 @@ use crate::store::KeyspaceId;
 use crate::value::{ColumnType, Value};
 
 /// A keyspace, and how its keys are made.
-pub struct Keyspace<'t> {
+pub struct KeyspaceLayout<'t> {
     /// The keyspace.
     pub id: KeyspaceId,
     /// The layout of a table or an index, with its name.
@@ -16,16 +16,16 @@ pub struct Keyspace<'t> {
     pub pointer: Option<(&'t str, &'t KeyLayout)>,
 }
 
-impl<'t> Keyspace<'t> {
+impl<'t> KeyspaceLayout<'t> {
     /// The rows of a table.
-    pub fn of_table(table: &'t TableDef) -> Keyspace<'t> {
-        Keyspace { id: table.rows(), layout: (&table.name, &table.key), pointer: None }
+    pub fn of_table(table: &'t TableDef) -> KeyspaceLayout<'t> {
+        KeyspaceLayout { id: table.rows(), layout: (&table.name, &table.key), pointer: None }
     }
 
     /// The entries of an index.
-    pub fn of_index(table: &'t TableDef, index: &'t IndexDef) -> Keyspace<'t> {
+    pub fn of_index(table: &'t TableDef, index: &'t IndexDef) -> KeyspaceLayout<'t> {
         let pointer = Some((&table.name[..], &table.key));
-        Keyspace { id: index.keyspace, layout: (&index.name, &index.layout), pointer }
+        KeyspaceLayout { id: index.keyspace, layout: (&index.name, &index.layout), pointer }
     }
 
     fn is_text(&self) -> bool {

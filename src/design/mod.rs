@@ -1,6 +1,6 @@
 //! Rowkey design analysis: what a layout does to its data, before and after there is any.
 //!
-//! Everything here is pure. The engine measures ([`lint::Facts`]) and calls it.
+//! Everything here is pure. The engine measures ([`lint::TableFacts`]) and calls it.
 
 pub mod heatmap;
 pub mod keys;

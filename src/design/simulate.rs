@@ -32,7 +32,7 @@ pub struct Simulation {
     /// Slices of time, in order.
     pub slices: Vec<Slice>,
     /// The regions at the end, in key order.
-    pub regions: Vec<Region>,
+    pub regions: Vec<SimulatedRegion>,
     /// The average spread of a slice's writes over regions.
     pub spread: Spread,
     /// The first keys of stripes with equally many writes.
@@ -54,7 +54,7 @@ pub struct Slice {
 
 /// A region at the end.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Region {
+pub struct SimulatedRegion {
     /// Its first key; empty for the first region.
     pub from: Rowkey,
     /// Rows it holds.
@@ -104,7 +104,7 @@ pub fn replay(keys: &[Rowkey], setup: &Setup) -> Simulation {
     }
     let spreads: Vec<Spread> = simulation.slices.iter().map(|slice| slice.spread).collect();
     simulation.spread = Spread::mean(&spreads[spreads.len() / 2..]);
-    let region = |r: Live| Region { from: r.from, rows: r.rows.len() as u64, peak: r.peak };
+    let region = |r: Live| SimulatedRegion { from: r.from, rows: r.rows.len() as u64, peak: r.peak };
     simulation.regions = live.into_iter().map(region).collect();
     simulation
 }

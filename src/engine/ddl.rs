@@ -15,7 +15,7 @@ use super::session::{IN_STEPS, Session};
 use super::view::{StatementView, column_named};
 use super::{Database, DdlResult, rekey, vet};
 use crate::catalog::{Catalog, CatalogEdit, Relation};
-use crate::design::lint::Rule;
+use crate::design::lint::LintRule;
 use crate::error::{Error, Result, Span, sqlstate};
 use crate::key::{self, ColumnId, Concern, KeyLayout, LayoutError, PartSpec, Tail, Transform};
 use crate::row::Compression;
@@ -328,7 +328,7 @@ pub fn layout_warnings(table: &TableDef, layout: &KeyLayout) -> Vec<Warning> {
     // A random bucket is no concern in an index: its entries are found through their rows.
     let matters = |w: &key::Warning| w.concern != Concern::DrawnKey || *layout == table.key;
     let warnings = layout.warnings(&|id| table.column_info(id)).into_iter().filter(matters);
-    let code = |concern| Some(Rule::from(concern).code());
+    let code = |concern| Some(LintRule::from(concern).code());
     // Hints name source columns, not the hidden columns of formulas.
     let is_formula = |id: &ColumnId| table.column(*id).formula.is_some();
     let hint = |w: &key::Warning| match layout.parts()[w.part].columns().iter().find(|id| is_formula(id)) {

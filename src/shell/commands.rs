@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use super::render::Format;
+use super::render::OutputFormat;
 use super::variables::quote;
 use crate::error::{Error, Result, sqlstate};
 use crate::suggest::did_you_mean;
@@ -25,7 +25,7 @@ pub enum Command {
     /// Print the CREATE statements of one table or of all.
     Schema(Option<String>),
     /// Set the output format; without: print it.
-    Mode(Option<Format>),
+    Mode(Option<OutputFormat>),
     /// Print how long statements take; without: toggle.
     Timing(Option<bool>),
     /// Show the plan before each query.
@@ -300,8 +300,8 @@ fn switch(rest: &str) -> Result<Option<bool>> {
     }
 }
 
-fn format(rest: &str) -> Result<Format> {
-    Format::named(rest).ok_or_else(|| {
+fn format(rest: &str) -> Result<OutputFormat> {
+    OutputFormat::named(rest).ok_or_else(|| {
         bad_argument(format!("there is no mode \"{rest}\"")).hint("table, csv, jsonl or markdown")
     })
 }
@@ -355,7 +355,7 @@ mod tests {
             ("\\di", sql("SHOW INDEXES")),
             (".indexes t", sql("SHOW INDEXES FROM t")),
             (".schema", Command::Schema(None)),
-            ("  .mode CSV  ", Command::Mode(Some(Format::Csv))),
+            ("  .mode CSV  ", Command::Mode(Some(OutputFormat::Csv))),
             (".mode", Command::Mode(None)),
             ("\\timing", Command::Timing(None)),
             (".timing off", Command::Timing(Some(false))),

@@ -9,8 +9,8 @@ use super::commands::{self, Command};
 use super::json::{self, Request};
 use super::pager::{Pager, Screen};
 use super::progress::ProgressLine;
-use super::render::{self, Format, RenderError, Rows, Style};
-use super::script::{self, Input, Source};
+use super::render::{self, OutputFormat, RenderError, ResultRows, Style};
+use super::script::{self, Input, ScriptSource};
 use super::tokens::{TokenKind, tokens};
 use super::variables::Variables;
 use crate::engine::{CancelHandle, Database, Outcome, Session};
@@ -24,7 +24,7 @@ const READ_DEPTH_MAX: usize = 16;
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     /// How results are written.
-    pub format: Format,
+    pub format: OutputFormat,
     /// Continue after an error.
     pub keep_going: bool,
     /// Print how long each statement took.
@@ -146,7 +146,7 @@ impl Console {
     /// Runs one statement of a script or the prompt, after substituting variables.
     pub fn statement(&mut self, sql: &str, place: &Place) -> Step {
         let sql = self.variables.substitute(sql).into_owned();
-        if self.settings.explain && self.settings.format != Format::Jsonl && is_query(&sql) {
+        if self.settings.explain && self.settings.format != OutputFormat::Jsonl && is_query(&sql) {
             self.print_plan(&sql)?;
         }
         self.run(&sql, &[], &sql, place, Console::print)
@@ -234,8 +234,8 @@ impl Console {
 
     fn print(&mut self, mut outcome: Outcome, started: Instant) -> Result<(), RenderError> {
         let warnings = std::mem::take(&mut outcome.warnings);
-        if self.settings.format == Format::Jsonl {
-            let rows = Rows { columns: &outcome.columns, batches: &mut outcome.rows };
+        if self.settings.format == OutputFormat::Jsonl {
+            let rows = ResultRows { columns: &outcome.columns, batches: &mut outcome.rows };
             let line = json::success(self.statements, rows, outcome.affected, &warnings, started)?;
             return Ok(self.writer().write_all(&line)?);
         }
@@ -250,7 +250,7 @@ impl Console {
     /// Prints a definition or a plan, without decoration.
     fn print_lines(&mut self, outcome: Outcome, _started: Instant) -> Result<(), RenderError> {
         let Outcome { columns, mut rows, .. } = outcome;
-        self.on_screen(|out| render::lines(out, Rows { columns: &columns, batches: &mut rows }))
+        self.on_screen(|out| render::lines(out, ResultRows { columns: &columns, batches: &mut rows }))
     }
 
     /// Prints the plan of `sql`; an error is left for the statement itself to report.
@@ -264,14 +264,16 @@ impl Console {
 
     fn print_time(&mut self, elapsed: Duration) -> io::Result<()> {
         // Other formats are read by programs.
-        if self.settings.timing && matches!(self.settings.format, Format::Table | Format::Markdown) {
+        if self.settings.timing
+            && matches!(self.settings.format, OutputFormat::Table | OutputFormat::Markdown)
+        {
             writeln!(self.writer(), "Time: {}", shown(elapsed))?;
         }
         Ok(())
     }
 
     fn fail(&mut self, error: Error, sql: &str, place: &Place) -> Step {
-        if self.settings.format == Format::Jsonl {
+        if self.settings.format == OutputFormat::Jsonl {
             let line = json::failure(self.statements, &error.shifted(place.line.saturating_sub(1)));
             self.writer().write_all(&line)?;
             self.writer().flush()?;
@@ -297,7 +299,7 @@ impl Console {
 
     /// Writes `text` for a person: to stdout, or to stderr if stdout is jsonl.
     fn say(&mut self, text: &str) -> Step {
-        let jsonl = self.settings.format == Format::Jsonl;
+        let jsonl = self.settings.format == OutputFormat::Jsonl;
         let out: &mut dyn Write = if jsonl { &mut self.err } else { self.writer() };
         out.write_all(text.as_bytes())?;
         Ok(out.flush()?)
@@ -460,7 +462,7 @@ impl Console {
                 .hint("does this script read itself?");
             return self.fail_outside(error, place);
         }
-        let source = Source::File(path.clone());
+        let source = ScriptSource::File(path.clone());
         if let Err(error) = source.check() {
             return self.fail_outside(error, place);
         }

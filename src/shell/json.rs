@@ -15,7 +15,7 @@ use arrow::record_batch::RecordBatch;
 use serde::{Deserialize, Serialize};
 use serde_json::value::Value as Json;
 
-use super::render::Rows;
+use super::render::ResultRows;
 use crate::engine::Warning;
 use crate::error::{Error, Result, Span, sqlstate};
 use crate::row::write_json_cell;
@@ -92,7 +92,7 @@ fn exact_decimal(text: &str) -> Option<Value> {
 /// Errors: the statement fails while its rows are read.
 pub fn success(
     statement: u64,
-    rows: Rows<'_>,
+    rows: ResultRows<'_>,
     affected: Option<u64>,
     warnings: &[Warning],
     started: Instant,
@@ -196,7 +196,7 @@ mod tests {
         affected: Option<u64>,
         warnings: &[Warning],
     ) -> Json {
-        let rows = Rows { columns, batches: &mut batches.into_iter().map(Ok) };
+        let rows = ResultRows { columns, batches: &mut batches.into_iter().map(Ok) };
         let line = String::from_utf8(success(3, rows, affected, warnings, Instant::now()).unwrap()).unwrap();
         assert_eq!(line.matches('\n').count(), 1, "one line: {line}");
         let mut object: Json = serde_json::from_str(&line).unwrap();
@@ -233,7 +233,7 @@ mod tests {
         let (_, batch) = orders();
         let columns = columns(&[("order_id", "BIGINT"), ("note", "VARCHAR")]);
         let mut batches = vec![Ok(batch), Err(Error::corrupt("bad entry"))].into_iter();
-        let rows = Rows { columns: &columns, batches: &mut batches };
+        let rows = ResultRows { columns: &columns, batches: &mut batches };
         assert_eq!(success(1, rows, None, &[], Instant::now()).unwrap_err().what(), "bad entry");
     }
 

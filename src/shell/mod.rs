@@ -9,7 +9,7 @@
 //!
 //! A [`Feeder`](script::Feeder) cuts text into statements and command lines. A [`Console`] runs them one at a
 //! time: it substitutes variables, calls [`Session::execute`](crate::engine::Session::execute), and writes
-//! the outcome in the chosen [`Format`], and errors with a caret. The prompt and pipes differ only in what
+//! the outcome in the chosen [`OutputFormat`], and errors with a caret. The prompt and pipes differ only in what
 //! feeds it.
 
 pub mod commands;
@@ -32,7 +32,7 @@ mod variables;
 pub use console::{Console, Halt, Place, Settings, Step};
 pub use pager::Screen;
 pub use progress::ProgressLine;
-pub use render::Format;
+pub use render::OutputFormat;
 pub use repl::run as repl;
 pub use variables::Variables;
 

@@ -18,7 +18,7 @@ use crate::row::write_text_cell;
 
 /// How results are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub enum OutputFormat {
     /// Aligned columns, for people.
     #[default]
     Table,
@@ -30,10 +30,10 @@ pub enum Format {
     Markdown,
 }
 
-impl Format {
+impl OutputFormat {
     /// The format with this name in `.mode` and `--format`.
-    pub fn named(name: &str) -> Option<Format> {
-        Format::from_str(name, true).ok()
+    pub fn named(name: &str) -> Option<OutputFormat> {
+        OutputFormat::from_str(name, true).ok()
     }
 
     /// Its name.
@@ -75,7 +75,7 @@ impl From<io::Error> for RenderError {
 }
 
 /// Rows to be written.
-pub struct Rows<'a> {
+pub struct ResultRows<'a> {
     /// The columns.
     pub columns: &'a [OutputColumn],
     /// The rows.
@@ -85,7 +85,7 @@ pub struct Rows<'a> {
 /// One row as text; `None` is NULL.
 pub type TextRow = Vec<Option<String>>;
 
-impl Rows<'_> {
+impl ResultRows<'_> {
     /// Calls `each` with every row and its schema.
     pub fn for_each(
         self,
@@ -109,25 +109,25 @@ fn text_row(batch: &RecordBatch, row: usize) -> Result<TextRow> {
     batch.columns().iter().map(cell).collect()
 }
 
-/// Writes an outcome. [`Format::Jsonl`] is not handled here and gives a table.
+/// Writes an outcome. [`OutputFormat::Jsonl`] is not handled here and gives a table.
 pub fn outcome(
     out: &mut dyn Write,
-    format: Format,
+    format: OutputFormat,
     style: Style,
     outcome: Outcome,
 ) -> Result<(), RenderError> {
     let Outcome { columns, rows: mut batches, affected, tag, .. } = outcome;
     let plan = is_plan(tag, &columns);
-    let rows = Rows { columns: &columns, batches: &mut batches };
+    let rows = ResultRows { columns: &columns, batches: &mut batches };
     match format {
-        Format::Csv => return if columns.is_empty() { drain(rows) } else { csv(out, rows) },
+        OutputFormat::Csv => return if columns.is_empty() { drain(rows) } else { csv(out, rows) },
         _ if columns.is_empty() => drain(rows)?,
-        Format::Markdown if plan => {
+        OutputFormat::Markdown if plan => {
             writeln!(out, "```text")?;
             lines(out, rows)?;
             writeln!(out, "```\n")?;
         }
-        Format::Markdown => markdown(out, rows)?,
+        OutputFormat::Markdown => markdown(out, rows)?,
         _ if plan => lines(out, rows)?,
         _ if tag == "LINT" => findings(out, rows, style.cell_width_max)?,
         _ if tag == "ADVISE" => proposals(out, rows)?,
@@ -147,7 +147,7 @@ fn is_plan(tag: &str, columns: &[OutputColumn]) -> bool {
 }
 
 /// Reads all rows of a statement without columns.
-fn drain(rows: Rows<'_>) -> Result<(), RenderError> {
+fn drain(rows: ResultRows<'_>) -> Result<(), RenderError> {
     for batch in rows.batches {
         batch?;
     }
@@ -155,13 +155,13 @@ fn drain(rows: Rows<'_>) -> Result<(), RenderError> {
 }
 
 /// Writes the last column, one cell per line, undecorated: for plans and definitions.
-pub fn lines(out: &mut dyn Write, rows: Rows<'_>) -> Result<(), RenderError> {
+pub fn lines(out: &mut dyn Write, rows: ResultRows<'_>) -> Result<(), RenderError> {
     rows.for_each(|_, mut row| Ok(writeln!(out, "{}", row.pop().flatten().unwrap_or_default())?))
 }
 
 /// Writes LINT's findings like warnings, because sentences do not fit columns. They are wrapped at the
 /// screen's width, except the SQL, which is to be copied.
-fn findings(out: &mut dyn Write, rows: Rows<'_>, width: Option<usize>) -> Result<(), RenderError> {
+fn findings(out: &mut dyn Write, rows: ResultRows<'_>, width: Option<usize>) -> Result<(), RenderError> {
     let mut n = 0;
     rows.for_each(|_, row| {
         let [code, severity, table, index, seen, why, fix] =
@@ -187,7 +187,7 @@ fn counted(n: usize, what: &str) -> Option<String> {
 }
 
 /// Writes ADVISE's proposals: SQL to be copied, followed by its effect.
-fn proposals(out: &mut dyn Write, rows: Rows<'_>) -> Result<(), RenderError> {
+fn proposals(out: &mut dyn Write, rows: ResultRows<'_>) -> Result<(), RenderError> {
     let mut n = 0;
     rows.for_each(|_, row| {
         let [serves, reads, reads_then, writes, writes_then, sql] =
@@ -224,7 +224,7 @@ fn wrapped(line: &str, width: Option<usize>) -> String {
     out
 }
 
-fn csv(out: &mut dyn Write, rows: Rows<'_>) -> Result<(), RenderError> {
+fn csv(out: &mut dyn Write, rows: ResultRows<'_>) -> Result<(), RenderError> {
     csv_line(out, rows.columns.iter().map(|column| Some(column.name.as_str())))?;
     rows.for_each(|_, row| Ok(csv_line(out, row.iter().map(Option::as_deref))?))
 }
@@ -247,7 +247,7 @@ fn csv_line<'a>(out: &mut dyn Write, cells: impl Iterator<Item = Option<&'a str>
     out.write_all(b"\n")
 }
 
-fn markdown(out: &mut dyn Write, rows: Rows<'_>) -> Result<(), RenderError> {
+fn markdown(out: &mut dyn Write, rows: ResultRows<'_>) -> Result<(), RenderError> {
     let columns = rows.columns;
     markdown_line(out, columns.iter().map(|column| markdown_cell(&column.name)))?;
     // The rule under the header shows the alignment, which is known with the first batch.
@@ -284,10 +284,10 @@ mod tests {
     use super::super::testing::{columns, orders};
     use super::*;
 
-    fn written(render: impl Fn(&mut dyn Write, Rows<'_>) -> Result<(), RenderError>) -> String {
+    fn written(render: impl Fn(&mut dyn Write, ResultRows<'_>) -> Result<(), RenderError>) -> String {
         let (columns, batch) = orders();
         let mut out = Vec::new();
-        render(&mut out, Rows { columns: &columns, batches: &mut std::iter::once(Ok(batch)) }).unwrap();
+        render(&mut out, ResultRows { columns: &columns, batches: &mut std::iter::once(Ok(batch)) }).unwrap();
         String::from_utf8(out).unwrap()
     }
 
@@ -336,7 +336,7 @@ mod tests {
     #[test]
     fn an_error_on_the_way_comes_through() {
         let mut batches = std::iter::once(Err(Error::corrupt("bad entry")));
-        let rows = Rows { columns: &[], batches: &mut batches };
+        let rows = ResultRows { columns: &[], batches: &mut batches };
         assert!(matches!(drain(rows), Err(RenderError::Query(e)) if e.what() == "bad entry"));
     }
 }

@@ -1,7 +1,7 @@
 //! Runs scripts while they arrive: bytes of a file or pipe are decoded and cut into statements and command
 //! lines.
 //!
-//! `Pieces` decodes the bytes that are there, at most one line at a time, without waiting for more than it
+//! `TextDecoder` decodes the bytes that are there, at most one line at a time, without waiting for more than it
 //! needs; [`Feeder`] runs each statement as soon as its `;` has come, so a program may write a statement into
 //! `rowkeydb run -` and read its answer before it writes the next.
 
@@ -16,7 +16,7 @@ use crate::sql::Splitter;
 
 /// Where a script comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum ScriptSource {
     /// Standard input, written `-`.
     Stdin,
     /// A file.
@@ -25,24 +25,24 @@ pub enum Source {
     Text(String),
 }
 
-impl Source {
+impl ScriptSource {
     /// The source named on the command line: `-` or a path.
-    pub fn named(name: &str) -> Source {
-        if name == "-" { Source::Stdin } else { Source::File(name.into()) }
+    pub fn named(name: &str) -> ScriptSource {
+        if name == "-" { ScriptSource::Stdin } else { ScriptSource::File(name.into()) }
     }
 
     fn name(&self) -> Option<String> {
         match self {
-            Source::File(path) => Some(path.display().to_string()),
-            Source::Stdin | Source::Text(_) => None,
+            ScriptSource::File(path) => Some(path.display().to_string()),
+            ScriptSource::Stdin | ScriptSource::Text(_) => None,
         }
     }
 
     /// Errors: there is no such file.
     pub fn check(&self) -> Result<()> {
         match self {
-            Source::File(path) => path.metadata().map(drop).map_err(|e| self.unreadable(e)),
-            Source::Stdin | Source::Text(_) => Ok(()),
+            ScriptSource::File(path) => path.metadata().map(drop).map_err(|e| self.unreadable(e)),
+            ScriptSource::Stdin | ScriptSource::Text(_) => Ok(()),
         }
     }
 
@@ -53,9 +53,9 @@ impl Source {
 
     fn open(&self) -> io::Result<Box<dyn BufRead + '_>> {
         Ok(match self {
-            Source::Stdin => Box::new(io::stdin().lock()),
-            Source::File(path) => Box::new(BufReader::new(File::open(path)?)),
-            Source::Text(text) => Box::new(text.as_bytes()),
+            ScriptSource::Stdin => Box::new(io::stdin().lock()),
+            ScriptSource::File(path) => Box::new(BufReader::new(File::open(path)?)),
+            ScriptSource::Text(text) => Box::new(text.as_bytes()),
         })
     }
 }
@@ -71,24 +71,24 @@ pub enum Input {
 }
 
 /// Runs a whole source; a last statement without `;` runs too.
-pub fn run(console: &mut Console, source: &Source, input: Input) -> Step {
+pub fn run(console: &mut Console, source: &ScriptSource, input: Input) -> Step {
     let top = Place { file: source.name(), line: 1 };
     let reader = match source.open() {
         Ok(reader) => reader,
         Err(e) => return console.fail_outside(source.unreadable(e), &Place::TOP),
     };
     match (input, source) {
-        (Input::Sql, Source::Text(text)) => {
+        (Input::Sql, ScriptSource::Text(text)) => {
             let mut feeder = Feeder::new(None);
             run_typed(console, text, &mut feeder)?;
             feeder.finish(console)
         }
-        (Input::Sql, _) => run_sql(console, Pieces::new(reader), top),
-        (Input::Jsonl, _) => run_requests(console, Pieces::new(reader), top),
+        (Input::Sql, _) => run_sql(console, TextDecoder::new(reader), top),
+        (Input::Jsonl, _) => run_requests(console, TextDecoder::new(reader), top),
     }
 }
 
-fn run_sql(console: &mut Console, mut pieces: Pieces<impl BufRead>, top: Place) -> Step {
+fn run_sql(console: &mut Console, mut pieces: TextDecoder<impl BufRead>, top: Place) -> Step {
     let mut feeder = Feeder::new(top.file.clone());
     loop {
         match pieces.next() {
@@ -114,7 +114,7 @@ pub fn run_typed(console: &mut Console, text: &str, feeder: &mut Feeder) -> Step
     step
 }
 
-fn run_requests(console: &mut Console, mut pieces: Pieces<impl BufRead>, top: Place) -> Step {
+fn run_requests(console: &mut Console, mut pieces: TextDecoder<impl BufRead>, top: Place) -> Step {
     let mut place = top.clone();
     let mut line = String::new();
     loop {
@@ -259,7 +259,7 @@ impl Feeder {
 }
 
 /// Decodes bytes to text as they arrive, not past the end of a line. Skips a byte order mark.
-struct Pieces<R> {
+struct TextDecoder<R> {
     reader: R,
     /// Bytes of an incomplete character.
     pending: Vec<u8>,
@@ -267,9 +267,9 @@ struct Pieces<R> {
     at_start: bool,
 }
 
-impl<R: BufRead> Pieces<R> {
+impl<R: BufRead> TextDecoder<R> {
     fn new(reader: R) -> Self {
-        Pieces { reader, pending: Vec::new(), line: 1, at_start: true }
+        TextDecoder { reader, pending: Vec::new(), line: 1, at_start: true }
     }
 
     /// The next piece, never empty; `None` at the end.
@@ -327,18 +327,18 @@ mod tests {
     use std::io::Read;
 
     use super::super::console::Settings;
-    use super::super::render::Format;
+    use super::super::render::OutputFormat;
     use super::super::testing::{Sheet, console};
     use super::*;
 
     fn csv() -> Settings {
-        Settings { format: Format::Csv, keep_going: true, ..Settings::default() }
+        Settings { format: OutputFormat::Csv, keep_going: true, ..Settings::default() }
     }
 
     fn run_bytes(bytes: &[u8]) -> (String, String) {
         let (mut console, out, err) = console(csv());
         let top = Place { file: Some("s.sql".into()), line: 1 };
-        run_sql(&mut console, Pieces::new(bytes), top).unwrap();
+        run_sql(&mut console, TextDecoder::new(bytes), top).unwrap();
         (out.take(), err.take())
     }
 
@@ -365,7 +365,7 @@ mod tests {
 
     #[test]
     fn what_stands_behind_a_failure_does_not_run() {
-        let (mut console, out, err) = console(Settings { format: Format::Csv, ..Settings::default() });
+        let (mut console, out, err) = console(Settings { format: OutputFormat::Csv, ..Settings::default() });
         let mut type_in = |text: &str| {
             let _ = run_typed(&mut console, text, &mut Feeder::new(None));
             (out.take(), err.take())
@@ -399,7 +399,7 @@ mod tests {
     #[test]
     fn a_missing_file_is_named() {
         let (mut console, _, err) = console(Settings::default());
-        let source = Source::named("no/such/file.sql");
+        let source = ScriptSource::named("no/such/file.sql");
         assert!(run(&mut console, &source, Input::Sql).is_err());
         assert!(err.take().starts_with("error: cannot read no/such/file.sql\n  why: "));
     }
@@ -427,16 +427,16 @@ mod tests {
             vec![b"SELECT 1 ", b"AS n;", b"\n\\ec", b"ho \xe6", b"\xb7\x98\n", b"SELECT 2 AS n;"];
         let seen = std::rc::Rc::default();
         let reader = Dialogue { chunks: chunks.into_iter(), out, seen: std::rc::Rc::clone(&seen) };
-        run_sql(&mut console, Pieces::new(BufReader::new(reader)), Place::TOP).unwrap();
+        run_sql(&mut console, TextDecoder::new(BufReader::new(reader)), Place::TOP).unwrap();
         assert_eq!(*seen.borrow(), ["", "", "n\n1\n", "", "", "淘\n", "n\n2\n"]);
     }
 
     #[test]
     fn requests_come_one_a_line() {
-        let settings = Settings { format: Format::Jsonl, ..csv() };
+        let settings = Settings { format: OutputFormat::Jsonl, ..csv() };
         let (mut console, out, _) = console(settings);
         let lines = "{\"sql\": \"SELECT 1 AS n\"}\n\n{bad\n{\"sql\": \"SELECT $1 AS n\", \"params\": [2]}";
-        run(&mut console, &Source::Text(lines.into()), Input::Jsonl).unwrap();
+        run(&mut console, &ScriptSource::Text(lines.into()), Input::Jsonl).unwrap();
         let out = out.take();
         let lines: Vec<&str> = out.lines().collect();
         assert_eq!(lines.len(), 3);
@@ -452,7 +452,7 @@ mod tests {
         let path = directory.path().join("loop.sql");
         std::fs::write(&path, format!(".read {}\n", path.display())).unwrap();
         let (mut console, _, err) = console(Settings::default());
-        assert!(run(&mut console, &Source::File(path), Input::Sql).is_err());
+        assert!(run(&mut console, &ScriptSource::File(path), Input::Sql).is_err());
         assert!(err.take().contains("more than 16 deep"));
     }
 }

@@ -16,7 +16,7 @@ use std::io::{self, Write};
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::render::{RenderError, Rows, Style, TextRow};
+use super::render::{RenderError, ResultRows, Style, TextRow};
 
 /// Rows held back to find the column widths (count).
 const LOOK_AHEAD_ROWS: usize = 1_000;
@@ -24,7 +24,7 @@ const LOOK_AHEAD_ROWS: usize = 1_000;
 const TAB_WIDTH: usize = 8;
 
 /// Writes the table, its row count and an empty line.
-pub fn write(out: &mut dyn Write, rows: Rows<'_>, style: Style) -> Result<(), RenderError> {
+pub fn write(out: &mut dyn Write, rows: ResultRows<'_>, style: Style) -> Result<(), RenderError> {
     let titles: Vec<String> = rows.columns.iter().map(|column| column.name.clone()).collect();
     let mut table = Table::new(out, &titles, style);
     rows.for_each(|schema, row| {
@@ -43,7 +43,7 @@ pub fn write(out: &mut dyn Write, rows: Rows<'_>, style: Style) -> Result<(), Re
 ///          | lines
 /// (1 row)
 /// ```
-pub fn write_expanded(out: &mut dyn Write, rows: Rows<'_>, style: Style) -> Result<(), RenderError> {
+pub fn write_expanded(out: &mut dyn Write, rows: ResultRows<'_>, style: Style) -> Result<(), RenderError> {
     let titles: Vec<String> = rows.columns.iter().map(|column| visible(&column.name)).collect();
     let width = titles.iter().map(|title| title.width()).max().unwrap_or(0);
     let mut count = 0;
@@ -222,7 +222,7 @@ mod tests {
 
     fn shown(columns: &[OutputColumn], batches: Vec<RecordBatch>, style: Style) -> String {
         let mut out = Vec::new();
-        write(&mut out, Rows { columns, batches: &mut batches.into_iter().map(Ok) }, style).unwrap();
+        write(&mut out, ResultRows { columns, batches: &mut batches.into_iter().map(Ok) }, style).unwrap();
         String::from_utf8(out).unwrap()
     }
 
@@ -253,7 +253,7 @@ mod tests {
     fn expanded_rows_have_a_line_for_each_column() {
         let (columns, batch) = orders();
         let mut out = Vec::new();
-        let rows = Rows { columns: &columns, batches: &mut std::iter::once(Ok(batch.slice(1, 2))) };
+        let rows = ResultRows { columns: &columns, batches: &mut std::iter::once(Ok(batch.slice(1, 2))) };
         write_expanded(&mut out, rows, Style { cell_width_max: Some(4), ..Style::default() }).unwrap();
         let lines = [
             "-[ 1 ]---+--------",

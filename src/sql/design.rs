@@ -20,14 +20,14 @@ pub enum Design {
     /// `SIMULATE WRITES ON t ...`
     Simulate(Simulate),
     /// `EXPLAIN WHATIF (change) query`
-    WhatIf { change: Change, query: Box<Query> },
+    WhatIf { change: HypotheticalChange, query: Box<Query> },
     /// `ADVISE FOR (query), (query)`; without queries, for those in the plan cache
     Advise { queries: Vec<Query> },
 }
 
 /// The hypothetical change of EXPLAIN WHATIF.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Change {
+pub struct HypotheticalChange {
     /// Another layout for the table's rows, rather than one more index.
     pub layout: bool,
     /// The table to change; by default the only one of the query.
@@ -38,7 +38,7 @@ pub struct Change {
     pub include: Vec<Ident>,
 }
 
-impl Display for Change {
+impl Display for HypotheticalChange {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let keys: Vec<String> = self.keys.iter().map(ToString::to_string).collect();
         f.write_str(if self.layout { "LAYOUT" } else { "INDEX" })?;

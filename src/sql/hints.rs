@@ -103,7 +103,7 @@ pub(super) fn marked(comment: &str, line: u64, column: u64) -> String {
 
 /// The hints of one comment.
 pub(super) fn parse_hints(hint: &OptimizerHint) -> Result<Vec<Hint>> {
-    let mut reader = Reader { text: &hint.text, at: 0, place: place_of(&hint.prefix) };
+    let mut reader = HintReader { text: &hint.text, at: 0, place: place_of(&hint.prefix) };
     let mut hints = Vec::new();
     loop {
         reader.skip(|c| c.is_whitespace() || c == ',');
@@ -141,14 +141,14 @@ fn place_of(prefix: &str) -> Option<(u32, u32)> {
 }
 
 /// A position in the text of a hint.
-struct Reader<'a> {
+struct HintReader<'a> {
     text: &'a str,
     at: usize,
     /// Place of the comment's start.
     place: Option<(u32, u32)>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> HintReader<'a> {
     fn skip(&mut self, while_: impl Fn(char) -> bool) {
         let rest = &self.text[self.at..];
         self.at += rest.find(|c| !while_(c)).unwrap_or(rest.len());

@@ -78,7 +78,7 @@ impl VisitorMut for Add<'_> {
 }
 
 /// A column name and its qualifier, if it has one.
-type Named = (Option<String>, String);
+type QualifiedName = (Option<String>, String);
 
 impl Add<'_> {
     fn add(&mut self, select: &mut Select, order_by: Option<&OrderBy>) {
@@ -88,7 +88,8 @@ impl Add<'_> {
         if groups.is_empty() || !modifiers.is_empty() || !groups.iter().all(is_list) {
             return;
         }
-        let grouped: Vec<Named> = groups.iter().filter_map(|group| grouped_by(group, select)).collect();
+        let grouped: Vec<QualifiedName> =
+            groups.iter().filter_map(|group| grouped_by(group, select)).collect();
         let tables = self.tables(select);
         let is_keyed =
             |(called, table): &(String, KeyedTable)| table.key.iter().all(|key| is_in(&grouped, called, key));
@@ -135,7 +136,7 @@ impl Add<'_> {
 }
 
 /// The column that a grouping expression names, directly or by its position in the select list.
-fn grouped_by(group: &Expr, select: &Select) -> Option<Named> {
+fn grouped_by(group: &Expr, select: &Select) -> Option<QualifiedName> {
     let alias = |item: &SelectItem| match item {
         SelectItem::ExprWithAlias { alias, .. } => Some(name_of(alias)),
         _ => None,
@@ -155,7 +156,7 @@ fn grouped_by(group: &Expr, select: &Select) -> Option<Named> {
     }
 }
 
-fn column(expr: &Expr) -> Option<Named> {
+fn column(expr: &Expr) -> Option<QualifiedName> {
     match expr {
         Expr::Identifier(name) => Some((None, name_of(name))),
         Expr::CompoundIdentifier(parts) => match &parts[..] {
@@ -168,7 +169,7 @@ fn column(expr: &Expr) -> Option<Named> {
 }
 
 /// The columns that the clauses behind the groups mention, those in subqueries included.
-fn mentioned(select: &Select, order_by: Option<&OrderBy>) -> Vec<Named> {
+fn mentioned(select: &Select, order_by: Option<&OrderBy>) -> Vec<QualifiedName> {
     let mut mentioned = Vec::new();
     let mut note = |expr: &Expr| {
         mentioned.extend(column(expr));
@@ -185,7 +186,7 @@ fn mentioned(select: &Select, order_by: Option<&OrderBy>) -> Vec<Named> {
 }
 
 /// The column of a table is one of these.
-fn is_in(columns: &[Named], table: &str, column: &str) -> bool {
+fn is_in(columns: &[QualifiedName], table: &str, column: &str) -> bool {
     columns.iter().any(|(of, name)| name == column && of.as_ref().is_none_or(|of| of == table))
 }
 

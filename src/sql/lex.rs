@@ -13,7 +13,7 @@ use crate::sql::{hints, nesting, refused, shape};
 
 /// The text of one statement, and the offsets of its lines.
 #[derive(Debug)]
-pub(super) struct Source<'a> {
+pub(super) struct StatementText<'a> {
     sql: &'a str,
     /// Byte offset at which each line starts.
     lines: Vec<usize>,
@@ -22,16 +22,16 @@ pub(super) struct Source<'a> {
 
 /// A part of the text.
 #[derive(Clone, Copy)]
-pub(super) struct Piece<'a> {
+pub(super) struct TextPiece<'a> {
     /// Where it begins.
     pub(super) start: Location,
     pub(super) text: &'a str,
 }
 
-impl<'a> Piece<'a> {
+impl<'a> TextPiece<'a> {
     /// All of a text.
     pub(super) fn whole(text: &'a str) -> Self {
-        Piece { start: Location { line: 1, column: 1 }, text }
+        TextPiece { start: Location { line: 1, column: 1 }, text }
     }
 
     /// Converts a place in the piece to one in the whole text.
@@ -49,15 +49,19 @@ impl<'a> Piece<'a> {
 /// the name of its column.
 const WORD_BYTES_MAX: usize = 65_536;
 
-impl<'a> Source<'a> {
+impl<'a> StatementText<'a> {
     pub(super) fn new(sql: &'a str) -> Self {
         let starts = sql.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(at, _)| at + 1);
-        Source { sql, lines: std::iter::once(0).chain(starts).collect(), ascii: sql.is_ascii() }
+        StatementText { sql, lines: std::iter::once(0).chain(starts).collect(), ascii: sql.is_ascii() }
     }
 
     /// The statement's tokens, from these pieces of it. Errors: SYNTAX for an invalid token, an unclosed
     /// quote or comment, `1x`, `?` mixed with `$n`; LIMIT for too deep nesting.
-    pub(super) fn tokens(&self, dialect: &RowkeyDialect, pieces: &[Piece<'_>]) -> Result<Vec<TokenWithSpan>> {
+    pub(super) fn tokens(
+        &self,
+        dialect: &RowkeyDialect,
+        pieces: &[TextPiece<'_>],
+    ) -> Result<Vec<TokenWithSpan>> {
         let mut tokens = Vec::new();
         for piece in pieces {
             let first = tokens.len();
@@ -250,7 +254,7 @@ mod tests {
 
     #[test]
     fn text_and_spans_by_place() {
-        let source = Source::new("SELECT 'é',\n  x + 1");
+        let source = StatementText::new("SELECT 'é',\n  x + 1");
         let at = |line, column| Location { line, column };
         assert_eq!(source.text(at(1, 8), at(1, 11)), "'é'");
         assert_eq!(source.text(at(1, 12), at(2, 4)), "\n  x");

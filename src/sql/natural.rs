@@ -14,17 +14,17 @@ use super::wildcard::last_ident;
 
 /// Rewrites every NATURAL join whose sides have known columns; `columns_of` gives those of a table or view.
 /// Other joins stay as they are.
-pub fn name_natural_columns(query: &mut Query, columns_of: &dyn Fn(&ObjectName) -> Columns) {
+pub fn name_natural_columns(query: &mut Query, columns_of: &dyn Fn(&ObjectName) -> ColumnNames) {
     let _ = visit_mut(query, &mut Natural { columns_of, with: Vec::new() });
 }
 
 /// Columns by name, in order; `None` if they are not known.
-pub type Columns = Option<Vec<String>>;
+pub type ColumnNames = Option<Vec<String>>;
 
 struct Natural<'a> {
-    columns_of: &'a dyn Fn(&ObjectName) -> Columns,
+    columns_of: &'a dyn Fn(&ObjectName) -> ColumnNames,
     /// What each WITH around the current position defines.
-    with: Vec<Vec<(String, Columns)>>,
+    with: Vec<Vec<(String, ColumnNames)>>,
 }
 
 impl VisitorMut for Natural<'_> {
@@ -52,7 +52,7 @@ impl VisitorMut for Natural<'_> {
 
 impl Natural<'_> {
     /// Rewrites the joins, and gives the columns of the whole.
-    fn name(&self, table: &mut TableWithJoins) -> Columns {
+    fn name(&self, table: &mut TableWithJoins) -> ColumnNames {
         let mut left = self.columns(&mut table.relation);
         for join in &mut table.joins {
             let right = self.columns(&mut join.relation);
@@ -77,7 +77,7 @@ impl Natural<'_> {
         left
     }
 
-    fn columns(&self, factor: &mut TableFactor) -> Columns {
+    fn columns(&self, factor: &mut TableFactor) -> ColumnNames {
         match factor {
             TableFactor::Table { name, alias, args: None, .. } => {
                 let defined = || {
@@ -110,7 +110,7 @@ fn is_natural(table: &TableWithJoins) -> bool {
 }
 
 /// The columns, with the first ones renamed by the alias.
-pub(super) fn called(alias: &TableAlias, columns: Columns) -> Columns {
+pub(super) fn called(alias: &TableAlias, columns: ColumnNames) -> ColumnNames {
     let mut columns = columns?;
     if alias.columns.len() > columns.len() {
         return None;
@@ -122,7 +122,7 @@ pub(super) fn called(alias: &TableAlias, columns: Columns) -> Columns {
 }
 
 /// The output columns of a query, if it names them.
-pub(super) fn outputs_of(query: &Query) -> Columns {
+pub(super) fn outputs_of(query: &Query) -> ColumnNames {
     let mut body = &*query.body;
     while let SetExpr::SetOperation { left, .. } = body {
         body = left;

@@ -17,7 +17,7 @@ const SCHEMA: &str = "public";
 /// Qualifies outer tables where a column of the same name might be meant. `is_column`: some table has a
 /// column of this name; columns that the query itself names are considered, too.
 pub fn name_outer_tables(query: &mut Query, is_column: &dyn Fn(&str) -> bool) {
-    let mut named = Named::default();
+    let mut named = NamedColumns::default();
     let _ = visit(query, &mut named);
     let is_column = |name: &str| named.0.iter().any(|n| n == name) || is_column(name);
     let _ = visit_mut(query, &mut NameTables { is_column: &is_column, levels: Vec::new() });
@@ -25,9 +25,9 @@ pub fn name_outer_tables(query: &mut Query, is_column: &dyn Fn(&str) -> bool) {
 
 /// Columns that a query names.
 #[derive(Default)]
-struct Named(Vec<String>);
+struct NamedColumns(Vec<String>);
 
-impl Visitor for Named {
+impl Visitor for NamedColumns {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
@@ -53,7 +53,7 @@ impl Visitor for Named {
     }
 }
 
-impl Named {
+impl NamedColumns {
     fn add(&mut self, alias: &TableAlias) {
         self.0.extend(alias.columns.iter().map(|column| name_of(&column.name)));
     }

@@ -40,7 +40,7 @@ impl VisitorMut for Inner {
 }
 
 /// Names the outputs of a query; gives the marked names.
-fn name_query(query: &mut Query, is_outer: bool) -> Marked {
+fn name_query(query: &mut Query, is_outer: bool) -> MarkedNames {
     // Outputs of subqueries keep their names, by which outer queries refer to them.
     let in_tables = query.order_by.as_ref().filter(|_| is_outer).map(names_in_tables).unwrap_or_default();
     let marked = name_body(&mut query.body, is_outer, &in_tables);
@@ -87,7 +87,7 @@ fn names_in_tables(order: &OrderBy) -> HashSet<String> {
 }
 
 #[recursive::recursive]
-fn name_body(body: &mut SetExpr, is_outer: bool, in_tables: &HashSet<String>) -> Marked {
+fn name_body(body: &mut SetExpr, is_outer: bool, in_tables: &HashSet<String>) -> MarkedNames {
     match body {
         // A set operation takes the names of its left side.
         SetExpr::SetOperation { left, right, .. } => {
@@ -107,7 +107,7 @@ fn name_body(body: &mut SetExpr, is_outer: bool, in_tables: &HashSet<String>) ->
             follow(&marked, &mut select.qualify);
             marked
         }
-        _ => Marked::default(),
+        _ => MarkedNames::default(),
     }
 }
 
@@ -127,10 +127,10 @@ fn is_wildcard(item: &SelectItem) -> bool {
 }
 
 /// Output names beside a wildcard, and their marked names.
-type Marked = HashMap<String, String>;
+type MarkedNames = HashMap<String, String>;
 
 /// Renames references to marked outputs.
-fn follow(marked: &Marked, node: &mut impl VisitMut) {
+fn follow(marked: &MarkedNames, node: &mut impl VisitMut) {
     if marked.is_empty() {
         return;
     }
@@ -145,12 +145,12 @@ pub fn output_name(name: &str) -> &str {
     name.split(MARK).next().unwrap_or(name)
 }
 
-fn name_items(select: &mut Select, is_outer: bool, in_tables: &HashSet<String>) -> Marked {
+fn name_items(select: &mut Select, is_outer: bool, in_tables: &HashSet<String>) -> MarkedNames {
     // A wildcard's columns are unknown here: a plain column beside it may be a duplicate.
     let wildcard = is_outer && select.projection.iter().any(is_wildcard);
     // Outer queries cannot refer to either of two columns with the same name.
     let mut taken = if is_outer { HashSet::new() } else { twice(&select.projection) };
-    let mut marked = Marked::default();
+    let mut marked = MarkedNames::default();
     for (n, item) in select.projection.iter_mut().enumerate() {
         let renames = matches!(item, SelectItem::ExprWithAlias { .. });
         let (name, expr, plain) = match item {

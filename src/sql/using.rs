@@ -19,7 +19,7 @@ use super::wildcard::last_ident;
 use crate::error::{Error, Result};
 
 /// One relation of a FROM.
-pub(super) struct Relation {
+pub(super) struct FromItem {
     /// The qualifier for `.*`; `None` for a subquery without an alias.
     pub name: Option<ObjectName>,
     /// It has the pseudo-column `rowkey`.
@@ -30,7 +30,7 @@ pub(super) struct Relation {
     pub columns: Option<Vec<String>>,
 }
 
-impl Relation {
+impl FromItem {
     /// Does `*` show the column as one of this relation? Unknown columns are not found.
     fn owns(&self, name: &str) -> bool {
         self.columns.as_ref().is_some_and(|columns| columns.iter().any(|column| column == name))
@@ -46,14 +46,14 @@ impl Relation {
 /// A part of what `*` shows.
 pub(super) enum Shown {
     /// The unmerged columns of a relation.
-    Own(Relation),
+    Own(FromItem),
     /// A column of USING whose sides are known.
     Merged(Box<Merged>),
 }
 
 /// All relations of a FROM.
 #[derive(Default)]
-pub(super) struct Relations {
+pub(super) struct FromItems {
     /// In the order of `*`: each join shows its merged columns before the rest of its sides.
     pub shown: Vec<Shown>,
     /// There is a NATURAL join.
@@ -76,9 +76,9 @@ impl Merged {
     }
 }
 
-impl Relations {
+impl FromItems {
     /// Each relation, in the order of `*`.
-    pub fn each(&self) -> impl Iterator<Item = &Relation> {
+    pub fn each(&self) -> impl Iterator<Item = &FromItem> {
         self.shown.iter().filter_map(|shown| match shown {
             Shown::Own(relation) => Some(relation),
             Shown::Merged(_) => None,
@@ -93,13 +93,13 @@ impl Relations {
     }
 
     /// Adds relations after a comma.
-    pub fn beside(&mut self, other: Relations) {
+    pub fn beside(&mut self, other: FromItems) {
         self.shown.extend(other.shown);
         self.natural |= other.natural;
     }
 
     /// Adds the right side of a join. Errors: its columns are not known.
-    pub fn join(&mut self, mut right: Relations, operator: &JoinOperator) -> Result<()> {
+    pub fn join(&mut self, mut right: FromItems, operator: &JoinOperator) -> Result<()> {
         let is_outer = matches!(
             operator,
             JoinOperator::Left(_)
@@ -142,10 +142,10 @@ impl Relations {
     }
 
     /// The condition of a join USING a mixed column. Errors: the other columns it names are not known.
-    pub fn mixed_condition(&self, right: &Relations, operator: &JoinOperator) -> Result<Option<Expr>> {
+    pub fn mixed_condition(&self, right: &FromItems, operator: &JoinOperator) -> Result<Option<Expr>> {
         let Some(JoinConstraint::Using(columns)) = constraint_of(operator) else { return Ok(None) };
         let columns: Vec<Ident> = columns.iter().filter_map(last_ident).collect();
-        let is_mixed = |side: &Relations, name: &Ident| {
+        let is_mixed = |side: &FromItems, name: &Ident| {
             side.all_merged().any(|merged| merged.mixed && name_of(&merged.name) == name_of(name))
         };
         if !columns.iter().any(|name| is_mixed(self, name) || is_mixed(right, name)) {
@@ -168,7 +168,7 @@ impl Relations {
     /// it there, and DataFusion finds it by its name.
     fn merge(
         &mut self,
-        right: &mut Relations,
+        right: &mut FromItems,
         operator: &JoinOperator,
         column: Ident,
     ) -> Result<Option<Merged>> {
@@ -198,7 +198,7 @@ impl Relations {
         self.merged(column).or_else(|| self.relation(self.owner(column)?)?.column(column))
     }
 
-    fn relation(&self, at: usize) -> Option<&Relation> {
+    fn relation(&self, at: usize) -> Option<&FromItem> {
         match &self.shown[at] {
             Shown::Own(relation) => Some(relation),
             Shown::Merged(_) => None,

@@ -13,9 +13,9 @@ use sqlparser::ast::{
     WildcardAdditionalOptions,
 };
 
-use super::natural::{Columns, called, outputs_of};
+use super::natural::{ColumnNames, called, outputs_of};
 use super::rewrite::{ROWKEY, constraint_mut, constraint_of, excludes_rowkey, is_rowkey};
-use super::using::{Relation, Relations, Shown, replace_names, shows};
+use super::using::{FromItem, FromItems, Shown, replace_names, shows};
 use super::visit::visit_mut;
 use super::{name_of, span_of};
 use crate::error::{Error, Result};
@@ -30,7 +30,7 @@ use crate::error::{Error, Result};
 pub fn resolve_joins(
     query: &mut Query,
     has_pseudo: &dyn Fn(&ObjectName) -> bool,
-    columns_of: &dyn Fn(&ObjectName) -> Columns,
+    columns_of: &dyn Fn(&ObjectName) -> ColumnNames,
 ) -> Result<()> {
     let mut hider = Hider { has_pseudo, columns_of, scopes: Vec::new() };
     match visit_mut(query, &mut hider) {
@@ -41,7 +41,7 @@ pub fn resolve_joins(
 
 struct Hider<'a> {
     has_pseudo: &'a dyn Fn(&ObjectName) -> bool,
-    columns_of: &'a dyn Fn(&ObjectName) -> Columns,
+    columns_of: &'a dyn Fn(&ObjectName) -> ColumnNames,
     /// WITH scopes around this position, outermost first.
     scopes: Vec<Scope>,
 }
@@ -104,8 +104,8 @@ impl VisitorMut for Hider<'_> {
 
 impl Hider<'_> {
     /// All relations of a FROM.
-    fn joined(&self, select: &Select) -> Result<Relations> {
-        let mut all = Relations::default();
+    fn joined(&self, select: &Select) -> Result<FromItems> {
+        let mut all = FromItems::default();
         for table in &select.from {
             all.beside(self.relations(table, merges(select))?);
         }
@@ -163,7 +163,7 @@ impl Hider<'_> {
     }
 
     /// The relations of a join; `told`: their columns are needed and looked up.
-    fn relations(&self, table: &TableWithJoins, told: bool) -> Result<Relations> {
+    fn relations(&self, table: &TableWithJoins, told: bool) -> Result<FromItems> {
         let mut all = self.relation(&table.relation, told)?;
         for join in &table.joins {
             let right = self.relation(&join.relation, told)?;
@@ -172,10 +172,10 @@ impl Hider<'_> {
         Ok(all)
     }
 
-    fn relation(&self, factor: &TableFactor, told: bool) -> Result<Relations> {
-        let one = |name, pseudo, columns| Relations {
-            shown: vec![Shown::Own(Relation { name, pseudo, shared: Vec::new(), columns })],
-            ..Relations::default()
+    fn relation(&self, factor: &TableFactor, told: bool) -> Result<FromItems> {
+        let one = |name, pseudo, columns| FromItems {
+            shown: vec![Shown::Own(FromItem { name, pseudo, shared: Vec::new(), columns })],
+            ..FromItems::default()
         };
         Ok(match factor {
             TableFactor::Table { name, alias, args, .. } => {
@@ -230,7 +230,7 @@ fn merges(select: &Select) -> bool {
 }
 
 /// The columns, renamed by the alias.
-fn called_by(alias: &Option<TableAlias>, columns: Columns) -> Columns {
+fn called_by(alias: &Option<TableAlias>, columns: ColumnNames) -> ColumnNames {
     match alias {
         Some(alias) => called(alias, columns),
         None => columns,
@@ -241,7 +241,7 @@ fn alias_name(alias: &Option<TableAlias>) -> Option<ObjectName> {
     alias.as_ref().map(|alias| ObjectName::from(vec![alias.name.clone()]))
 }
 
-impl Relations {
+impl FromItems {
     /// What `*` becomes.
     fn expand(&self, options: WildcardAdditionalOptions) -> Result<Vec<SelectItem>> {
         let pseudo = self.each().filter(|r| r.pseudo).count();
@@ -300,7 +300,7 @@ impl Relations {
     }
 }
 
-impl Relation {
+impl FromItem {
     fn wildcard(&self, name: ObjectName, options: WildcardAdditionalOptions) -> SelectItem {
         let options = match (self.pseudo, self.shared.as_slice()) {
             (true, shared) => excluding(options, shared),

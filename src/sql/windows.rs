@@ -13,7 +13,7 @@ use super::{name_of, span_of_name};
 use crate::error::{Error, Result, sqlstate};
 
 /// The named windows of a SELECT, expanded.
-type Known = Vec<(String, WindowSpec)>;
+type NamedWindows = Vec<(String, WindowSpec)>;
 
 /// Expands the windows of a SELECT that extend a named one; those of its subqueries are done already.
 ///
@@ -28,13 +28,13 @@ pub(super) fn of_select(select: &mut Select) -> Result<()> {
 pub(super) fn of_order(query: &mut Query) -> Result<()> {
     let known = match &mut *query.body {
         SetExpr::Select(select) => known(&mut select.named_window)?,
-        _ => Known::new(),
+        _ => NamedWindows::new(),
     };
     spell(&mut query.order_by, &known)
 }
 
-fn known(definitions: &mut [NamedWindowDefinition]) -> Result<Known> {
-    let mut known = Known::new();
+fn known(definitions: &mut [NamedWindowDefinition]) -> Result<NamedWindows> {
+    let mut known = NamedWindows::new();
     for NamedWindowDefinition(name, window) in definitions {
         let spec = match window {
             NamedWindowExpr::NamedWindow(other) => named(other, &known)?.clone(),
@@ -48,7 +48,7 @@ fn known(definitions: &mut [NamedWindowDefinition]) -> Result<Known> {
     Ok(known)
 }
 
-fn spell(exprs: &mut impl VisitMut, known: &Known) -> Result<()> {
+fn spell(exprs: &mut impl VisitMut, known: &NamedWindows) -> Result<()> {
     let spelt = visit_expressions_mut(exprs, |expr| match expr {
         Expr::Function(Function { over: Some(WindowType::WindowSpec(spec)), .. }) => {
             or_break(begin(spec, known))
@@ -62,7 +62,7 @@ fn spell(exprs: &mut impl VisitMut, known: &Known) -> Result<()> {
 }
 
 /// Copies the clauses of the named window into a specification that extends it.
-fn begin(spec: &mut WindowSpec, known: &Known) -> Result<()> {
+fn begin(spec: &mut WindowSpec, known: &NamedWindows) -> Result<()> {
     let Some(name) = spec.window_name.take() else { return Ok(()) };
     let first = named(&name, known)?;
     let twice = |what: &str| {
@@ -86,7 +86,7 @@ fn begin(spec: &mut WindowSpec, known: &Known) -> Result<()> {
     Ok(())
 }
 
-fn named<'k>(name: &Ident, known: &'k Known) -> Result<&'k WindowSpec> {
+fn named<'k>(name: &Ident, known: &'k NamedWindows) -> Result<&'k WindowSpec> {
     let wanted = name_of(name);
     known.iter().find(|(known, _)| *known == wanted).map(|(_, spec)| spec).ok_or_else(|| {
         Error::invalid(format!("there is no window \"{wanted}\""))

@@ -45,14 +45,14 @@ pub struct Panel {
     /// The average spread over the measured slices.
     pub spread: Spread,
     /// The regions at the end, in key order.
-    pub regions: Vec<Region>,
+    pub regions: Vec<HeatmapRegion>,
     /// Regions that a query in the plan cache reads, on average.
     pub read_fan_out: Option<f64>,
 }
 
 /// A region in a picture.
 #[derive(Clone, Debug)]
-pub struct Region {
+pub struct HeatmapRegion {
     /// Its first key, decoded.
     pub from: String,
     /// The stripe in which it begins.
@@ -72,7 +72,7 @@ const LEVEL_NAMES: [&str; LEVELS.len() + 1] =
 impl Panel {
     /// The picture of a simulation. `times`: one more than there are slices.
     pub fn of_simulation(layout: &KeyLayout, simulation: Simulation, times: Vec<String>) -> Panel {
-        let regions = simulation.regions.iter().enumerate().map(|(n, region)| Region {
+        let regions = simulation.regions.iter().enumerate().map(|(n, region)| HeatmapRegion {
             from: if n == 0 { "-∞".to_owned() } else { layout.show(&region.from) },
             // The key's position among the stripes, which have equally many writes.
             stripe: if n == 0 { 0 } else { simulation.stripes.partition_point(|from| *from < region.from) },
@@ -104,7 +104,7 @@ impl Panel {
         let slices: Vec<Spread> = counts.iter().map(|slice| Spread::of(slice.iter().copied())).collect();
         let region = |(n, from): (usize, &String)| {
             let shares = counts.iter().zip(&slices).filter(|(_, spread)| spread.rows > 0);
-            Region {
+            HeatmapRegion {
                 from: from.clone(),
                 stripe: n,
                 rows: counts.iter().map(|slice| slice[n]).sum(),

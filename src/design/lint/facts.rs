@@ -14,7 +14,7 @@ const GROWS_SHARE: f64 = 0.98;
 
 /// The measurements of one table.
 #[derive(Clone, Debug, Default)]
-pub struct Facts {
+pub struct TableFacts {
     /// ANALYZE's statistics.
     pub statistics: TableStatistics,
     /// Facts of key columns.
@@ -86,7 +86,7 @@ pub struct QueryFacts {
     pub fans_out: bool,
 }
 
-impl Facts {
+impl TableFacts {
     /// Facts of one column.
     pub fn column(&self, id: ColumnId) -> Option<&ColumnFacts> {
         self.columns.iter().find(|(c, _)| *c == id).map(|(_, facts)| facts)

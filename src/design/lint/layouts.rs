@@ -3,7 +3,7 @@
 use super::facts::{DELIMITERS, is_made_by_hand};
 use super::fixes::parts_of;
 use super::values::SPARE_DIGITS;
-use super::{Finding, Growth, ROWS_ENOUGH, Rule, Severity, Subject, percent};
+use super::{Finding, Growth, LintRule, ROWS_ENOUGH, Severity, Subject, percent};
 use crate::design::grouped;
 use crate::key::{ColumnId, Concern};
 use crate::schema::{ColumnStatistics, IndexDef};
@@ -71,7 +71,7 @@ fn hotspot(s: &Subject<'_>) -> Vec<Finding> {
         true => format!("reverse(lpad({sql}, {width}))"),
         false => format!("{bucket}, {same}"),
     };
-    vec![s.finding(Rule::Hotspot, seen, why, s.with_layout(&layout.sql_with(at, &better)))]
+    vec![s.finding(LintRule::Hotspot, seen, why, s.with_layout(&layout.sql_with(at, &better)))]
 }
 
 /// Warnings of CREATE that do not depend on data.
@@ -131,7 +131,7 @@ fn bleeding(s: &Subject<'_>) -> Vec<Finding> {
     let [column] = part.columns() else { return Vec::new() };
     let width = s.facts.column(*column).map_or(0, |facts| facts.chars_max);
     let fix = s.with_layout(&format!("rpad({}, {width}, ' ')", name_sql(s.table.column_name(*column))));
-    vec![s.finding(Rule::Bleeding, seen, &why, fix)]
+    vec![s.finding(LintRule::Bleeding, seen, &why, fix)]
 }
 
 /// Buckets that are too full, or empty.
@@ -165,7 +165,7 @@ fn skewed_salt(s: &Subject<'_>) -> Vec<Finding> {
         s.table.key.columns().iter().map(|id| name_sql(s.table.column_name(*id))).collect();
     let hashed = format!("md5_bucket({}, {})", names.join(", "), buckets.len());
     let better = if part.sql() == hashed { format!("random({})", buckets.len()) } else { hashed };
-    vec![s.finding(Rule::SkewedSalt, seen, why, s.with_layout(&s.layout().sql_with(0, &better)))]
+    vec![s.finding(LintRule::SkewedSalt, seen, why, s.with_layout(&s.layout().sql_with(0, &better)))]
 }
 
 /// Queries that read all buckets: those in the plan cache, or any range scan.
@@ -205,7 +205,7 @@ fn fan_out(s: &Subject<'_>) -> Vec<Finding> {
                 s.with_layout(&layout.sql_with(warning.part, &sql))
             }
         };
-        found.push(Finding { severity, ..s.finding(Rule::FanOut, seen, &warning.why, fix) });
+        found.push(Finding { severity, ..s.finding(LintRule::FanOut, seen, &warning.why, fix) });
     }
     found
 }
@@ -228,7 +228,7 @@ fn few_keys(s: &Subject<'_>) -> Vec<Finding> {
         let seen = format!("{} entries have {all} different keys", grouped(counted.entries));
         let why = "one value stands for so many rows that reading the whole table is as cheap as fetching them one by one";
         let fix = format!("DROP INDEX {}", name_sql(&index.name));
-        return vec![s.finding(Rule::FewKeys, seen, why, fix)];
+        return vec![s.finding(LintRule::FewKeys, seen, why, fix)];
     }
     // Buckets are few on purpose, and leading with a time would be worse.
     let is_better = layout.parts().get(1).is_some_and(|next| match next.columns() {
@@ -248,7 +248,7 @@ fn few_keys(s: &Subject<'_>) -> Vec<Finding> {
     let why = "a query that gives nothing but this part reads a large share of the index, and one that does not give it \
                has to look under each value";
     let fix = s.with_layout(&parts.join(", "));
-    vec![Finding { severity: Severity::Note, ..s.finding(Rule::FewKeys, seen, why, fix) }]
+    vec![Finding { severity: Severity::Note, ..s.finding(LintRule::FewKeys, seen, why, fix) }]
 }
 
 /// Do some of its keys have far fewer rows than most?
@@ -295,7 +295,7 @@ fn stray_delimiter(s: &Subject<'_>) -> Vec<Finding> {
         let columns: Vec<String> = (1..=usual + 1).map(|n| format!("part{n}")).collect();
         let fix = s.with_layout(&columns.join(&format!(", '{c}', ")));
         let fix = format!("make the parts columns of their own, which may not hold '{c}': {fix}");
-        found.push(s.finding(Rule::StrayDelimiter, seen, why, fix));
+        found.push(s.finding(LintRule::StrayDelimiter, seen, why, fix));
     }
     found
 }

@@ -1,6 +1,6 @@
 //! LINT: finds problems in a table's design, and the SQL that fixes them.
 //!
-//! Each [`Rule`] is one small function over a table or one of its layouts and the measured [`Facts`]. Without
+//! Each [`LintRule`] is one small function over a table or one of its layouts and the measured [`TableFacts`]. Without
 //! data, only the layout is judged ([`KeyLayout::warnings`](crate::key::KeyLayout::warnings), which CREATE
 //! prints).
 
@@ -10,7 +10,7 @@ mod layouts;
 mod tables;
 mod values;
 
-pub use facts::{ColumnFacts, Facts, Growth, KeyspaceFacts, QueryFacts, growth};
+pub use facts::{ColumnFacts, Growth, KeyspaceFacts, QueryFacts, TableFacts, growth};
 
 use crate::key::{Concern, KeyLayout};
 use crate::schema::{IndexDef, TableDef};
@@ -21,7 +21,7 @@ const ROWS_ENOUGH: u64 = 100;
 
 /// The rules. Codes are permanent: that of a removed rule is not reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Rule {
+pub enum LintRule {
     /// New rows all go to one end of the table or index.
     Hotspot = 1,
     /// One key's text is a prefix of another's: `host1`, `host12`.
@@ -90,7 +90,7 @@ impl Severity {
     }
 }
 
-impl Rule {
+impl LintRule {
     /// The code, such as `RK001`.
     pub fn code(self) -> String {
         format!("RK{:03}", self as u8)
@@ -98,44 +98,44 @@ impl Rule {
 
     fn severity(self) -> Severity {
         match self {
-            Rule::Hotspot
-            | Rule::Bleeding
-            | Rule::Unpadded
-            | Rule::NarrowPad
-            | Rule::UnsortedTime
-            | Rule::ReversedTime
-            | Rule::SkewedSalt
-            | Rule::WholeScan
-            | Rule::FewKeys
-            | Rule::StrayDelimiter
-            | Rule::WideRows
-            | Rule::LumpyRegions
-            | Rule::DrawnKey
-            | Rule::LongKey => Severity::Warning,
-            Rule::PaddedText
-            | Rule::WidePad
-            | Rule::FanOut
-            | Rule::NumbersAsText
-            | Rule::NamesAsText
-            | Rule::RedundantIndex
-            | Rule::UnusedIndex
-            | Rule::SparseFamily => Severity::Note,
+            LintRule::Hotspot
+            | LintRule::Bleeding
+            | LintRule::Unpadded
+            | LintRule::NarrowPad
+            | LintRule::UnsortedTime
+            | LintRule::ReversedTime
+            | LintRule::SkewedSalt
+            | LintRule::WholeScan
+            | LintRule::FewKeys
+            | LintRule::StrayDelimiter
+            | LintRule::WideRows
+            | LintRule::LumpyRegions
+            | LintRule::DrawnKey
+            | LintRule::LongKey => Severity::Warning,
+            LintRule::PaddedText
+            | LintRule::WidePad
+            | LintRule::FanOut
+            | LintRule::NumbersAsText
+            | LintRule::NamesAsText
+            | LintRule::RedundantIndex
+            | LintRule::UnusedIndex
+            | LintRule::SparseFamily => Severity::Note,
         }
     }
 }
 
-impl From<Concern> for Rule {
-    fn from(concern: Concern) -> Rule {
+impl From<Concern> for LintRule {
+    fn from(concern: Concern) -> LintRule {
         match concern {
-            Concern::Hotspot => Rule::Hotspot,
-            Concern::UnsortedTime => Rule::UnsortedTime,
-            Concern::ReversedTime => Rule::ReversedTime,
-            Concern::Unpadded => Rule::Unpadded,
-            Concern::PaddedText => Rule::PaddedText,
-            Concern::FanOut => Rule::FanOut,
-            Concern::DrawnKey => Rule::DrawnKey,
-            Concern::WholeScan => Rule::WholeScan,
-            Concern::LongKey => Rule::LongKey,
+            Concern::Hotspot => LintRule::Hotspot,
+            Concern::UnsortedTime => LintRule::UnsortedTime,
+            Concern::ReversedTime => LintRule::ReversedTime,
+            Concern::Unpadded => LintRule::Unpadded,
+            Concern::PaddedText => LintRule::PaddedText,
+            Concern::FanOut => LintRule::FanOut,
+            Concern::DrawnKey => LintRule::DrawnKey,
+            Concern::WholeScan => LintRule::WholeScan,
+            Concern::LongKey => LintRule::LongKey,
         }
     }
 }
@@ -144,7 +144,7 @@ impl From<Concern> for Rule {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// The rule.
-    pub rule: Rule,
+    pub rule: LintRule,
     /// How bad it is.
     pub severity: Severity,
     /// The table.
@@ -164,7 +164,7 @@ pub struct Finding {
 struct Subject<'a> {
     table: &'a TableDef,
     index: Option<&'a IndexDef>,
-    facts: &'a Facts,
+    facts: &'a TableFacts,
 }
 
 impl<'a> Subject<'a> {
@@ -181,7 +181,7 @@ impl<'a> Subject<'a> {
         self.facts.keyspace(self.id()).filter(|counted| counted.entries >= ROWS_ENOUGH)
     }
 
-    fn finding(&self, rule: Rule, seen: String, why: &str, fix: String) -> Finding {
+    fn finding(&self, rule: LintRule, seen: String, why: &str, fix: String) -> Finding {
         Finding {
             rule,
             severity: rule.severity(),
@@ -195,7 +195,7 @@ impl<'a> Subject<'a> {
 }
 
 /// All findings about a table and its indexes, the worst first.
-pub fn lint(table: &TableDef, facts: &Facts) -> Vec<Finding> {
+pub fn lint(table: &TableDef, facts: &TableFacts) -> Vec<Finding> {
     let whole = Subject { table, index: None, facts };
     let indexes = table.indexes.iter().map(|index| Subject { index: Some(index), ..whole });
     let mut found: Vec<Finding> = Vec::new();

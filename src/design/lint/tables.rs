@@ -1,7 +1,7 @@
 //! Lint rules about a table as a whole: its indexes, its families, its rows.
 
 use super::fixes::parts_of;
-use super::{Finding, ROWS_ENOUGH, Rule, Severity, Subject, bytes, percent};
+use super::{Finding, LintRule, ROWS_ENOUGH, Severity, Subject, bytes, percent};
 use crate::design::grouped;
 use crate::design::splits::{suited, unreachable};
 use crate::schema::{FamilyId, IndexDef, IndexState};
@@ -59,7 +59,7 @@ fn redundant_indexes(s: &Subject<'_>) -> Vec<Finding> {
         );
         let why = "whatever it finds the other one finds, and every write has to keep both";
         let subject = Subject { index: Some(index), ..*s };
-        found.push(subject.finding(Rule::RedundantIndex, seen, why, drop_index(index)));
+        found.push(subject.finding(LintRule::RedundantIndex, seen, why, drop_index(index)));
     }
     found
 }
@@ -89,7 +89,7 @@ fn unused_indexes(s: &Subject<'_>) -> Vec<Finding> {
         );
         let why = "every write of a row writes its entry too";
         let subject = Subject { index: Some(index), ..*s };
-        subject.finding(Rule::UnusedIndex, seen, why, drop_index(index))
+        subject.finding(LintRule::UnusedIndex, seen, why, drop_index(index))
     };
     unused.map(finding).collect()
 }
@@ -121,7 +121,7 @@ fn sparse_families(s: &Subject<'_>) -> Vec<Finding> {
         let fix = s.apart(id).unwrap_or_else(|| {
             format!("give the columns of {} a table of their own, with the same PRIMARY KEY", family.name)
         });
-        found.push(s.finding(Rule::SparseFamily, seen, why, fix));
+        found.push(s.finding(LintRule::SparseFamily, seen, why, fix));
     }
     found
 }
@@ -138,7 +138,7 @@ fn wide_rows(s: &Subject<'_>) -> Vec<Finding> {
     let seen = format!("rows take {} on average, the largest {}", bytes(mean), bytes(largest as f64));
     let why = "a row is read and written whole, family by family, and regions are cut between rows only";
     let fix = "store more rows with fewer columns: make what repeats inside a row part of its key";
-    let mut finding = s.finding(Rule::WideRows, seen, why, fix.to_owned());
+    let mut finding = s.finding(LintRule::WideRows, seen, why, fix.to_owned());
     finding.severity = if mean < WIDE_MEAN { Severity::Note } else { finding.severity };
     vec![finding]
 }
@@ -172,5 +172,5 @@ fn lumpy_regions(s: &Subject<'_>) -> Vec<Finding> {
         "a region without keys does no work, and one with many does it all: a split has to know the keys";
     let method = if suited(&s.table.key, n).is_some() { "" } else { " FROM DATA" };
     let fix = format!("ALTER TABLE {} SPLIT INTO {n}{method}", name_sql(&s.table.name));
-    vec![s.finding(Rule::LumpyRegions, seen, why, fix)]
+    vec![s.finding(LintRule::LumpyRegions, seen, why, fix)]
 }

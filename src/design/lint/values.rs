@@ -1,6 +1,6 @@
 //! Lint rules about the values in a layout's keys: their width, and better representations.
 
-use super::{ColumnFacts, Finding, ROWS_ENOUGH, Rule, Severity, Subject, bytes, percent};
+use super::{ColumnFacts, Finding, LintRule, ROWS_ENOUGH, Severity, Subject, bytes, percent};
 use crate::design::grouped;
 use crate::key::{ColumnId, Concern, KeyPart};
 use crate::sql::name_sql;
@@ -40,7 +40,7 @@ fn unpadded(s: &Subject<'_>) -> Vec<Finding> {
         .map(|w| {
             let column = layout.parts()[w.part].columns().first();
             let name = column.map_or_else(String::new, |id| name_sql(s.table.column_name(*id)));
-            s.finding(Rule::Unpadded, w.what, why, s.with_layout(&layout.sql_with(w.part, &name)))
+            s.finding(LintRule::Unpadded, w.what, why, s.with_layout(&layout.sql_with(w.part, &name)))
         })
         .collect();
     for (at, _, column, facts) in texts(s) {
@@ -58,7 +58,7 @@ fn unpadded(s: &Subject<'_>) -> Vec<Finding> {
                 let padded = format!("lpad({}, {})", name_sql(name), facts.chars_max + 2);
                 s.with_layout(&layout.sql_with(at, &padded))
             });
-            found.push(s.finding(Rule::Unpadded, seen, why, fix));
+            found.push(s.finding(LintRule::Unpadded, seen, why, fix));
         }
     }
     found
@@ -101,7 +101,7 @@ fn narrow_pad(s: &Subject<'_>) -> Vec<Finding> {
         let why = "a row whose value does not fit is refused, and another width writes every key anew";
         let wider = part.sql_padded_to(&name_sql(name), (width + 2).max(width * 5 / 4) as u16);
         let mut finding =
-            s.finding(Rule::NarrowPad, seen, why, s.with_layout(&s.layout().sql_with(at, &wider)));
+            s.finding(LintRule::NarrowPad, seen, why, s.with_layout(&s.layout().sql_with(at, &wider)));
         if filled >= 0.95 && is_number {
             finding.severity = Severity::Error;
         }
@@ -138,7 +138,12 @@ fn wide_pad(s: &Subject<'_>) -> Vec<Finding> {
         );
         let why = "every row and every index entry carries its key: short keys are read and compared faster";
         let narrower = part.sql_padded_to(&name_sql(name), wanted as u16);
-        found.push(s.finding(Rule::WidePad, seen, why, s.with_layout(&s.layout().sql_with(at, &narrower))));
+        found.push(s.finding(
+            LintRule::WidePad,
+            seen,
+            why,
+            s.with_layout(&s.layout().sql_with(at, &narrower)),
+        ));
     }
     found
 }
@@ -148,7 +153,8 @@ fn long_key(s: &Subject<'_>) -> Vec<Finding> {
     const LONG: f64 = 64.0;
     let warnings = s.layout().warnings(&|id| s.table.column_info(id)).into_iter();
     let said = warnings.filter(|w| w.concern == Concern::LongKey);
-    let mut found: Vec<Finding> = said.map(|w| s.finding(Rule::LongKey, w.what, &w.why, w.hint)).collect();
+    let mut found: Vec<Finding> =
+        said.map(|w| s.finding(LintRule::LongKey, w.what, &w.why, w.hint)).collect();
     if let (Some(counted), true) = (s.counted(), found.is_empty()) {
         let (key, value) = (
             counted.key_bytes as f64 / counted.entries as f64,
@@ -165,7 +171,7 @@ fn long_key(s: &Subject<'_>) -> Vec<Finding> {
             let why = "every row and every index entry carries its key, and nothing of it is compressed";
             let fix =
                 "use numbers and codes instead of text, and keep what no query looks for out of the key";
-            found.push(s.finding(Rule::LongKey, seen, why, fix.to_owned()));
+            found.push(s.finding(LintRule::LongKey, seen, why, fix.to_owned()));
         }
     }
     found
@@ -198,7 +204,7 @@ fn numbers_as_text(s: &Subject<'_>) -> Vec<Finding> {
         let why =
             format!("a number takes {width} bytes in the key, whatever its digits, and sorts as numbers do");
         let fix = s.with_type(at, column, ty).unwrap_or_else(|| format!("declare {} {ty}", name_sql(name)));
-        found.push(s.finding(Rule::NumbersAsText, seen, &why, fix));
+        found.push(s.finding(LintRule::NumbersAsText, seen, &why, fix));
     }
     found
 }
@@ -240,7 +246,12 @@ fn names_as_text(s: &Subject<'_>) -> Vec<Finding> {
             names.iter().zip(&codes).map(|(name, code)| format!("{name}={code}")).collect();
         let coded = format!("code({}, '{}')", name_sql(name), listed.join(", "));
         let why = "every row and every index entry carries its key; a name without a code is refused, so list all there will be";
-        found.push(s.finding(Rule::NamesAsText, seen, why, s.with_layout(&s.layout().sql_with(at, &coded))));
+        found.push(s.finding(
+            LintRule::NamesAsText,
+            seen,
+            why,
+            s.with_layout(&s.layout().sql_with(at, &coded)),
+        ));
     }
     found
 }

@@ -30,7 +30,7 @@ use self::date_trunc::DateTrunc;
 use self::exact_sum::ExactSum;
 use self::min_max::OfGroups;
 use crate::catalog::{Catalog, Relation};
-use crate::design::keys::Keyspace;
+use crate::design::keys::KeyspaceLayout;
 use crate::df::errors::to_df;
 use crate::df::expressions::intervals::IntervalProducts;
 use crate::df::expressions::text;
@@ -154,14 +154,14 @@ impl RowBody for Explained {
             }
         };
         let relation = catalog.find(name).ok_or_else(|| catalog.unknown(name))?;
-        let mut words = |table, keyspace: Keyspace<'_>| {
+        let mut words = |table, keyspace: KeyspaceLayout<'_>| {
             room.text = keyspace.in_words(table, &keyspace.key(&key)?);
             Ok::<(), Error>(())
         };
         match &relation {
-            Relation::Table(table) => words(table, Keyspace::of_table(table))?,
+            Relation::Table(table) => words(table, KeyspaceLayout::of_table(table))?,
             Relation::Index(table, id) => match table.index_by_id(*id) {
-                Some(index) => words(table, Keyspace::of_index(table, index))?,
+                Some(index) => words(table, KeyspaceLayout::of_index(table, index))?,
                 None => return Err(Error::internal("an index without its definition")),
             },
             Relation::View(_) => {

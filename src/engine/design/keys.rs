@@ -4,7 +4,7 @@ use arrow::array::RecordBatch;
 use sqlparser::ast::Ident;
 
 use crate::catalog::{CATALOG_KEYSPACE, Catalog, Relation};
-use crate::design::keys::Keyspace;
+use crate::design::keys::KeyspaceLayout;
 use crate::engine::Database;
 use crate::engine::show::{ShowColumn, rows_of, text};
 use crate::engine::view::StatementView;
@@ -24,9 +24,9 @@ pub fn describe(view: &StatementView, key: Option<&Value>, of: &Ident) -> Result
     let name = name_of(of);
     let relation = view.catalog.find(&name);
     let (table, keyspace) = match &relation {
-        Some(Relation::Table(table)) => (table, Keyspace::of_table(table)),
+        Some(Relation::Table(table)) => (table, KeyspaceLayout::of_table(table)),
         Some(Relation::Index(table, id)) => match table.index_by_id(*id) {
-            Some(index) => (table, Keyspace::of_index(table, index)),
+            Some(index) => (table, KeyspaceLayout::of_index(table, index)),
             None => return Err(Error::internal("an index without its definition")),
         },
         Some(Relation::View(_)) => {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::access::{Access, Method};
-use crate::design::lint::{ColumnFacts, Facts, KeyspaceFacts, QueryFacts, growth};
+use crate::design::lint::{ColumnFacts, KeyspaceFacts, QueryFacts, TableFacts, growth};
 use crate::engine::analyze::{self, Sample};
 use crate::engine::view::StatementView;
 use crate::error::Result;
@@ -19,7 +19,7 @@ use crate::store::{Direction, KeyspaceId, Reader};
 const STEP: u64 = 16_384;
 
 /// Measures `table`.
-pub fn facts(view: &StatementView, table: &TableDef) -> Result<Facts> {
+pub fn facts(view: &StatementView, table: &TableDef) -> Result<TableFacts> {
     let reader = view.snapshot.reader()?;
     let (statistics, sample) = analyze::look(&*reader, table, &view.watch)?;
     let columns = columns(table, statistics.rows, &sample);
@@ -31,7 +31,7 @@ pub fn facts(view: &StatementView, table: &TableDef) -> Result<Facts> {
         keyspaces.push((id, counted(&*reader, id, layout, splits, (&table.name, &view.watch))?));
     }
     let queries = queries(view, table)?;
-    Ok(Facts { statistics, columns, keyspaces, queries })
+    Ok(TableFacts { statistics, columns, keyspaces, queries })
 }
 
 /// Facts of the key columns.

@@ -7,7 +7,7 @@ use arrow::array::RecordBatch;
 use sqlparser::ast::{Expr, Ident};
 
 use super::traffic::done;
-use crate::design::lint::Rule;
+use crate::design::lint::LintRule;
 use crate::design::splits::{self, REGIONS_MAX};
 use crate::engine::outcome::Warning;
 use crate::engine::rows;
@@ -215,7 +215,7 @@ pub fn warnings(table: &TableDef) -> Vec<Warning> {
         return Vec::new();
     }
     vec![Warning {
-        code: Some(Rule::LumpyRegions.code()),
+        code: Some(LintRule::LumpyRegions.code()),
         what: format!("{} of {} regions can hold no key", idle.len(), table.splits.len() + 1),
         why: "the key begins with digits, and the bytes between those regions' bounds are none".into(),
         hint: format!("SPLIT INTO {} cuts where the keys are", table.splits.len() + 1),

@@ -13,10 +13,10 @@ use crate::engine::show::{rows_of, text};
 use crate::engine::view::StatementView;
 use crate::error::{Error, Result, sqlstate};
 use crate::schema::TableDef;
-use crate::sql::{Change, CreateIndex, span_of_name};
+use crate::sql::{CreateIndex, HypotheticalChange, span_of_name};
 
 /// The plan as it is and as it would be, with what each reads.
-pub async fn rows(view: &StatementView, change: &Change, query: &Query) -> Result<RecordBatch> {
+pub async fn rows(view: &StatementView, change: &HypotheticalChange, query: &Query) -> Result<RecordBatch> {
     let tables = tables_of(view, &[query]);
     let table = changed(view, change, &tables)?;
     let now = ScratchDatabase::new(view, &tables)?;
@@ -52,7 +52,11 @@ fn said(scratch: &ScratchDatabase, tried: &Tried) -> String {
 }
 
 /// The table to change: the one named, or the only one the query reads.
-fn changed(view: &StatementView, change: &Change, tables: &[Arc<TableDef>]) -> Result<Arc<TableDef>> {
+fn changed(
+    view: &StatementView,
+    change: &HypotheticalChange,
+    tables: &[Arc<TableDef>],
+) -> Result<Arc<TableDef>> {
     let Some(name) = &change.table else {
         return match tables {
             [only] => Ok(Arc::clone(only)),
@@ -71,7 +75,7 @@ fn changed(view: &StatementView, change: &Change, tables: &[Arc<TableDef>]) -> R
 }
 
 /// The change as a CREATE INDEX statement.
-fn create(change: &Change, table: &TableDef) -> CreateIndex {
+fn create(change: &HypotheticalChange, table: &TableDef) -> CreateIndex {
     CreateIndex {
         unique: false,
         if_not_exists: false,

@@ -4,7 +4,7 @@ use super::super::testing::console;
 use super::*;
 
 fn jsonl() -> Settings {
-    Settings { format: Format::Jsonl, keep_going: true, ..Settings::default() }
+    Settings { format: OutputFormat::Jsonl, keep_going: true, ..Settings::default() }
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn settings_change_by_command() {
 fn results_go_to_a_file_and_back() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("out.csv");
-    let (mut console, out, _) = console(Settings { format: Format::Csv, ..Settings::default() });
+    let (mut console, out, _) = console(Settings { format: OutputFormat::Csv, ..Settings::default() });
     console.command(&format!(".output {}", path.display()), &Place::TOP).unwrap();
     console.statement("SELECT 1 AS n", &Place::TOP).unwrap();
     console.command(".output", &Place::TOP).unwrap();

@@ -11,7 +11,7 @@ use crate::value::Value;
 
 /// The options of a COPY, while they are read.
 #[derive(Default)]
-struct Options {
+struct CopyOptions {
     format: Option<CopyFormat>,
     header: Option<bool>,
     delimiter: Option<char>,
@@ -57,7 +57,7 @@ impl Parser<'_> {
         self.copy_file(path, path_span, options)
     }
 
-    fn copy_file(&self, path: String, path_span: Span, options: Options) -> Result<CopyFile> {
+    fn copy_file(&self, path: String, path_span: Span, options: CopyOptions) -> Result<CopyFile> {
         let Some(format) = options.format.or_else(|| format_of(&path)) else {
             return Err(self
                 .error_at("the format of this file is not clear", path_span)
@@ -91,8 +91,8 @@ impl Parser<'_> {
     }
 
     /// `[WITH] (FORMAT csv, ...)`, or the same options after COPY without parentheses.
-    fn copy_options(&mut self, to: bool) -> Result<Options> {
-        let mut options = Options::default();
+    fn copy_options(&mut self, to: bool) -> Result<CopyOptions> {
+        let mut options = CopyOptions::default();
         let with = self.word("WITH");
         if self.token(&Token::LParen) {
             self.list(|p| p.copy_option(&mut options, to))?;
@@ -103,7 +103,7 @@ impl Parser<'_> {
         Ok(options)
     }
 
-    fn copy_option(&mut self, options: &mut Options, to: bool) -> Result<()> {
+    fn copy_option(&mut self, options: &mut CopyOptions, to: bool) -> Result<()> {
         let from = self.here();
         let (mut csv, mut on_error) = (false, false);
         let twice = if self.word("FORMAT") {

@@ -109,7 +109,7 @@ impl Parser<'_> {
                 .hint("ADVISE FOR (query) compares many"));
         }
         self.expect_token(Token::RParen)?;
-        let change = Change { layout, table, keys, include };
+        let change = HypotheticalChange { layout, table, keys, include };
         let query = self.query()?;
         Ok(Statement::Design(Box::new(Design::WhatIf { change, query })))
     }

@@ -7,30 +7,30 @@
 use sqlparser::ast::{Expr, Ident, UnaryOperator, Value};
 use sqlparser::tokenizer::{Location, Span};
 
-use crate::sql::lex::Piece;
+use crate::sql::lex::TextPiece;
 use crate::sql::refused;
 
 /// Longer numbers may be out of range; the tokens decide.
 const DIGITS_MAX: usize = 38;
 
 /// An INSERT, split at its rows.
-pub(super) struct Literals<'a> {
+pub(super) struct LiteralInsert<'a> {
     /// The text up to VALUES, inclusive.
-    pub(super) head: Piece<'a>,
+    pub(super) head: TextPiece<'a>,
     pub(super) rows: Vec<Vec<Expr>>,
     /// The text after the rows.
-    pub(super) tail: Piece<'a>,
+    pub(super) tail: TextPiece<'a>,
 }
 
 /// Reads an INSERT; `None` if it is none, or its rows are not all literals.
-pub(super) fn read(sql: &str) -> Option<Literals<'_>> {
+pub(super) fn read(sql: &str) -> Option<LiteralInsert<'_>> {
     let first = sql.trim_start().get(..6)?;
     if !["insert", "upsert"].iter().any(|word| first.eq_ignore_ascii_case(word)) {
         return None;
     }
-    let mut text = Text { sql, at: 0, place: Location { line: 1, column: 1 } };
+    let mut text = LiteralScanner { sql, at: 0, place: Location { line: 1, column: 1 } };
     text.skip_to_rows()?;
-    let head = Piece::whole(&sql[..text.at]);
+    let head = TextPiece::whole(&sql[..text.at]);
     let mut rows: Vec<Vec<Expr>> = Vec::new();
     loop {
         rows.push(text.row(rows.last().map_or(0, Vec::len))?);
@@ -39,18 +39,18 @@ pub(super) fn read(sql: &str) -> Option<Literals<'_>> {
             break;
         }
     }
-    let tail = Piece { start: text.place, text: &sql[text.at..] };
-    Some(Literals { head, rows, tail })
+    let tail = TextPiece { start: text.place, text: &sql[text.at..] };
+    Some(LiteralInsert { head, rows, tail })
 }
 
 /// The text, and the position reached.
-struct Text<'a> {
+struct LiteralScanner<'a> {
     sql: &'a str,
     at: usize,
     place: Location,
 }
 
-impl<'a> Text<'a> {
+impl<'a> LiteralScanner<'a> {
     fn peek(&self) -> Option<u8> {
         self.sql.as_bytes().get(self.at).copied()
     }

@@ -30,12 +30,12 @@ pub use crate::value::is_reserved;
 
 use super::ast::{InsertSource, Statement};
 use super::dialect::RowkeyDialect;
-use super::lex::{Piece, Source};
+use super::lex::{StatementText, TextPiece};
 use super::nesting::PARSED_DEPTH_MAX;
 use super::{as_of, rewrite, shape};
 use crate::error::{Result, Span, sqlstate};
 use crate::value::Value;
-use literals::Literals;
+use literals::LiteralInsert;
 
 /// Parses one statement, with or without a `;`. Errors: SYNTAX, with the place; unsupported statements;
 /// LIMIT for one nested too deeply.
@@ -46,12 +46,12 @@ pub fn parse(sql: &str) -> Result<Statement> {
 }
 
 /// `literals`: the rows, if the fast path has read them.
-fn parse_parts(sql: &str, literals: Option<Literals<'_>>) -> Result<Statement> {
+fn parse_parts(sql: &str, literals: Option<LiteralInsert<'_>>) -> Result<Statement> {
     recursive::set_minimum_stack_size(STACK_KEPT);
-    let source = Source::new(sql);
+    let source = StatementText::new(sql);
     let (pieces, rows) = match literals {
-        Some(Literals { head, rows, tail }) => (vec![head, tail], Some(rows)),
-        None => (vec![Piece::whole(sql)], None),
+        Some(LiteralInsert { head, rows, tail }) => (vec![head, tail], Some(rows)),
+        None => (vec![TextPiece::whole(sql)], None),
     };
     let mut tokens = source.tokens(&RowkeyDialect::default(), &pieces)?;
     let as_of = as_of::spell(&mut tokens);
@@ -82,7 +82,7 @@ const STACK_KEPT: usize = 512 << 10;
 /// A position in the tokens of one statement.
 struct Parser<'a> {
     inner: SqlParser<'a>,
-    source: &'a Source<'a>,
+    source: &'a StatementText<'a>,
     /// The rows after VALUES have been read by the fast path and are not among the tokens.
     has_rows: bool,
 }
