@@ -94,16 +94,24 @@ fn function_of(name: &str) -> Option<Function> {
         "subtract" => Function::Subtract,
         "multiply" => Function::Multiply,
         "date_trunc" => Function::DateTrunc,
+        "json_get" => Function::JsonGet,
+        "json_get_text" => Function::JsonGetText,
+        "json_extract_path" => Function::JsonPath,
+        "json_extract_path_text" => Function::JsonPathText,
         _ => return None,
     })
 }
 
 /// The call with these arguments, if their types and values fit.
 fn call(function: Function, args: Vec<(Formula, ColumnType)>) -> Option<(Formula, ColumnType)> {
-    use ColumnType::{BigInt, Double, Timestamp, TimestampTz, Varchar};
+    use ColumnType::{BigInt, Double, Json, Timestamp, TimestampTz, Varchar};
     let (mut formulas, types): (Vec<Formula>, Vec<ColumnType>) = args.into_iter().unzip();
     let at_least =
         |formula: &Formula, least: i64| matches!(formula, Formula::Literal(Value::Int(n)) if *n >= least);
+    let are_steps = |steps: &[Formula]| {
+        let is_step = |step: &Formula| matches!(step, Formula::Literal(Value::Text(_) | Value::Int(_)));
+        steps.iter().all(is_step)
+    };
     let ty = match (function, &types[..], &formulas[..]) {
         (Function::Upper | Function::Lower, [Varchar], _)
         | (Function::Trim | Function::TrimStart | Function::TrimEnd, [Varchar], _)
@@ -122,6 +130,10 @@ fn call(function: Function, args: Vec<(Formula, ColumnType)>) -> Option<(Formula
             [Varchar, ty @ (Timestamp | TimestampTz)],
             [Formula::Literal(Value::Text(unit)), _],
         ) if crate::value::unit_around(unit, 0).is_some() => *ty,
+        (Function::JsonGet | Function::JsonPath, [Json, ..], [_, steps @ ..]) if are_steps(steps) => Json,
+        (Function::JsonGetText | Function::JsonPathText, [Json, ..], [_, steps @ ..]) if are_steps(steps) => {
+            Varchar
+        }
         _ => return None,
     };
     if matches!(function, Function::Add | Function::Multiply) {

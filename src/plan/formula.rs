@@ -13,7 +13,9 @@ use serde::{Deserialize, Serialize};
 use super::predicate::{Field, RowView};
 use crate::error::{Error, Result, sqlstate};
 use crate::key::ColumnId;
-use crate::value::{ColumnType, Literal, Value, ValueRef, canonical_double, rescale, unit_around};
+use crate::value::{
+    ColumnType, JsonStep, Literal, Value, ValueRef, canonical_double, json_text, rescale, unit_around,
+};
 
 /// A deterministic expression over the columns of one row.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,6 +72,14 @@ pub enum Function {
     DateTrunc,
     /// `CAST(a AS type)`. Widening an integer or decimal needs none.
     Cast,
+    /// `json -> step`: a member of an object, or an element of an array.
+    JsonGet,
+    /// `json ->> step`: the same as text.
+    JsonGetText,
+    /// `json #> '{step, ...}'`: the part at the end of a path.
+    JsonPath,
+    /// `json #>> '{step, ...}'`: the same as text.
+    JsonPathText,
 }
 
 impl Function {
@@ -93,12 +103,35 @@ impl Function {
             Function::Multiply => "*",
             Function::DateTrunc => "date_trunc",
             Function::Cast => "CAST",
+            Function::JsonGet => "->",
+            Function::JsonGetText => "->>",
+            Function::JsonPath => "json_extract_path",
+            Function::JsonPathText => "json_extract_path_text",
+        }
+    }
+
+    /// For those that find a part of a JSON value: do they take a path, and do they give text?
+    fn of_json(self) -> Option<(bool, bool)> {
+        match self {
+            Function::JsonGet => Some((false, false)),
+            Function::JsonGetText => Some((false, true)),
+            Function::JsonPath => Some((true, false)),
+            Function::JsonPathText => Some((true, true)),
+            _ => None,
         }
     }
 
     /// Is it an infix operator?
     fn is_operator(self) -> bool {
-        matches!(self, Function::Concat | Function::Add | Function::Subtract | Function::Multiply)
+        matches!(
+            self,
+            Function::Concat
+                | Function::Add
+                | Function::Subtract
+                | Function::Multiply
+                | Function::JsonGet
+                | Function::JsonGetText
+        )
     }
 }
 
@@ -128,6 +161,9 @@ impl Formula {
                 }
             }
             return Ok(Cow::Owned(Value::Null));
+        }
+        if let Some((of_path, as_text)) = function.of_json() {
+            return json_part(args, row, of_path, as_text).map(Cow::Owned);
         }
         let mut values = Vec::with_capacity(args.len());
         for arg in args {
@@ -229,6 +265,33 @@ fn apply(function: Function, args: &[&Value], ty: ColumnType) -> Option<Value> {
         (Function::Cast, [value]) => Some((*value).clone()),
         _ => None,
     }
+}
+
+/// The part of a JSON value, the first of `args`, that the others lead to.
+fn json_part<R: RowView + ?Sized>(args: &[Formula], row: &R, of_path: bool, as_text: bool) -> Result<Value> {
+    let [json, steps @ ..] = args else { return Ok(Value::Null) };
+    let computed;
+    // A column's text is not copied.
+    let json = match json {
+        Formula::Column(id) => row.field(Field::Column(*id))?,
+        json => {
+            computed = json.value(row)?;
+            (*computed).as_ref()
+        }
+    };
+    let ValueRef::Text(mut part) = json else { return Ok(Value::Null) };
+    for step in steps {
+        let step = step.value(row)?;
+        let Some(step) = JsonStep::new((*step).as_ref(), of_path) else { return Ok(Value::Null) };
+        match step.part(part).map_err(|e| Error::corrupt("a JSON value is damaged").caused_by(e))? {
+            Some(found) => part = found,
+            None => return Ok(Value::Null),
+        }
+    }
+    Ok(match as_text {
+        true => json_text(part).map_or(Value::Null, |text| Value::Text(text.into_owned())),
+        false => Value::Text(part.to_owned()),
+    })
 }
 
 /// The first `n` characters of a text, or all of them.

@@ -503,6 +503,11 @@ fn tokens(sql: &str) -> Option<Vec<Token>> {
                 }
                 continue;
             }
+            // `->`, `->>`, `#>` and the like compare nothing.
+            b'-' | b'#' | b'@' if next == Some(b'>') => {
+                at = end_of(at + 1, |b| b == b'>');
+                Class::Other
+            }
             b'\'' => {
                 at = end_of_quoted(bytes, at, b'\'')?;
                 // `E'..'` and `X'..'` have other rules.

@@ -11,12 +11,14 @@ use serde::{Deserialize, Serialize};
 
 mod cast;
 mod convert;
+mod json;
 mod length;
 mod name;
 mod parse;
 mod time;
 
 pub use cast::{CastError, CastFault, canonical_double, decimal_to_double, rescale};
+pub use json::{JsonStep, json_array_length, json_path, json_text, json_type};
 pub use length::{length_of, length_text};
 pub use name::{is_reserved, name_sql};
 pub use parse::from_hex;

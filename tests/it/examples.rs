@@ -35,6 +35,11 @@ fn check(name: &str) {
 }
 
 #[test]
+fn documents() {
+    check("documents");
+}
+
+#[test]
 fn marketplace() {
     check("marketplace");
 }

@@ -144,13 +144,6 @@ fn operators(text: &str) -> Option<Error> {
         };
         return Some(error(format!("there is no operator {name}"), NO_FUNCTION).hint(instead));
     }
-    if let Some(operator) = rest("Operator ").and_then(|rest| rest.strip_suffix(" is not yet supported")) {
-        return Some(
-            Error::unsupported(format!("there is no operator {operator}"))
-                .why("what is inside a JSON value cannot be asked for")
-                .hint("keep it in a column of its own"),
-        );
-    }
     if let Some(operation) = rest("Cannot coerce arithmetic expression ") {
         return Some(undefined(operation.strip_suffix(" to valid types").unwrap_or(operation)));
     }

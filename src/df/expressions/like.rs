@@ -223,12 +223,12 @@ fn plain_regex(regex: &str) -> Option<Vec<String>> {
 }
 
 /// `similar_pattern(pattern, escape)`: the regular expression for a pattern of SIMILAR TO.
-fn similar_pattern<'a>(args: &[ValueRef<'a>], room: &'a mut FunctionBuffers) -> Result<ValueRef<'a>> {
+fn similar_pattern<'a>(args: &[ValueRef<'a>], buffers: &'a mut FunctionBuffers) -> Result<ValueRef<'a>> {
     match args {
         [ValueRef::Null, _] => Ok(ValueRef::Null),
         [ValueRef::Text(pattern), ValueRef::Text(escape)] => {
-            room.text = regex_of(pattern, escape)?;
-            Ok(ValueRef::Text(&room.text))
+            buffers.text = regex_of(pattern, escape)?;
+            Ok(ValueRef::Text(&buffers.text))
         }
         _ => Err(Error::invalid("SIMILAR TO takes a text")),
     }

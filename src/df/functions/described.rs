@@ -19,7 +19,7 @@ pub struct DescribedFunction {
 }
 
 /// Our functions, and those whose documentation would be wrong here: how they are called, and what they return.
-const OWN: [(&str, &str, &str); 21] = [
+const OWN: [(&str, &str, &str); 27] = [
     ("age", "age(timestamp [, timestamp])", "the time between two timestamps, or since one until now"),
     ("code", "code(text, 'Taobao=tb, ..')", "the short code of a value in such a list, as in key layouts"),
     ("date_format", "date_format(timestamp, '%Y-%m-%d')", "a time as text in a pattern of strftime"),
@@ -29,6 +29,24 @@ const OWN: [(&str, &str, &str); 21] = [
         "the beginning of the month, day, hour, .. that a time is in",
     ),
     ("generate_series", "generate_series(start, stop [, step])", "a row for each value from start to stop"),
+    ("json_array_length", "json_array_length(json)", "number of elements; NULL for what is no array"),
+    (
+        "json_extract_path",
+        "json_extract_path(json, step, ..)",
+        "the part of a JSON value at the end of a path, also json #> '{step, ..}'",
+    ),
+    (
+        "json_extract_path_text",
+        "json_extract_path_text(json, step, ..)",
+        "the same as text, also json #>> '{step, ..}'",
+    ),
+    (
+        "json_get",
+        "json_get(json, step)",
+        "a member of an object by name, or an element of an array by number, also json -> step",
+    ),
+    ("json_get_text", "json_get_text(json, step)", "the same as text, also json ->> step"),
+    ("json_typeof", "json_typeof(json)", "object, array, string, number, boolean or null"),
     ("length", "length(text)", "characters of a text, or bytes of a VARBINARY"),
     ("lpad", "lpad(value, n [, pad])", "a value as text of n characters, padded in front"),
     ("max", "max(value)", "the greatest value of a group"),

@@ -6,6 +6,7 @@ mod coalesce;
 mod date_trunc;
 pub(super) mod described;
 pub(super) mod exact_sum;
+mod json;
 mod min_max;
 pub(super) mod tpch;
 
@@ -13,14 +14,15 @@ use std::fmt::{self, Write as _};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::ScalarValue;
 use datafusion::error::Result as DfResult;
 use datafusion::execution::FunctionRegistry;
 use datafusion::execution::context::SessionState;
 use datafusion::functions_aggregate::min_max::{Max, Min};
 use datafusion::logical_expr::{
-    AggregateUDF, ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    AggregateUDF, ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility,
 };
 
 use self::age::Age;
@@ -36,7 +38,7 @@ use crate::df::expressions::intervals::IntervalProducts;
 use crate::df::expressions::text;
 use crate::error::{Error, Result, sqlstate};
 use crate::key::{TimeFormat, md5_bucket, put_md5_digits};
-use crate::row::{ColumnBuilder, arrow_type, as_values, ref_at};
+use crate::row::{ColumnBuilder, arrow_type, as_values, field, ref_at};
 use crate::value::{ColumnType, ValueRef};
 
 /// Longest result of `lpad` and `rpad`, in characters.
@@ -90,6 +92,7 @@ pub fn register(state: &mut SessionState) {
         // Registering never fails: it replaces a function of the same name.
         let _ = state.register_udf(Arc::new(row_function(name, body, output)));
     }
+    json::register(state);
     let signature = Signature::nullary(Volatility::Immutable);
     let version = RowFunction { signature, ..RowFunction::new("version", version, ColumnType::Varchar) };
     let _ = state.register_udf(Arc::new(ScalarUDF::new_from_impl(version)));
@@ -141,7 +144,7 @@ pub const ROWKEY_EXPLAIN: &str = "rowkey_explain";
 struct Explained(Catalog);
 
 impl RowBody for Explained {
-    fn of<'a>(&self, args: &[ValueRef<'a>], room: &'a mut FunctionBuffers) -> Result<ValueRef<'a>> {
+    fn of<'a>(&self, args: &[ValueRef<'a>], buffers: &'a mut FunctionBuffers) -> Result<ValueRef<'a>> {
         let Explained(catalog) = self;
         let (name, key) = match args {
             [_, ValueRef::Null] | [ValueRef::Null, _] => return Ok(ValueRef::Null),
@@ -155,7 +158,7 @@ impl RowBody for Explained {
         };
         let relation = catalog.find(name).ok_or_else(|| catalog.unknown(name))?;
         let mut words = |table, keyspace: KeyspaceLayout<'_>| {
-            room.text = keyspace.in_words(table, &keyspace.key(&key)?);
+            buffers.text = keyspace.in_words(table, &keyspace.key(&key)?);
             Ok::<(), Error>(())
         };
         match &relation {
@@ -169,11 +172,11 @@ impl RowBody for Explained {
                     .state(sqlstate::WRONG_OBJECT));
             }
         }
-        Ok(ValueRef::Text(&room.text))
+        Ok(ValueRef::Text(&buffers.text))
     }
 }
 
-/// Computes a function from the arguments of one row; the result may be in the room.
+/// Computes a function from the arguments of one row; the result may be in the buffers.
 pub type Plain = for<'a> fn(&[ValueRef<'a>], &'a mut FunctionBuffers) -> Result<ValueRef<'a>>;
 
 /// Buffers for a function's result, cleared for each row except for its cache.
@@ -189,12 +192,12 @@ pub struct FunctionBuffers {
 
 /// The body of a row function.
 trait RowBody: Send + Sync {
-    fn of<'a>(&self, args: &[ValueRef<'a>], room: &'a mut FunctionBuffers) -> Result<ValueRef<'a>>;
+    fn of<'a>(&self, args: &[ValueRef<'a>], buffers: &'a mut FunctionBuffers) -> Result<ValueRef<'a>>;
 }
 
 impl RowBody for Plain {
-    fn of<'a>(&self, args: &[ValueRef<'a>], room: &'a mut FunctionBuffers) -> Result<ValueRef<'a>> {
-        self(args, room)
+    fn of<'a>(&self, args: &[ValueRef<'a>], buffers: &'a mut FunctionBuffers) -> Result<ValueRef<'a>> {
+        self(args, buffers)
     }
 }
 
@@ -249,6 +252,10 @@ impl ScalarUDFImpl for RowFunction {
         Ok(arrow_type(self.output))
     }
 
+    fn return_field_from_args(&self, _: ReturnFieldArgs) -> DfResult<FieldRef> {
+        Ok(Arc::new(field(self.name, self.output, true)))
+    }
+
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
         // Constant arguments are read once.
         let varies = |arg: &ColumnarValue| matches!(arg, ColumnarValue::Array(_));
@@ -259,7 +266,7 @@ impl ScalarUDFImpl for RowFunction {
             arrays.push((as_values(&arg.to_array(1)?).map_err(to_df)?, varies(arg)));
         }
         let mut out = ColumnBuilder::new(self.output, rows);
-        let mut room = FunctionBuffers::default();
+        let mut buffers = FunctionBuffers::default();
         let mut row = vec![ValueRef::Null; arrays.len()];
         for i in 0..rows {
             for (value, (array, varies)) in row.iter_mut().zip(&arrays) {
@@ -267,9 +274,9 @@ impl ScalarUDFImpl for RowFunction {
                     *value = ref_at(array, i).map_err(to_df)?;
                 }
             }
-            room.text.clear();
-            room.inner.clear();
-            self.body.0.of(&row, &mut room).and_then(|value| out.append(value)).map_err(to_df)?;
+            buffers.text.clear();
+            buffers.inner.clear();
+            self.body.0.of(&row, &mut buffers).and_then(|value| out.append(value)).map_err(to_df)?;
         }
         let values = out.finish().map_err(to_df)?;
         Ok(match is_column {
@@ -280,14 +287,14 @@ impl ScalarUDFImpl for RowFunction {
 }
 
 /// `to_char(time, 'YYYY-MM-DD')`, with the formats of key layouts.
-fn to_char<'a>(args: &[ValueRef<'a>], room: &'a mut FunctionBuffers) -> Result<ValueRef<'a>> {
+fn to_char<'a>(args: &[ValueRef<'a>], buffers: &'a mut FunctionBuffers) -> Result<ValueRef<'a>> {
     match args {
         [ValueRef::Null, _] | [_, ValueRef::Null] => Ok(ValueRef::Null),
         [
             time @ (ValueRef::Date(_) | ValueRef::Timestamp(_) | ValueRef::TimestampTz(_)),
             ValueRef::Text(pattern),
         ] => {
-            let FunctionBuffers { text, format, .. } = room;
+            let FunctionBuffers { text, format, .. } = buffers;
             let format = match format.take() {
                 Some((known, parsed)) if known == *pattern => format.insert((known, parsed)),
                 _ => {
@@ -306,7 +313,7 @@ fn to_char<'a>(args: &[ValueRef<'a>], room: &'a mut FunctionBuffers) -> Result<V
 }
 
 /// `md5_bucket(value, ..., n)`: the bucket of the values, as in key layouts.
-fn bucket<'a>(args: &[ValueRef<'a>], room: &'a mut FunctionBuffers) -> Result<ValueRef<'a>> {
+fn bucket<'a>(args: &[ValueRef<'a>], buffers: &'a mut FunctionBuffers) -> Result<ValueRef<'a>> {
     let usage = || {
         Error::invalid("md5_bucket takes one value or more and a number of buckets")
             .hint("md5_bucket(user_id, 16)")
@@ -316,8 +323,8 @@ fn bucket<'a>(args: &[ValueRef<'a>], room: &'a mut FunctionBuffers) -> Result<Va
     if values.iter().any(|value| value.is_null()) {
         return Ok(ValueRef::Null);
     }
-    room.text = md5_bucket(values.iter().copied(), n);
-    Ok(ValueRef::Text(&room.text))
+    buffers.text = md5_bucket(values.iter().copied(), n);
+    Ok(ValueRef::Text(&buffers.text))
 }
 
 /// `octet_length(text or bytes)`: its size in bytes. DataFusion's own does not take bytes.
@@ -331,48 +338,48 @@ fn octet_length<'a>(args: &[ValueRef<'a>], _: &'a mut FunctionBuffers) -> Result
 }
 
 /// `length(text or bytes)`: characters of a text, bytes of a VARBINARY, as in PostgreSQL and SQLite.
-fn length<'a>(args: &[ValueRef<'a>], room: &'a mut FunctionBuffers) -> Result<ValueRef<'a>> {
+fn length<'a>(args: &[ValueRef<'a>], buffers: &'a mut FunctionBuffers) -> Result<ValueRef<'a>> {
     match args {
         [ValueRef::Null] => Ok(ValueRef::Null),
         [ValueRef::Bytes(bytes)] => Ok(ValueRef::Int(bytes.len() as i64)),
-        [value] => Ok(ValueRef::Int(text_of(*value, &mut room.inner).chars().count() as i64)),
+        [value] => Ok(ValueRef::Int(text_of(*value, &mut buffers.inner).chars().count() as i64)),
         _ => Err(Error::invalid("length takes one value").hint("length(name)")),
     }
 }
 
 /// `md5(value)`: the digest of the value's text form, as in key layouts.
-fn md5<'a>(args: &[ValueRef<'a>], room: &'a mut FunctionBuffers) -> Result<ValueRef<'a>> {
+fn md5<'a>(args: &[ValueRef<'a>], buffers: &'a mut FunctionBuffers) -> Result<ValueRef<'a>> {
     match args {
         [ValueRef::Null] => Ok(ValueRef::Null),
         [value] => {
-            put_md5_digits(*value, &mut room.text);
-            Ok(ValueRef::Text(&room.text))
+            put_md5_digits(*value, &mut buffers.text);
+            Ok(ValueRef::Text(&buffers.text))
         }
         _ => Err(Error::invalid("md5 takes one value").hint("md5(user_id)")),
     }
 }
 
-/// The text of a value; values of other types are written to `room`.
-fn text_of<'a>(value: ValueRef<'a>, room: &'a mut String) -> &'a str {
+/// The text of a value; values of other types are written to `out`.
+fn text_of<'a>(value: ValueRef<'a>, out: &'a mut String) -> &'a str {
     if let ValueRef::Text(text) = value {
         return text;
     }
     // Writing to a string cannot fail.
-    let _ = write!(room, "{value}");
-    room
+    let _ = write!(out, "{value}");
+    out
 }
 
-fn lpad<'a>(args: &[ValueRef<'a>], room: &'a mut FunctionBuffers) -> Result<ValueRef<'a>> {
-    padded("lpad", args, room)
+fn lpad<'a>(args: &[ValueRef<'a>], buffers: &'a mut FunctionBuffers) -> Result<ValueRef<'a>> {
+    padded("lpad", args, buffers)
 }
 
-fn rpad<'a>(args: &[ValueRef<'a>], room: &'a mut FunctionBuffers) -> Result<ValueRef<'a>> {
-    padded("rpad", args, room)
+fn rpad<'a>(args: &[ValueRef<'a>], buffers: &'a mut FunctionBuffers) -> Result<ValueRef<'a>> {
+    padded("rpad", args, buffers)
 }
 
 /// `lpad(value, width [, fill])`: numbers are padded with zeros, as in key layouts. A longer text is cut; a longer
 /// number is not.
-fn padded<'a>(name: &str, args: &[ValueRef<'a>], room: &'a mut FunctionBuffers) -> Result<ValueRef<'a>> {
+fn padded<'a>(name: &str, args: &[ValueRef<'a>], buffers: &'a mut FunctionBuffers) -> Result<ValueRef<'a>> {
     let usage = || {
         Error::invalid(format!("{name} takes a value, a width and what to fill up with"))
             .hint(format!("{name}(id, 6), {name}(name, 20, ' ')"))
@@ -397,7 +404,7 @@ fn padded<'a>(name: &str, args: &[ValueRef<'a>], room: &'a mut FunctionBuffers) 
             .why(format!("the most is {PADDED_CHARS_MAX}"))
             .state(sqlstate::LIMIT));
     }
-    let FunctionBuffers { text: out, inner, .. } = room;
+    let FunctionBuffers { text: out, inner, .. } = buffers;
     let text = text_of(value, inner);
     let len = text.chars().count();
     if len >= width {
@@ -420,7 +427,7 @@ fn padded<'a>(name: &str, args: &[ValueRef<'a>], room: &'a mut FunctionBuffers) 
 }
 
 /// `repeat(text, times)`: empty if `times` is negative.
-fn repeat<'a>(args: &[ValueRef<'a>], room: &'a mut FunctionBuffers) -> Result<ValueRef<'a>> {
+fn repeat<'a>(args: &[ValueRef<'a>], buffers: &'a mut FunctionBuffers) -> Result<ValueRef<'a>> {
     let (text, times) = match args {
         [a, b] if a.is_null() || b.is_null() => return Ok(ValueRef::Null),
         [text, ValueRef::Int(times)] => (text.to_string(), usize::try_from(*times).unwrap_or(0)),
@@ -433,12 +440,12 @@ fn repeat<'a>(args: &[ValueRef<'a>], room: &'a mut FunctionBuffers) -> Result<Va
             .why(format!("the most is {REPEATED_BYTES_MAX} bytes"))
             .state(sqlstate::LIMIT));
     }
-    room.text = text.repeat(times);
-    Ok(ValueRef::Text(&room.text))
+    buffers.text = text.repeat(times);
+    Ok(ValueRef::Text(&buffers.text))
 }
 
 /// `code(name, 'Taobao=tb, Tmall=tm')`.
-fn code<'a>(args: &[ValueRef<'a>], room: &'a mut FunctionBuffers) -> Result<ValueRef<'a>> {
+fn code<'a>(args: &[ValueRef<'a>], buffers: &'a mut FunctionBuffers) -> Result<ValueRef<'a>> {
     match args {
         [ValueRef::Null, _] => Ok(ValueRef::Null),
         [ValueRef::Text(name), ValueRef::Text(codes)] => {
@@ -447,8 +454,8 @@ fn code<'a>(args: &[ValueRef<'a>], room: &'a mut FunctionBuffers) -> Result<Valu
             let (_, code) = found.ok_or_else(|| {
                 Error::invalid(format!("\"{name}\" has no code")).hint(format!("the codes are {codes}"))
             })?;
-            room.text = code;
-            Ok(ValueRef::Text(&room.text))
+            buffers.text = code;
+            Ok(ValueRef::Text(&buffers.text))
         }
         _ => Err(Error::invalid("code takes a name and its codes").hint("code(shop, 'Taobao=tb, Tmall=tm')")),
     }

@@ -1,0 +1,196 @@
+//! Functions of JSON. PostgreSQL's operators `->`, `->>`, `#>` and `#>>` are calls of four of them.
+
+use std::sync::Arc;
+
+use datafusion::common::DFSchema;
+use datafusion::error::Result as DfResult;
+use datafusion::execution::FunctionRegistry;
+use datafusion::execution::context::SessionState;
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
+use datafusion::logical_expr::{Expr, ScalarUDF, lit};
+use sqlparser::ast::BinaryOperator;
+
+use super::{FunctionBuffers, Plain, row_function};
+use crate::df::errors::to_df;
+use crate::error::{Error, Result, sqlstate};
+use crate::value::{ColumnType, JsonStep, ValueRef, json_array_length, json_path, json_text, json_type};
+
+/// Registers the functions and operators in a session.
+pub fn register(state: &mut SessionState) {
+    let functions: [(&'static str, Plain, ColumnType); 6] = [
+        ("json_get", get, ColumnType::Json),
+        ("json_get_text", get_text, ColumnType::Varchar),
+        ("json_extract_path", extract_path, ColumnType::Json),
+        ("json_extract_path_text", extract_path_text, ColumnType::Varchar),
+        ("json_array_length", array_length, ColumnType::BigInt),
+        ("json_typeof", type_of, ColumnType::Varchar),
+    ];
+    let functions = functions.map(|(name, body, output)| Arc::new(row_function(name, body, output)));
+    for function in &functions {
+        // Registering never fails: it replaces a function of the same name.
+        let _ = state.register_udf(Arc::clone(function));
+    }
+    let [get, get_text, path, path_text, ..] = functions;
+    let _ = state.register_expr_planner(Arc::new(Operators { get, get_text, path, path_text }));
+}
+
+/// Plans the operators.
+#[derive(Debug)]
+struct Operators {
+    get: Arc<ScalarUDF>,
+    get_text: Arc<ScalarUDF>,
+    path: Arc<ScalarUDF>,
+    path_text: Arc<ScalarUDF>,
+}
+
+impl ExprPlanner for Operators {
+    fn plan_binary_op(
+        &self,
+        operation: RawBinaryExpr,
+        _: &DFSchema,
+    ) -> DfResult<PlannerResult<RawBinaryExpr>> {
+        let (function, is_path) = match operation.op {
+            BinaryOperator::Arrow => (&self.get, false),
+            BinaryOperator::LongArrow => (&self.get_text, false),
+            BinaryOperator::HashArrow => (&self.path, true),
+            BinaryOperator::HashLongArrow => (&self.path_text, true),
+            BinaryOperator::AtArrow
+            | BinaryOperator::ArrowAt
+            | BinaryOperator::AtAt
+            | BinaryOperator::AtQuestion
+            | BinaryOperator::HashMinus
+            | BinaryOperator::Question
+            | BinaryOperator::QuestionAnd
+            | BinaryOperator::QuestionPipe => {
+                return Err(to_df(
+                    Error::unsupported(format!("there is no operator {}", operation.op))
+                        .hint("compare parts of a JSON value, as in doc ->> 'city' = 'Oslo'"),
+                ));
+            }
+            _ => return Ok(PlannerResult::Original(operation)),
+        };
+        let RawBinaryExpr { left, right, op } = operation;
+        let mut args = vec![left];
+        match is_path {
+            true => args.extend(steps(&right, &op).map_err(to_df)?.into_iter().map(lit)),
+            false => args.push(right),
+        }
+        let call = ScalarFunction::new_udf(Arc::clone(function), args);
+        Ok(PlannerResult::Planned(Expr::ScalarFunction(call)))
+    }
+}
+
+/// The steps of a path that stands behind an operator.
+fn steps(path: &Expr, op: &BinaryOperator) -> Result<Vec<String>> {
+    let steps = path.as_literal().and_then(|path| json_path(path.try_as_str()??));
+    steps.ok_or_else(|| {
+        Error::invalid(format!("{op} takes a path"))
+            .why("a path is a text literal, such as '{address,city}' or '{tags,0}'")
+            .hint("json_extract_path_text(doc, a, b) computes its steps")
+            .state(sqlstate::SYNTAX)
+    })
+}
+
+fn get<'a>(args: &[ValueRef<'a>], _: &'a mut FunctionBuffers) -> Result<ValueRef<'a>> {
+    match args {
+        [json, step] => Ok(part("->", *json, &[*step], false)?.map_or(ValueRef::Null, ValueRef::Text)),
+        _ => Err(usage("json_get", "json_get(doc, 'name')")),
+    }
+}
+
+fn get_text<'a>(args: &[ValueRef<'a>], buffers: &'a mut FunctionBuffers) -> Result<ValueRef<'a>> {
+    match args {
+        [json, step] => Ok(as_text(part("->>", *json, &[*step], false)?, buffers)),
+        _ => Err(usage("json_get_text", "json_get_text(doc, 'name')")),
+    }
+}
+
+fn extract_path<'a>(args: &[ValueRef<'a>], _: &'a mut FunctionBuffers) -> Result<ValueRef<'a>> {
+    let name = "json_extract_path";
+    match args {
+        [json, steps @ ..] => Ok(part(name, *json, steps, true)?.map_or(ValueRef::Null, ValueRef::Text)),
+        [] => Err(usage(name, "json_extract_path(doc, 'address', 'city')")),
+    }
+}
+
+fn extract_path_text<'a>(args: &[ValueRef<'a>], buffers: &'a mut FunctionBuffers) -> Result<ValueRef<'a>> {
+    let name = "json_extract_path_text";
+    match args {
+        [json, steps @ ..] => Ok(as_text(part(name, *json, steps, true)?, buffers)),
+        [] => Err(usage(name, "json_extract_path_text(doc, 'address', 'city')")),
+    }
+}
+
+/// `json_array_length(json)`: NULL for what is no array.
+fn array_length<'a>(args: &[ValueRef<'a>], _: &'a mut FunctionBuffers) -> Result<ValueRef<'a>> {
+    let name = "json_array_length";
+    let [json] = args else { return Err(usage(name, "json_array_length(doc -> 'tags')")) };
+    let Some(json) = json_of(name, *json)? else { return Ok(ValueRef::Null) };
+    let length = json_array_length(json).map_err(|e| no_json(name, &e))?;
+    Ok(length.map_or(ValueRef::Null, |length| ValueRef::Int(length as i64)))
+}
+
+/// `json_typeof(json)`.
+fn type_of<'a>(args: &[ValueRef<'a>], _: &'a mut FunctionBuffers) -> Result<ValueRef<'a>> {
+    let name = "json_typeof";
+    let [json] = args else { return Err(usage(name, "json_typeof(doc -> 'tags')")) };
+    let Some(json) = json_of(name, *json)? else { return Ok(ValueRef::Null) };
+    json_array_length(json).map_err(|e| no_json(name, &e))?;
+    Ok(ValueRef::Text(json_type(json)))
+}
+
+/// The part of a JSON value that the steps lead to; `None` if there is none, or an argument is NULL.
+fn part<'a>(
+    name: &str,
+    json: ValueRef<'a>,
+    steps: &[ValueRef<'a>],
+    of_path: bool,
+) -> Result<Option<&'a str>> {
+    let Some(mut part) = json_of(name, json)? else { return Ok(None) };
+    for step in steps {
+        if step.is_null() {
+            return Ok(None);
+        }
+        let step = JsonStep::new(*step, of_path).ok_or_else(|| {
+            Error::invalid(format!("{step} is no step into a JSON value"))
+                .why("a step is the name of a member, or the number of an element")
+                .state(sqlstate::DATATYPE_MISMATCH)
+        })?;
+        match step.part(part).map_err(|e| no_json(name, &e))? {
+            Some(found) => part = found,
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(part))
+}
+
+fn as_text<'a>(part: Option<&'a str>, buffers: &'a mut FunctionBuffers) -> ValueRef<'a> {
+    match part.and_then(json_text) {
+        None => ValueRef::Null,
+        Some(std::borrow::Cow::Borrowed(text)) => ValueRef::Text(text),
+        Some(std::borrow::Cow::Owned(text)) => {
+            buffers.text = text;
+            ValueRef::Text(&buffers.text)
+        }
+    }
+}
+
+/// The text of a JSON value, which may be a plain text, too; `None` for NULL.
+fn json_of<'a>(name: &str, json: ValueRef<'a>) -> Result<Option<&'a str>> {
+    match json {
+        ValueRef::Null => Ok(None),
+        ValueRef::Text(json) => Ok(Some(json)),
+        other => Err(Error::invalid(format!("{name} takes JSON, not {other}"))
+            .why("JSON is a text, such as '{\"city\": \"Oslo\"}'")
+            .state(sqlstate::DATATYPE_MISMATCH)),
+    }
+}
+
+fn no_json(name: &str, e: &serde_json::Error) -> Error {
+    Error::invalid(format!("{name} takes JSON, and this text is none")).why(e.to_string()).state("22032")
+}
+
+fn usage(name: &str, example: &str) -> Error {
+    Error::invalid(format!("{name} takes JSON and steps into it")).hint(example.to_owned())
+}

@@ -1,0 +1,366 @@
+//! Parts of JSON texts, as PostgreSQL's `->`, `->>` and `#>` find them.
+//!
+//! A part is a slice of the whole text: what is on the way to it is checked and passed over, and nothing is copied.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::Deserializer;
+use serde_json::value::RawValue;
+
+use super::ValueRef;
+
+/// A step from a JSON value to a part of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JsonStep<'a> {
+    /// To a member of an object. Of several with this name, the last one.
+    Member(&'a str),
+    /// To an element of an array: from 0 on, or, if negative, from the end.
+    Element(i64),
+    /// To an element of an array, if the text is a number, or to a member of an object.
+    Either(&'a str),
+}
+
+impl<'a> JsonStep<'a> {
+    /// The step that an argument of `->` is, or of `#>`, if it is one `of_path`; `None` if it is of another type.
+    pub fn new(step: ValueRef<'a>, of_path: bool) -> Option<JsonStep<'a>> {
+        match step {
+            ValueRef::Text(text) if of_path => Some(JsonStep::Either(text)),
+            ValueRef::Text(name) => Some(JsonStep::Member(name)),
+            ValueRef::Int(n) => Some(JsonStep::Element(n)),
+            _ => None,
+        }
+    }
+
+    /// The part of `json`; `None` if there is none. Errors: `json` is not JSON.
+    pub fn part(self, json: &str) -> serde_json::Result<Option<&str>> {
+        let is_object = match json.trim_start().as_bytes().first() {
+            Some(b'{') => true,
+            Some(b'[') => false,
+            _ => return serde_json::from_str::<IgnoredAny>(json).map(|_| None),
+        };
+        let mut of = Deserializer::from_str(json);
+        let found = match (self, is_object) {
+            (JsonStep::Member(name) | JsonStep::Either(name), true) => of.deserialize_map(Member(name))?,
+            (JsonStep::Element(n), false) => of.deserialize_seq(Element(n))?,
+            (JsonStep::Either(n), false) if let Ok(n) = n.parse() => of.deserialize_seq(Element(n))?,
+            _ => of.deserialize_ignored_any(IgnoredAny).map(|_| None)?,
+        };
+        of.end()?;
+        Ok(found.map(RawValue::get))
+    }
+}
+
+/// A part as text: a string without its quotes, anything else as written; `None` if it is `null`.
+pub fn json_text(part: &str) -> Option<Cow<'_, str>> {
+    let part = part.trim();
+    match part.strip_prefix('"').and_then(|part| part.strip_suffix('"')) {
+        Some(plain) if !plain.contains('\\') => Some(Cow::Borrowed(plain)),
+        // Half of a surrogate pair is no character.
+        Some(_) => {
+            let bytes = Deserializer::from_str(part).deserialize_bytes(Unescaped).unwrap_or_default();
+            Some(Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()))
+        }
+        None if part == "null" => None,
+        None => Some(Cow::Borrowed(part)),
+    }
+}
+
+/// The type of a JSON value, in PostgreSQL's words.
+pub fn json_type(json: &str) -> &'static str {
+    match json.trim_start().as_bytes().first() {
+        Some(b'{') => "object",
+        Some(b'[') => "array",
+        Some(b'"') => "string",
+        Some(b't' | b'f') => "boolean",
+        Some(b'n') => "null",
+        _ => "number",
+    }
+}
+
+/// Number of elements; `None` if it is no array. Errors: `json` is not JSON.
+pub fn json_array_length(json: &str) -> serde_json::Result<Option<usize>> {
+    match json_type(json) {
+        "array" => serde_json::from_str::<Vec<IgnoredAny>>(json).map(|elements| Some(elements.len())),
+        _ => serde_json::from_str::<IgnoredAny>(json).map(|_| None),
+    }
+}
+
+/// The steps of a path such as `{a,0,"b c"}`; `None` if it is written otherwise.
+pub fn json_path(path: &str) -> Option<Vec<String>> {
+    let mut rest = path.trim().strip_prefix('{')?.strip_suffix('}')?.trim_start();
+    let mut steps = Vec::new();
+    while !rest.is_empty() || !steps.is_empty() {
+        let (step, more) = match rest.strip_prefix('"') {
+            Some(quoted) => unquoted(quoted)?,
+            None => {
+                let end = rest.find(',').unwrap_or(rest.len());
+                let step = rest[..end].trim_end();
+                (step.to_owned(), &rest[end..])
+            }
+        };
+        if step.is_empty() && !rest.starts_with('"') {
+            return None;
+        }
+        steps.push(step);
+        match more.trim_start().strip_prefix(',') {
+            Some(more) => rest = more.trim_start(),
+            None => return more.trim().is_empty().then_some(steps),
+        }
+    }
+    Some(steps)
+}
+
+/// A step up to its closing quote, and what follows it. A backslash takes the next character as it is.
+fn unquoted(quoted: &str) -> Option<(String, &str)> {
+    let mut step = String::new();
+    let mut chars = quoted.char_indices();
+    while let Some((at, c)) = chars.next() {
+        match c {
+            '"' => return Some((step, &quoted[at + 1..])),
+            '\\' => step.push(chars.next()?.1),
+            c => step.push(c),
+        }
+    }
+    None
+}
+
+/// Finds the last member of this name.
+struct Member<'a>(&'a str);
+
+impl<'de> Visitor<'de> for Member<'_> {
+    type Value = Option<&'de RawValue>;
+
+    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, mut members: M) -> Result<Self::Value, M::Error> {
+        let mut found = None;
+        while let Some(is_it) = members.next_key_seed(IsName(self.0))? {
+            match is_it {
+                true => found = Some(members.next_value()?),
+                false => drop(members.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Compares a member's name, unescaped.
+struct IsName<'a>(&'a str);
+
+impl<'de> DeserializeSeed<'de> for IsName<'_> {
+    type Value = bool;
+
+    fn deserialize<D: serde::Deserializer<'de>>(self, name: D) -> Result<bool, D::Error> {
+        name.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for IsName<'_> {
+    type Value = bool;
+
+    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("a name")
+    }
+
+    fn visit_str<E>(self, name: &str) -> Result<bool, E> {
+        Ok(name == self.0)
+    }
+}
+
+/// Finds an element by its position.
+struct Element(i64);
+
+impl<'de> Visitor<'de> for Element {
+    type Value = Option<&'de RawValue>;
+
+    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("an array")
+    }
+
+    fn visit_seq<S: SeqAccess<'de>>(self, mut elements: S) -> Result<Self::Value, S::Error> {
+        let Ok(n) = usize::try_from(self.0) else {
+            let mut all: Vec<&RawValue> = Vec::new();
+            while let Some(element) = elements.next_element()? {
+                all.push(element);
+            }
+            let back = usize::try_from(self.0.unsigned_abs()).unwrap_or(usize::MAX);
+            return Ok(all.len().checked_sub(back).map(|at| all[at]));
+        };
+        for _ in 0..n {
+            if elements.next_element::<IgnoredAny>()?.is_none() {
+                return Ok(None);
+            }
+        }
+        let found = elements.next_element()?;
+        while elements.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(found)
+    }
+}
+
+/// The bytes of a string.
+struct Unescaped;
+
+impl Visitor<'_> for Unescaped {
+    type Value = Vec<u8>;
+
+    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Vec<u8>, E> {
+        Ok(bytes.to_vec())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::Value;
+
+    use super::JsonStep::{Either, Element, Member};
+    use super::*;
+
+    #[test]
+    fn parts_are_found_as_in_postgres() {
+        let json = " {\"a\": {\"b\" : [10, \"x\", null, {}]}, \"a b\": 1.50, \"n\\u00e4\": true, \"a\":[ [1] , 2 ]} ";
+        let cases = [
+            (Member("a"), Some("[ [1] , 2 ]")),
+            (Member("a b"), Some("1.50")),
+            (Member("nä"), Some("true")),
+            (Member("b"), None),
+            (Element(0), None),
+            (Either("a b"), Some("1.50")),
+            (Either("0"), None),
+        ];
+        for (step, part) in cases {
+            assert_eq!(step.part(json).unwrap(), part, "{step:?}");
+        }
+        let json = "[10, \"x\", null, {\"1\": 2}]";
+        let cases = [
+            (Element(0), Some("10")),
+            (Element(3), Some("{\"1\": 2}")),
+            (Element(4), None),
+            (Element(-1), Some("{\"1\": 2}")),
+            (Element(-4), Some("10")),
+            (Element(-5), None),
+            (Element(i64::MIN), None),
+            (Either("1"), Some("\"x\"")),
+            (Either("-2"), Some("null")),
+            (Either("x"), None),
+            (Member("1"), None),
+        ];
+        for (step, part) in cases {
+            assert_eq!(step.part(json).unwrap(), part, "{step:?}");
+        }
+        for scalar in ["1", "\"a\"", "null", " true "] {
+            assert_eq!(Member("a").part(scalar).unwrap(), None);
+            assert_eq!(Element(0).part(scalar).unwrap(), None);
+        }
+        for broken in ["", "{", "{\"a\":1} x", "[1,]", "{\"a\":tru}", "nul"] {
+            assert!(Member("b").part(broken).is_err(), "{broken}");
+            assert!(Element(0).part(broken).is_err(), "{broken}");
+            assert!(Either("7").part(broken).is_err(), "{broken}");
+            assert!(json_array_length(broken).is_err(), "{broken}");
+        }
+    }
+
+    #[test]
+    fn texts_lose_their_quotes() {
+        let cases = [
+            ("\"Oslo\"", Some("Oslo")),
+            ("\"a\\n\\\"b\\\" \\u00e4\\ud83d\\ude00\"", Some("a\n\"b\" ä😀")),
+            ("\"\"", Some("")),
+            ("null", None),
+            (" 1.50 ", Some("1.50")),
+            ("[1, null]", Some("[1, null]")),
+        ];
+        for (part, text) in cases {
+            assert_eq!(json_text(part).as_deref(), text, "{part}");
+        }
+        assert!(json_text("\"half \\ud83d\"").is_some_and(|text| text.starts_with("half \u{fffd}")));
+    }
+
+    #[test]
+    fn types_and_lengths() {
+        let of = |json: &str| (json_type(json), json_array_length(json).unwrap());
+        assert_eq!(of(" [1, [2, 3], null]"), ("array", Some(3)));
+        assert_eq!(of("[]"), ("array", Some(0)));
+        assert_eq!(of("{\"a\":[1]}"), ("object", None));
+        assert_eq!(
+            [of("\"a\""), of("-1"), of("false"), of("null")].map(|(ty, _)| ty),
+            ["string", "number", "boolean", "null"]
+        );
+    }
+
+    #[test]
+    fn paths_are_arrays_of_texts() {
+        let cases: [(&str, Option<&[&str]>); 11] = [
+            ("{a,b}", Some(&["a", "b"])),
+            (" { a b , 0 } ", Some(&["a b", "0"])),
+            ("{\"a,b\",\"c\\\"\\\\\" , d}", Some(&["a,b", "c\"\\", "d"])),
+            ("{}", Some(&[])),
+            ("{\"\"}", Some(&[""])),
+            ("a", None),
+            ("{a,}", None),
+            ("{,a}", None),
+            ("{\"a}", None),
+            ("{\"a\"b}", None),
+            ("$.a.b", None),
+        ];
+        for (path, steps) in cases {
+            let found = json_path(path);
+            assert_eq!(found, steps.map(|steps| steps.iter().map(|s| (*s).to_owned()).collect()), "{path}");
+        }
+    }
+
+    fn json() -> impl Strategy<Value = Value> {
+        let scalar = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            "[a-c\"\\\\\n ä]{0,4}".prop_map(Value::from),
+        ];
+        scalar.prop_recursive(4, 40, 5, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
+                prop::collection::hash_map("[ab\"\\\\]{0,2}", inner, 0..5)
+                    .prop_map(|members| Value::Object(members.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn parts_are_those_of_the_parsed_value(json in json(), name in "[ab\"\\\\]{0,2}", n in -6..6i64, pretty: bool) {
+            let text = if pretty { serde_json::to_string_pretty(&json) } else { serde_json::to_string(&json) }.unwrap();
+            let read = |part: Option<&str>| part.map(|part| serde_json::from_str::<Value>(part).unwrap());
+            let element = |json: &Value, n: i64| {
+                let elements = json.as_array()?;
+                let at = if n < 0 { elements.len() as i64 + n } else { n };
+                elements.get(usize::try_from(at).ok()?).cloned()
+            };
+            let member = Member(&name).part(&text).unwrap();
+            prop_assert_eq!(read(member), json.as_object().and_then(|members| members.get(&name)).cloned());
+            prop_assert_eq!(read(Element(n).part(&text).unwrap()), element(&json, n));
+            prop_assert_eq!(read(Either(&n.to_string()).part(&text).unwrap()), element(&json, n));
+            let expected = match &json {
+                Value::Null => None,
+                Value::String(text) => Some(text.clone()),
+                _ => Some(text.clone()),
+            };
+            prop_assert_eq!(json_text(&text).map(Cow::into_owned), expected);
+        }
+
+        #[test]
+        fn nothing_panics(json in "[\\[\\]{}\":,\\\\a1un ]{0,12}", name in "[a1]{0,1}", n in -2..3i64) {
+            for step in [Member(&name), Element(n), Either(&name)] {
+                let _ = step.part(&json);
+            }
+            let _ = (json_text(&json), json_type(&json), json_array_length(&json), json_path(&json));
+        }
+    }
+}
