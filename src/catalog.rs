@@ -432,7 +432,8 @@ impl CatalogEdit {
         Ok(())
     }
 
-    fn forget_statistics(&mut self, table: TableId) {
+    /// Discards the statistics of a table.
+    pub fn forget_statistics(&mut self, table: TableId) {
         if self.next.statistics.remove(&table).is_some() {
             self.batch.delete(CATALOG_KEYSPACE, statistics_key(table));
         }

@@ -3,6 +3,7 @@
 mod alter;
 mod in_rows;
 mod options;
+mod retype;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -96,6 +97,10 @@ pub async fn run(session: &mut Session, statement: &Statement) -> Result<Vec<War
             AlterTableOp::SetOptions(options) => in_rows::set_options(session, alter, options),
             AlterTableOp::AlterColumn { name, change: ColumnChange::SetNotNull } => {
                 in_rows::set_not_null(session, alter, name)
+            }
+            AlterTableOp::AlterColumn { name, change: ColumnChange::SetType(new) } => {
+                new.using.as_ref().map_or(Ok(()), |using| vet::using(session, using))?;
+                retype::set_type(session, alter, name, new)
             }
             AlterTableOp::AlterColumn { name, change: ColumnChange::SetDefault(expr) } => {
                 if let Ok(table) = session.catalog().table(&name_of(&alter.name)) {

@@ -71,6 +71,11 @@ pub async fn default(session: &Session, default: Option<&Expr>, column: &Column)
     }
 }
 
+/// Errors, with its place: a USING that depends on more than one row.
+pub fn using(session: &Session, using: &Expr) -> Result<()> {
+    of_one_row(&session.view()?, using, "a column's new value", span_of(using))
+}
+
 /// Errors: a subquery, a window function or an aggregate, whose values depend on other rows.
 fn of_one_row(view: &StatementView, expr: &Expr, what: &str, place: Option<Span>) -> Result<()> {
     let other = visit_expressions(expr, |expr| match expr {

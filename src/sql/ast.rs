@@ -268,6 +268,19 @@ pub enum ColumnChange {
     SetNotNull,
     /// `DROP NOT NULL`
     DropNotNull,
+    /// `[SET DATA] TYPE type [USING expr]`
+    SetType(Box<NewType>),
+}
+
+/// A column's new type.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewType {
+    /// Type of its values.
+    pub data_type: ColumnType,
+    /// `VARCHAR(n)`, in characters; `VARBINARY(n)`, in bytes.
+    pub max_len: Option<u32>,
+    /// `USING`: the new value, made of the row; otherwise the old one is cast.
+    pub using: Option<Expr>,
 }
 
 /// `CREATE [UNIQUE] INDEX [name] ON table (keys) [INCLUDE (columns)] [WHERE filter]`

@@ -246,6 +246,13 @@ impl Display for ColumnChange {
             ColumnChange::DropDefault => f.write_str("DROP DEFAULT"),
             ColumnChange::SetNotNull => f.write_str("SET NOT NULL"),
             ColumnChange::DropNotNull => f.write_str("DROP NOT NULL"),
+            ColumnChange::SetType(new) => {
+                write!(f, "SET DATA TYPE {}", new.data_type)?;
+                if let Some(max_len) = new.max_len {
+                    write!(f, "({max_len})")?;
+                }
+                write!(f, "{}", Clause("USING", new.using.as_ref()))
+            }
         }
     }
 }

@@ -69,7 +69,7 @@ pub fn alter_table(catalog: &Catalog, alter: &AlterTable) -> DdlResult<Vec<Warni
                 Err(_) if *if_exists => return Ok((Vec::new(), None)),
                 found => found?,
             };
-            refuse_if_used(&table, id, name)?;
+            refuse_if_used(&table, id, name, "cannot be dropped")?;
             table.columns[usize::from(id.0)].dropped = true;
         }
         AlterTableOp::RenameColumn { from, to } => {
@@ -181,7 +181,7 @@ fn alter_column(table: &mut TableDef, id: ColumnId, change: &ColumnChange) -> Re
             Ok(())
         }
         ColumnChange::DropNotNull => may_be_null(table, id, true),
-        ColumnChange::SetNotNull => Err(Error::internal("no rows were looked at")),
+        ColumnChange::SetNotNull | ColumnChange::SetType(_) => Err(Error::internal("no rows were looked at")),
     }
 }
 
@@ -253,7 +253,8 @@ fn no_check(table: &TableDef, name: &Ident) -> Error {
     }
 }
 
-fn refuse_if_used(table: &TableDef, id: ColumnId, name: &Ident) -> Result<()> {
+/// Errors: the rowkey, a CHECK or an index uses the column, which therefore, `what`, cannot be changed.
+pub fn refuse_if_used(table: &TableDef, id: ColumnId, name: &Ident, what: &str) -> Result<()> {
     let mut user = None;
     for of in &table.checks {
         if names_column(&of.sql, &name_of(name))? {
@@ -274,7 +275,7 @@ fn refuse_if_used(table: &TableDef, id: ColumnId, name: &Ident) -> Result<()> {
     });
     match user {
         None => Ok(()),
-        Some((user, hint)) => Err(Error::invalid(format!("column \"{}\" cannot be dropped", name_of(name)))
+        Some((user, hint)) => Err(Error::invalid(format!("column \"{}\" {what}", name_of(name)))
             .why(format!("{user} uses it"))
             .hint(hint)
             .state("2BP01")

@@ -40,7 +40,7 @@ pub fn add_column(session: &mut Session, alter: &AlterTable, add: &AddColumn) ->
 }
 
 /// Removes expired rows: a new condition must not fail on them, and a longer `ttl` must not bring them back.
-fn purge(session: &mut Session, alter: &AlterTable) -> Result<()> {
+pub(super) fn purge(session: &mut Session, alter: &AlterTable) -> Result<()> {
     match session.catalog().table(&name_of(&alter.name)) {
         Ok(table) => session.purge(&table).map(drop),
         Err(_) => Ok(()),
@@ -178,11 +178,11 @@ fn has_nulls(table: &TableDef, name: &Ident, rows: i64) -> Error {
         .at(span_of_name(name))
 }
 
-/// A new column of a table, to be filled in for existing rows.
-struct Filling<'a> {
-    view: &'a StatementView,
-    table: &'a TableDef,
-    id: ColumnId,
+/// A column of a table, to be filled in for existing rows.
+pub(super) struct Filling<'a> {
+    pub view: &'a StatementView,
+    pub table: &'a TableDef,
+    pub id: ColumnId,
 }
 
 impl Filling<'_> {
@@ -215,7 +215,7 @@ impl Filling<'_> {
     }
 
     /// Calls `fill` for all rows, a chunk at a time.
-    fn each(&self, mut fill: impl FnMut(&[Rowkey]) -> Result<()>) -> Result<()> {
+    pub fn each(&self, mut fill: impl FnMut(&[Rowkey]) -> Result<()>) -> Result<()> {
         let Filling { view, table, .. } = self;
         let label = format!("filling {}", table.column_name(self.id));
         let total = view.snapshot.reader()?.entries(table.rows())?;

@@ -207,6 +207,7 @@ fn what_shapes_the_plan_stays() {
         "SELECT a FROM t WHERE a AND 5",
         "SELECT a FROM t WHERE f(1, 2)",
         "SELECT a FROM t WHERE a IN (b, 2) AND (a, (1), 2) IS NULL",
+        "SELECT a FROM t WHERE doc->'a' IS NULL AND b = doc->>'c' AND doc -> 0 = d AND doc #> '{a}' = doc#>>'{b}'",
     ] {
         assert_eq!(lifted(sql), (sql.into(), Vec::new()));
     }

@@ -3,6 +3,7 @@
 use sqlparser::tokenizer::{Location, Token};
 
 use super::Parser;
+use super::types::TypeSpec;
 use crate::error::{Error, Result, sqlstate};
 use crate::sql::ast::*;
 use crate::sql::{name_of, refused};
@@ -483,7 +484,7 @@ impl Parser<'_> {
         }
         Err(self
             .expected("ADD, ALTER, DROP, RENAME, REKEY, SET or SPLIT")
-            .hint("a column's type cannot change; the key layout can: REKEY (...)"))
+            .hint("ALTER COLUMN c TYPE changes a column, REKEY (...) the key layout"))
     }
 
     fn column_change(&mut self) -> Result<ColumnChange> {
@@ -500,13 +501,22 @@ impl Parser<'_> {
             self.expect_word("SET")?;
             return Ok(ColumnChange::SetDefault(Box::new(self.default()?)));
         }
-        let error = self.expected("SET DEFAULT, DROP DEFAULT, SET NOT NULL or DROP NOT NULL");
-        Err(match self.peek_words(&["TYPE"]) || self.peek_words(&["SET", "DATA"]) {
-            true => error
-                .why("a column's type cannot change")
-                .hint("ADD a column of the other type, UPDATE t SET new = CAST(old AS type), DROP the old one, RENAME"),
-            false => error,
-        })
+        if self.words(&["SET", "DATA", "TYPE"]) || self.word("TYPE") {
+            return Ok(ColumnChange::SetType(Box::new(self.new_type()?)));
+        }
+        Err(self.expected("TYPE, SET DEFAULT, DROP DEFAULT, SET NOT NULL or DROP NOT NULL"))
+    }
+
+    fn new_type(&mut self) -> Result<NewType> {
+        let from = self.here();
+        let TypeSpec { data_type, max_len, serial } = self.column_type()?;
+        if serial {
+            return Err(self
+                .error_at("a column cannot become SERIAL", self.span_since(from))
+                .hint("ADD a column that numbers itself"));
+        }
+        let using = if self.word("USING") { Some(self.expr()?) } else { None };
+        Ok(NewType { data_type, max_len, using })
     }
 
     /// The CHECK of ADD CONSTRAINT, if it is one.

@@ -56,6 +56,11 @@ const STATEMENTS: &[(&str, &str)] = &[
     ("ALTER TABLE t ALTER note SET DEFAULT 1 + 1", "ALTER TABLE t ALTER COLUMN note SET DEFAULT 1 + 1"),
     ("ALTER TABLE t ALTER COLUMN note DROP DEFAULT", "="),
     ("ALTER TABLE t ALTER COLUMN note SET NOT NULL", "="),
+    ("ALTER TABLE t ALTER COLUMN note SET DATA TYPE VARCHAR(5)", "="),
+    (
+        "ALTER TABLE t ALTER note TYPE INT USING note::int",
+        "ALTER TABLE t ALTER COLUMN note SET DATA TYPE INTEGER USING note::INT",
+    ),
     ("ALTER TABLE t ALTER COLUMN note DROP NOT NULL", "="),
     ("ALTER TABLE t ADD CHECK (note <> '')", "="),
     ("ALTER TABLE t ADD CONSTRAINT c CHECK (note <> '' OR a > 1)", "="),
