@@ -25,7 +25,7 @@ use crate::value::Value;
 const FEW_ROWS: usize = if cfg!(test) { 64 } else { 16_384 };
 
 /// A query's rows on their way into a table.
-pub struct Source {
+pub struct QueryRows {
     batches: BatchStream,
     width: usize,
     /// Rows not yet taken.
@@ -35,11 +35,11 @@ pub struct Source {
     cancel: CancelHandle,
 }
 
-impl Source {
+impl QueryRows {
     /// Starts the query.
-    pub async fn open(view: &StatementView, asked: Arc<SourceQuery>, params: &[Value]) -> Result<Source> {
+    pub async fn open(view: &StatementView, asked: Arc<SourceQuery>, params: &[Value]) -> Result<QueryRows> {
         let (batches, schema) = view.stream_again(asked, params).await?;
-        Ok(Source {
+        Ok(QueryRows {
             batches,
             width: schema.fields().len(),
             rows: Vec::new(),

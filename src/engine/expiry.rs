@@ -13,7 +13,7 @@ use super::Database;
 use super::turns::{Losses, Turn};
 use super::view::StatementView;
 use crate::error::{Error, Result, sqlstate};
-use crate::exec::dml::{ROWS_READ, RowWriter};
+use crate::exec::dml::{ChangeSet, ROWS_READ};
 use crate::exec::stored;
 use crate::exec::watch::{CancelHandle, Watch};
 use crate::key::KeyRange;
@@ -157,7 +157,7 @@ impl Purge<'_> {
         // Only reads of the expired rows are recorded: others may write the rest.
         let recording = Recording::new(Arc::clone(snapshot));
         let reader = recording.reader()?;
-        let mut writer = RowWriter::new(table, &*reader, watch, as_of_us);
+        let mut writer = ChangeSet::new(table, &*reader, watch, as_of_us);
         writer.read(found.rowkeys.iter())?;
         let mut batch = WriteBatch::default();
         writer.finish(&mut batch)?;

@@ -2,7 +2,7 @@
 //!
 //! [`Writes`] takes a row's old and new values, and writes the families and index entries that differ. So UPDATE and
 //! DELETE hold no more rows than they read at once. Where several changes may affect one row, as in an INSERT, a
-//! [`RowWriter`] first collects them by rowkey.
+//! [`ChangeSet`] first collects them by rowkey.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ pub const ROWS_READ: usize = 1024;
 const MANY_BYTES: usize = if cfg!(test) { 4 << 10 } else { 16 << 20 };
 
 /// The change of one row.
-pub struct Change {
+pub struct RowChange {
     /// The row before the statement.
     pub old: Option<StoredRow>,
     /// The row after it.
@@ -36,24 +36,24 @@ pub struct Change {
 }
 
 /// Collects the changes of one statement to one table.
-pub struct RowWriter<'a> {
+pub struct ChangeSet<'a> {
     table: &'a TableDef,
     reader: &'a dyn Reader,
     watch: &'a Watch,
     as_of_us: i64,
-    changes: Changes,
-    /// Unique index keys taken by [`RowWriter::claim_unique`], with the row that has each.
+    changes: RowChanges,
+    /// Unique index keys taken by [`ChangeSet::claim_unique`], with the row that has each.
     claimed: FastMap<(KeyspaceId, Rowkey), Rowkey>,
 }
 
 /// Changes by rowkey.
-pub type Changes = FastMap<Rowkey, Change>;
+pub type RowChanges = FastMap<Rowkey, RowChange>;
 
-impl<'a> RowWriter<'a> {
+impl<'a> ChangeSet<'a> {
     /// Collects changes of `table`, read through `reader`, until `watch` is cancelled. Rows that have expired by
     /// `as_of_us`, in microseconds since 1970, count as absent, and are deleted when met.
     pub fn new(table: &'a TableDef, reader: &'a dyn Reader, watch: &'a Watch, as_of_us: i64) -> Self {
-        RowWriter::resume(table, reader, watch, as_of_us, Changes::default())
+        ChangeSet::resume(table, reader, watch, as_of_us, RowChanges::default())
     }
 
     /// Continues with changes collected before.
@@ -62,9 +62,9 @@ impl<'a> RowWriter<'a> {
         reader: &'a dyn Reader,
         watch: &'a Watch,
         as_of_us: i64,
-        changes: Changes,
+        changes: RowChanges,
     ) -> Self {
-        RowWriter { table, reader, watch, as_of_us, changes, claimed: FastMap::default() }
+        ChangeSet { table, reader, watch, as_of_us, changes, claimed: FastMap::default() }
     }
 
     /// Checks for cancellation, every [`ROWS_READ`] rows.
@@ -73,7 +73,7 @@ impl<'a> RowWriter<'a> {
     }
 
     /// Drops the reader, keeping the changes.
-    pub fn suspend(self) -> Changes {
+    pub fn suspend(self) -> RowChanges {
         self.changes
     }
 
@@ -91,13 +91,13 @@ impl<'a> RowWriter<'a> {
             for (key, old) in keys.iter().zip(stored::rows_of(self.reader, self.table, keys)?) {
                 let is_alive = |row: &&StoredRow| self.table.is_alive(&row.values, self.as_of_us);
                 let new = old.as_ref().filter(is_alive).map(|row| row.values.clone());
-                self.changes.insert(Rowkey::from(*key), Change { old, new });
+                self.changes.insert(Rowkey::from(*key), RowChange { old, new });
             }
         }
         Ok(())
     }
 
-    fn change(&mut self, rowkey: &Rowkey) -> Result<&mut Change> {
+    fn change(&mut self, rowkey: &Rowkey) -> Result<&mut RowChange> {
         if !self.changes.contains_key(rowkey) {
             self.read(std::iter::once(rowkey))?;
         }
@@ -158,10 +158,10 @@ impl<'a> RowWriter<'a> {
     /// Writes the changes to `batch`.
     ///
     /// Errors: two rows with one key in a UNIQUE index; a value an index layout cannot hold.
-    pub fn finish(self, batch: &mut WriteBatch) -> Result<Changes> {
+    pub fn finish(self, batch: &mut WriteBatch) -> Result<RowChanges> {
         let mut writes = Writes::new(self.table, mem::take(batch), self.as_of_us);
         let changes = in_key_order(self.changes.iter(), |(rowkey, _)| ((), rowkey));
-        for (n, (rowkey, Change { old, new })) in changes.into_iter().enumerate() {
+        for (n, (rowkey, RowChange { old, new })) in changes.into_iter().enumerate() {
             self.may_go_on(n)?;
             writes.add(self.reader, rowkey, old.as_ref(), new.as_deref())?;
         }

@@ -10,10 +10,10 @@ use rowkeydb::{Database, Value};
 use crate::dice::{decimals, ints};
 
 const COLUMNS: &str = "id INT PRIMARY KEY, t VARCHAR, u VARCHAR, s SMALLINT, i INTEGER, b BIGINT, d DOUBLE, r REAL, \
-                       m DECIMAL(9, 2), n DECIMAL(20, 5), ts TIMESTAMP, tz TIMESTAMPTZ, day DATE";
+                       m DECIMAL(9, 2), n DECIMAL(20, 5), ts TIMESTAMP, tz TIMESTAMPTZ, day DATE, j JSON";
 
 /// As an index table names its columns.
-const FORMULAS: [&str; 43] = [
+const FORMULAS: [&str; 49] = [
     "upper(t)",
     "lower(t)",
     "trim(t)",
@@ -57,6 +57,12 @@ const FORMULAS: [&str; 43] = [
     "date_trunc('week', tz)",
     "date_trunc('month', ts)",
     "date_trunc('quarter', day)",
+    "j ->> 'a'",
+    "j ->> -2",
+    "(j -> 'b') ->> 0",
+    "(j -> 1) ->> 'a'",
+    "json_extract_path_text(j, 'b', '1', 'a')",
+    "upper(json_extract_path_text(j, '0')) || t",
 ];
 
 fn text() -> BoxedStrategy<Value> {
@@ -68,6 +74,27 @@ fn text() -> BoxedStrategy<Value> {
         1 => Just(Value::Null),
     ]
     .boxed()
+}
+
+fn json() -> BoxedStrategy<Value> {
+    let leaf = prop_oneof![
+        Just("null".to_owned()),
+        Just(" 1.50".to_owned()),
+        Just("true ".to_owned()),
+        text().prop_map(|text| serde_json::to_string(&text.to_string()).unwrap()),
+    ];
+    let inner = leaf.prop_recursive(3, 20, 3, |inner| {
+        let member = (prop::sample::select(vec!["a", "b", "0"]), inner.clone());
+        prop_oneof![
+            prop::collection::vec(inner, 0..4).prop_map(|of| format!("[{}]", of.join(" , "))),
+            prop::collection::vec(member, 0..4).prop_map(|of| {
+                let of: Vec<String> =
+                    of.into_iter().map(|(name, part)| format!("\"{name}\": {part}")).collect();
+                format!("{{{}}}", of.join(","))
+            }),
+        ]
+    });
+    prop_oneof![9 => inner.prop_map(Value::Text), 1 => Just(Value::Null)].boxed()
 }
 
 /// A row but for its id.
@@ -85,10 +112,10 @@ fn row() -> impl Strategy<Value = Vec<Value>> {
         (text(), text(), ints(i16::MIN.into(), i16::MAX.into()), ints(i32::MIN.into(), i32::MAX.into())),
         (ints(i64::MIN, i64::MAX), double, real, decimals(9, 2), decimals(20, 5)),
         (us().prop_map(Value::Timestamp), us().prop_map(Value::TimestampTz)),
-        (-719_162i32..2_932_896).prop_map(Value::Date),
+        ((-719_162i32..2_932_896).prop_map(Value::Date), json()),
     )
-        .prop_map(|((t, u, s, i), (b, d, r, m, n), (ts, tz), day)| {
-            vec![t, u, s, i, b, d, r, m, n, ts, tz, day]
+        .prop_map(|((t, u, s, i), (b, d, r, m, n), (ts, tz), (day, j))| {
+            vec![t, u, s, i, b, d, r, m, n, ts, tz, day, j]
         })
 }
 

@@ -12,7 +12,7 @@ use crate::engine::outcome::Outcome;
 use crate::engine::plans::KeptQueries;
 use crate::engine::turns::{Losses, Turn};
 use crate::engine::view::StatementView;
-use crate::engine::write::{self, Given, Written};
+use crate::engine::write::{self, StatementWrites, WriteInputs};
 use crate::error::{Error, Result, sqlstate};
 use crate::sql::{Statement, name_of, span_of_name};
 use crate::store::{Recording, WriteBatch};
@@ -48,7 +48,7 @@ impl Session {
         params: &[Value],
     ) -> Result<Outcome> {
         self.check_may_write()?;
-        let given = Given { params, queries };
+        let given = WriteInputs { params, queries };
         if self.open.is_some() {
             return Box::pin(self.write_once(statement, given, None)).await;
         }
@@ -94,12 +94,12 @@ impl Session {
     async fn write_once(
         &mut self,
         statement: &Statement,
-        given: Given<'_>,
+        given: WriteInputs<'_>,
         turn: Option<&Turn>,
     ) -> Result<Outcome> {
         let view = self.writing_view()?;
         let alone = self.open.is_none();
-        let Written { mut batch, affected, returning } = match statement {
+        let StatementWrites { mut batch, affected, returning } = match statement {
             Statement::Insert(insert) => write::insert(&view, insert, given, alone).await?,
             Statement::Update(update) => write::update(&view, update, given).await?,
             Statement::Delete(delete) => write::delete(&view, delete, given).await?,

@@ -5,10 +5,10 @@ use std::collections::HashSet;
 use arrow::array::{Array, ArrayRef, RecordBatch};
 use sqlparser::ast::{LimitClause, OrderBy, OrderByKind, Query};
 
-use super::returned::{Others, Returned};
+use super::returned::{OtherColumns, Returned};
 use super::{
-    Assigned, Given, ROWKEY, Target, Written, assigned_columns, column_item, key_update, name_in, relations,
-    select,
+    Assigned, ROWKEY, StatementWrites, WriteInputs, WriteTarget, assigned_columns, column_item, key_update,
+    name_in, relations, select,
 };
 use crate::engine::copy::check_reads;
 use crate::engine::rows::{check_constraints, check_null, literal};
@@ -31,8 +31,8 @@ const ROWS_CLEARED: u64 = 4096;
 const ROWS_RESERVED: usize = 1 << 16;
 
 /// UPDATE.
-pub async fn update(view: &StatementView, stmt: &Update, given: Given<'_>) -> Result<Written> {
-    let Given { params, queries } = given;
+pub async fn update(view: &StatementView, stmt: &Update, given: WriteInputs<'_>) -> Result<StatementWrites> {
+    let WriteInputs { params, queries } = given;
     let table = view.table(&stmt.table)?;
     let targets = assigned_columns(&table, &stmt.assignments)?;
     if let Some(at) = targets.iter().position(|id| table.is_key_column(*id)) {
@@ -46,13 +46,13 @@ pub async fn update(view: &StatementView, stmt: &Update, given: Given<'_>) -> Re
     let query = queries.rows.of(computed, || update_query(stmt, &assigned, &returned))?;
     let found = view.select_rowkeys(query, ROWKEY, params).await?;
     let (found, taken) = returned.split(found)?;
-    let target = Target::new(view, &table, (&stmt.table, &stmt.alias), &returned.items, params);
-    Rewriting::new(target, found.num_rows(), Some(&assigned)).all(Pieces::new(found, alone), taken).await
+    let target = WriteTarget::new(view, &table, (&stmt.table, &stmt.alias), &returned.items, params);
+    Rewriting::new(target, found.num_rows(), Some(&assigned)).all(FoundRows::new(found, alone), taken).await
 }
 
 /// DELETE.
-pub async fn delete(view: &StatementView, stmt: &Delete, given: Given<'_>) -> Result<Written> {
-    let Given { params, queries } = given;
+pub async fn delete(view: &StatementView, stmt: &Delete, given: WriteInputs<'_>) -> Result<StatementWrites> {
+    let WriteInputs { params, queries } = given;
     let table = view.table(&stmt.table)?;
     if clears(view, &table, stmt)? {
         return clear(view, &table);
@@ -64,8 +64,8 @@ pub async fn delete(view: &StatementView, stmt: &Delete, given: Given<'_>) -> Re
     let query = queries.rows.of(computed, || delete_query(stmt, &returned))?;
     let found = view.select_rowkeys(query, ROWKEY, params).await?;
     let (found, taken) = returned.split(found)?;
-    let target = Target::new(view, &table, (&stmt.table, &stmt.alias), &returned.items, params);
-    Rewriting::new(target, found.num_rows(), None).all(Pieces::new(found, alone), taken).await
+    let target = WriteTarget::new(view, &table, (&stmt.table, &stmt.alias), &returned.items, params);
+    Rewriting::new(target, found.num_rows(), None).all(FoundRows::new(found, alone), taken).await
 }
 
 /// Can the DELETE clear its table without visiting the rows? It must ask for nothing but their number, they
@@ -83,22 +83,22 @@ pub(super) fn clears(view: &StatementView, table: &TableDef, stmt: &Delete) -> R
 }
 
 /// Clears the keyspaces of a table.
-fn clear(view: &StatementView, table: &TableDef) -> Result<Written> {
+fn clear(view: &StatementView, table: &TableDef) -> Result<StatementWrites> {
     let affected = stored::count(table, &*view.snapshot.reader()?, &view.watch)?;
     let mut batch = WriteBatch::default();
     table.keyspaces().for_each(|keyspace| batch.clear(keyspace));
-    Ok(Written { batch, affected, returning: None })
+    Ok(StatementWrites { batch, affected, returning: None })
 }
 
 /// Writes the rows of an UPDATE or DELETE, piece by piece.
 struct Rewriting<'a> {
-    target: Target<'a>,
+    target: WriteTarget<'a>,
     /// The new values; `None`: the rows are deleted.
     assigned: Option<&'a Assigned<'a>>,
     writes: Writes<'a>,
     affected: u64,
     /// Rows for RETURNING.
-    returned: Vec<Kept>,
+    returned: Vec<ReturnedRow>,
     /// Only the changed columns matter: no index, CHECK or RETURNING needs the whole row.
     is_simple: bool,
     /// The rows may be written in parts, through the bulk door.
@@ -106,7 +106,7 @@ struct Rewriting<'a> {
 }
 
 /// A row that was written.
-struct Kept {
+struct ReturnedRow {
     rowkey: Rowkey,
     /// The new row, or the old one if it was deleted.
     row: Vec<Value>,
@@ -116,10 +116,10 @@ struct Kept {
 
 impl<'a> Rewriting<'a> {
     /// `rows`: their expected number.
-    fn new(target: Target<'a>, rows: usize, assigned: Option<&'a Assigned<'a>>) -> Self {
+    fn new(target: WriteTarget<'a>, rows: usize, assigned: Option<&'a Assigned<'a>>) -> Self {
         let mut batch = WriteBatch::default();
         batch.mutations.reserve(rows.min(ROWS_RESERVED));
-        let Target { view, table, returning, .. } = target;
+        let WriteTarget { view, table, returning, .. } = target;
         let changed = assigned.map(|assigned| assigned.targets);
         let is_checked = changed.is_some() && !table.checks.is_empty();
         let is_simple = returning.is_none() && !is_checked && Writes::are_simple(table, changed);
@@ -130,7 +130,7 @@ impl<'a> Rewriting<'a> {
     }
 
     /// Writes all rows. `taken`: columns of other tables, for each row found.
-    async fn all(mut self, mut pieces: Pieces, taken: RecordBatch) -> Result<Written> {
+    async fn all(mut self, mut pieces: FoundRows, taken: RecordBatch) -> Result<StatementWrites> {
         while let Some(piece) = pieces.next().transpose()? {
             self.rewrite(piece).await?;
             if self.is_in_parts && self.writes.are_many() {
@@ -144,8 +144,8 @@ impl<'a> Rewriting<'a> {
     /// step that keeps other writers out.
     ///
     /// Errors: `Conflict` when something that was read has changed.
-    fn through_the_bulk_door(mut self, mut pieces: Pieces) -> Result<Written> {
-        let Target { view, table, .. } = self.target;
+    fn through_the_bulk_door(mut self, mut pieces: FoundRows) -> Result<StatementWrites> {
+        let WriteTarget { view, table, .. } = self.target;
         let (_load, mut writer) = view.db.load(&view.watch.cancel)?;
         check_reads(view, table, &*writer)?;
         self.writes.move_into(&mut *writer)?;
@@ -164,12 +164,12 @@ impl<'a> Rewriting<'a> {
         view.watch.cancel.check()?;
         writer.commit()?;
         view.watch.finish("writing rows", self.affected, "rows");
-        Ok(Written { batch: WriteBatch::default(), affected: self.affected, returning: None })
+        Ok(StatementWrites { batch: WriteBatch::default(), affected: self.affected, returning: None })
     }
 
     /// Writes the changes of a piece.
-    async fn rewrite(&mut self, piece: Piece) -> Result<()> {
-        let Target { view, table, .. } = self.target;
+    async fn rewrite(&mut self, piece: RowPiece) -> Result<()> {
+        let WriteTarget { view, table, .. } = self.target;
         view.watch.cancel.check()?;
         if self.is_simple {
             return self.rewrite_simple(piece);
@@ -189,8 +189,8 @@ impl<'a> Rewriting<'a> {
 
     /// Like `rewrite`, where only the changed columns matter. Rows to delete are not read: the query has just
     /// found them.
-    fn rewrite_simple(&mut self, mut piece: Piece) -> Result<()> {
-        let Target { view, table, .. } = self.target;
+    fn rewrite_simple(&mut self, mut piece: RowPiece) -> Result<()> {
+        let WriteTarget { view, table, .. } = self.target;
         self.affected += piece.rowkeys.len() as u64;
         let Some(assigned) = self.assigned else {
             piece.rowkeys.into_iter().for_each(|rowkey| self.writes.remove(rowkey));
@@ -213,8 +213,8 @@ impl<'a> Rewriting<'a> {
     }
 
     /// Reads the rows of a piece. Errors: `Corrupt` when one is missing that an index has told of.
-    fn read(&self, piece: &Piece) -> Result<Vec<StoredRow>> {
-        let Target { view, table, .. } = self.target;
+    fn read(&self, piece: &RowPiece) -> Result<Vec<StoredRow>> {
+        let WriteTarget { view, table, .. } = self.target;
         let rowkeys = piece.rowkeys();
         let rows = stored::rows_of(&*view.snapshot.reader()?, table, &rowkeys)?;
         let there = |(row, rowkey): (Option<StoredRow>, &&[u8])| row.ok_or_else(|| gone(table, rowkey));
@@ -222,7 +222,7 @@ impl<'a> Rewriting<'a> {
     }
 
     /// Writes the new rows of a piece; without `new`, deletes them.
-    fn write(&mut self, piece: Piece, old: Vec<StoredRow>, new: Option<Vec<Vec<Value>>>) -> Result<()> {
+    fn write(&mut self, piece: RowPiece, old: Vec<StoredRow>, new: Option<Vec<Vec<Value>>>) -> Result<()> {
         let reader = self.target.view.snapshot.reader()?;
         let mut new = new.map(Vec::into_iter);
         for ((rowkey, place), old) in piece.rowkeys.into_iter().zip(piece.places).zip(old) {
@@ -230,22 +230,22 @@ impl<'a> Rewriting<'a> {
             self.writes.add(&*reader, &rowkey, Some(&old), new.as_deref())?;
             self.affected += 1;
             if self.target.returning.is_some() {
-                self.returned.push(Kept { rowkey, row: new.unwrap_or(old.values), place });
+                self.returned.push(ReturnedRow { rowkey, row: new.unwrap_or(old.values), place });
             }
         }
         Ok(())
     }
 
     /// `taken`: columns of other tables, for each row found.
-    async fn finish(self, taken: RecordBatch) -> Result<Written> {
+    async fn finish(self, taken: RecordBatch) -> Result<StatementWrites> {
         let Rewriting { target, writes, affected, returned, .. } = self;
         let batch = writes.finish(&*target.view.snapshot.reader()?)?;
-        let others = Others::new(taken, returned.iter().map(|kept| kept.place));
-        let target = Target { others, ..target };
+        let others = OtherColumns::new(taken, returned.iter().map(|kept| kept.place));
+        let target = WriteTarget { others, ..target };
         let rows = returned.iter().map(|kept| &kept.row[..]);
         let rowkeys: Vec<Rowkey> = returned.iter().map(|kept| kept.rowkey.clone()).collect();
         let returning = target.returning(&rowkeys, rows).await?;
-        Ok(Written { batch, affected, returning })
+        Ok(StatementWrites { batch, affected, returning })
     }
 }
 
@@ -256,14 +256,14 @@ fn gone(table: &TableDef, rowkey: &[u8]) -> Error {
 }
 
 /// The rows found, consumed in pieces.
-struct Pieces {
+struct FoundRows {
     found: RecordBatch,
     at: usize,
     /// Rowkeys so far; `None` where no row is found twice.
     seen: Option<HashSet<Rowkey>>,
 }
 
-struct Piece {
+struct RowPiece {
     rowkeys: Vec<Rowkey>,
     /// The position of each row among those found.
     places: Vec<u64>,
@@ -271,7 +271,7 @@ struct Piece {
     computed: Vec<ArrayRef>,
 }
 
-impl Piece {
+impl RowPiece {
     /// The computed values of the `n`th row.
     fn computed(&self, n: usize) -> impl Iterator<Item = Result<Value>> {
         self.computed.iter().map(move |column| any_value_at(column, self.places[n] as usize))
@@ -282,10 +282,10 @@ impl Piece {
     }
 }
 
-impl Pieces {
+impl FoundRows {
     /// `alone`: the table is not joined.
-    fn new(found: RecordBatch, alone: bool) -> Pieces {
-        Pieces { found, at: 0, seen: (!alone).then(HashSet::new) }
+    fn new(found: RecordBatch, alone: bool) -> FoundRows {
+        FoundRows { found, at: 0, seen: (!alone).then(HashSet::new) }
     }
 
     /// Rows found in all, duplicates included.
@@ -293,11 +293,11 @@ impl Pieces {
         self.found.num_rows() as u64
     }
 
-    fn piece(&mut self, rows: usize) -> Result<Piece> {
+    fn piece(&mut self, rows: usize) -> Result<RowPiece> {
         let [rowkeys, computed @ ..] = self.found.columns() else {
             return Err(Error::internal("rows without a rowkey"));
         };
-        let mut piece = Piece {
+        let mut piece = RowPiece {
             rowkeys: Vec::with_capacity(rows),
             places: Vec::with_capacity(rows),
             computed: computed.to_vec(),
@@ -314,10 +314,10 @@ impl Pieces {
     }
 }
 
-impl Iterator for Pieces {
-    type Item = Result<Piece>;
+impl Iterator for FoundRows {
+    type Item = Result<RowPiece>;
 
-    fn next(&mut self) -> Option<Result<Piece>> {
+    fn next(&mut self) -> Option<Result<RowPiece>> {
         let rows = ROWS_READ.min(self.found.num_rows() - self.at);
         (rows > 0).then(|| self.piece(rows))
     }

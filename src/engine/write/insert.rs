@@ -9,10 +9,10 @@ use arrow::datatypes::{Field, Schema};
 use sqlparser::ast::{Expr, Ident, Query, Value as Sql};
 
 use super::{
-    Assigned, Changed, Given, Target, Written, assigned_columns, column_item, key_update, merge, name_in,
-    named, of_each_row, relations, select,
+    Assigned, StagedChanges, StatementWrites, WriteInputs, WriteTarget, assigned_columns, column_item,
+    key_update, merge, name_in, named, of_each_row, relations, select,
 };
-use crate::engine::bulk::Source;
+use crate::engine::bulk::QueryRows;
 use crate::engine::copy::load;
 use crate::engine::rows::{
     PartialRows, batch_of, check_constraints, check_nulls, check_nulls_of_key, complete, filled, in_row,
@@ -20,7 +20,7 @@ use crate::engine::rows::{
 };
 use crate::engine::view::{StatementView, column_named};
 use crate::error::{Error, Result, sqlstate};
-use crate::exec::dml::{RowWriter, rowkey_of};
+use crate::exec::dml::{ChangeSet, rowkey_of};
 use crate::key::{ColumnId, Rowkey};
 use crate::row::field;
 use crate::schema::{IndexId, IndexState, TableDef};
@@ -35,7 +35,12 @@ const NUMBER: &str = "__n";
 
 /// INSERT and UPSERT. `alone`: outside of a transaction, where a large INSERT ... SELECT goes through the
 /// store's bulk door and leaves no batch to commit.
-pub async fn insert(view: &StatementView, stmt: &Insert, given: Given<'_>, alone: bool) -> Result<Written> {
+pub async fn insert(
+    view: &StatementView,
+    stmt: &Insert,
+    given: WriteInputs<'_>,
+    alone: bool,
+) -> Result<StatementWrites> {
     let table = view.table(&stmt.table)?;
     // A load purges expired rows first, which may be rows that the statement has read.
     let is_load = matches!(stmt.mode, InsertMode::Insert) && table.ttl_us.is_none();
@@ -52,13 +57,13 @@ pub async fn insert(view: &StatementView, stmt: &Insert, given: Given<'_>, alone
                 }
                 false => merge::merge(view, &table, stmt, given, (source, columns))?,
             };
-            return Ok(Written { batch, affected, returning: None });
+            return Ok(StatementWrites { batch, affected, returning: None });
         }
     };
     let columns = cells.columns.clone();
     let proposed = proposed(view, &table, &stmt.mode, cells, &mut batch).await?;
     let changed = changed(view, &table, stmt, given, (proposed, &columns)).await?;
-    let target = Target::new(view, &table, (&stmt.table, &stmt.alias), &stmt.returning, given.params);
+    let target = WriteTarget::new(view, &table, (&stmt.table, &stmt.alias), &stmt.returning, given.params);
     target.finish(changed, batch).await
 }
 
@@ -100,12 +105,12 @@ pub(super) async fn changed(
     view: &StatementView,
     table: &TableDef,
     stmt: &Insert,
-    given: Given<'_>,
+    given: WriteInputs<'_>,
     (proposed, columns): (Vec<Proposed>, &[ColumnId]),
-) -> Result<Changed> {
+) -> Result<StagedChanges> {
     let mut staged = stage(view, table, &stmt.mode, proposed, columns)?;
     if matches!(stmt.mode, InsertMode::Upsert) && !table.checks.is_empty() {
-        let Changed { changes, touched } = &staged.changed;
+        let StagedChanges { changes, touched } = &staged.changed;
         let new = |rowkey| changes.get(rowkey)?.new.clone();
         let rows: Vec<Vec<Value>> = touched.iter().filter_map(new).collect();
         check_constraints(view, table, &rows).await?;
@@ -117,13 +122,17 @@ pub(super) async fn changed(
 }
 
 /// Inserts cells that come from no statement.
-pub async fn insert_cells(view: &StatementView, table: &TableDef, cells: PartialRows<'_>) -> Result<Written> {
+pub async fn insert_cells(
+    view: &StatementView,
+    table: &TableDef,
+    cells: PartialRows<'_>,
+) -> Result<StatementWrites> {
     let mut batch = WriteBatch::default();
     let columns = cells.columns.clone();
     let proposed = proposed(view, table, &InsertMode::Insert, cells, &mut batch).await?;
     let staged = stage(view, table, &InsertMode::Insert, proposed, &columns)?;
     let name = Ident::with_quote('"', &table.name);
-    Target::new(view, table, (&name, &None), &None, &[]).finish(staged.changed, batch).await
+    WriteTarget::new(view, table, (&name, &None), &None, &[]).finish(staged.changed, batch).await
 }
 
 /// The source of an INSERT.
@@ -131,7 +140,7 @@ enum Sourced<'a> {
     /// All rows.
     Cells(PartialRows<'a>),
     /// Many rows, most of them still to be read, and the columns they fill.
-    Many(Source, Vec<ColumnId>),
+    Many(QueryRows, Vec<ColumnId>),
 }
 
 /// Columns and cells of an INSERT's source.
@@ -139,7 +148,7 @@ async fn source_cells<'a>(
     view: &StatementView,
     table: &TableDef,
     stmt: &'a Insert,
-    given: Given<'_>,
+    given: WriteInputs<'_>,
     may_be_many: bool,
 ) -> Result<Sourced<'a>> {
     let columns = target_columns(table, stmt)?;
@@ -151,7 +160,7 @@ async fn source_cells<'a>(
         }
         InsertSource::Query(query) => {
             let asked = given.queries.source.of(Some(Vec::new()), || Ok((**query).clone()))?;
-            let mut source = Source::open(view, asked, given.params).await?;
+            let mut source = QueryRows::open(view, asked, given.params).await?;
             let columns = fitting(stmt, columns, std::iter::once(source.width()))?;
             if source.gather(may_be_many).await? {
                 return Ok(Sourced::Many(source, columns));
@@ -213,7 +222,7 @@ fn fitting(
 async fn values_cells(
     view: &StatementView,
     rows: &[Vec<Expr>],
-    given: Given<'_>,
+    given: WriteInputs<'_>,
 ) -> Result<Vec<Vec<Option<Value>>>> {
     let mut cells = Vec::with_capacity(rows.len());
     let mut computed: Vec<(usize, usize, &Expr)> = Vec::new();
@@ -248,8 +257,8 @@ async fn values_cells(
 }
 
 /// An INSERT's rows, after the check against existing ones.
-struct Staged {
-    changed: Changed,
+struct StagedInsert {
+    changed: StagedChanges,
     /// Existing rows that DO UPDATE may change: rowkey, existing row, proposed row.
     conflicts: Vec<(Rowkey, Vec<Value>, Vec<Value>)>,
 }
@@ -295,9 +304,9 @@ fn stage(
     mode: &InsertMode,
     proposed: Vec<Proposed>,
     given: &[ColumnId],
-) -> Result<Staged> {
+) -> Result<StagedInsert> {
     let reader = view.snapshot.reader()?;
-    let mut writer = RowWriter::new(table, &*reader, &view.watch, view.as_of_us);
+    let mut writer = ChangeSet::new(table, &*reader, &view.watch, view.as_of_us);
     let mut touched: Vec<Rowkey> = Vec::with_capacity(proposed.len());
     let arbiter = match mode {
         InsertMode::OnConflictDoNothing { target } | InsertMode::OnConflictUpdate { target, .. } => {
@@ -349,7 +358,7 @@ fn stage(
         }
         touched.push(rowkey);
     }
-    Ok(Staged { changed: Changed { changes: writer.suspend(), touched }, conflicts })
+    Ok(StagedInsert { changed: StagedChanges { changes: writer.suspend(), touched }, conflicts })
 }
 
 /// `old` with the given columns of `new`, and its write time.
@@ -406,8 +415,8 @@ async fn settle(
     view: &StatementView,
     table: &TableDef,
     stmt: &Insert,
-    given: Given<'_>,
-    staged: &mut Staged,
+    given: WriteInputs<'_>,
+    staged: &mut StagedInsert,
 ) -> Result<()> {
     let InsertMode::OnConflictUpdate { assignments, filter, .. } = &stmt.mode else { return Ok(()) };
     let targets = assigned_columns(table, assignments)?;

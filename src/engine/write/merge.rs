@@ -5,8 +5,8 @@
 //! concerns no later one. A UNIQUE index would see it: tables with one are written in one batch.
 
 use super::insert::{Proposed, changed, proposed};
-use super::{Changed, Given};
-use crate::engine::bulk::Source;
+use super::{StagedChanges, WriteInputs};
+use crate::engine::bulk::QueryRows;
 use crate::engine::copy::{check_reads, locked};
 use crate::engine::rows::PartialRows;
 use crate::engine::view::StatementView;
@@ -31,8 +31,8 @@ pub(super) fn merge(
     view: &StatementView,
     table: &TableDef,
     stmt: &Insert,
-    given: Given<'_>,
-    (mut source, columns): (Source, Vec<ColumnId>),
+    given: WriteInputs<'_>,
+    (mut source, columns): (QueryRows, Vec<ColumnId>),
 ) -> Result<u64> {
     let (runtime, watch) = (view.db.runtime(), &view.watch);
     let (_load, mut writer) = view.db.load(&watch.cancel)?;
@@ -56,7 +56,7 @@ pub(super) fn merge(
         done += part.len() as u64;
         watch.step(&label, done, Some(total), "rows")?;
         let part = part.into_iter().map(|(rowkey, row, number)| Proposed { rowkey, row, number }).collect();
-        let Changed { changes, touched } =
+        let StagedChanges { changes, touched } =
             runtime.block_on(changed(&locked, table, stmt, given, (part, &columns)))?;
         affected += touched.len() as u64;
         let reader = locked.snapshot.reader()?;

@@ -1,8 +1,8 @@
 //! INSERT, UPSERT, UPDATE and DELETE: finds the rows, then collects all changes in one write batch.
 //!
 //! `insert` makes rows of its source (`merge`: if they are many, and may meet existing ones), `change` finds the
-//! rows of an UPDATE or DELETE; both stage the new rows, and [`Target::finish`] ends every statement: changes and index entries go into one batch, then
-//! RETURNING is answered.
+//! rows of an UPDATE or DELETE; both stage the new rows, and [`WriteTarget::finish`] ends every statement: changes
+//! and index entries go into one batch, then RETURNING is answered.
 //!
 //! UPDATE and DELETE first run as a SELECT of the rowkeys (and new values) over the statement's snapshot,
 //! planned like every query; only then is anything written. DataFusion's own UPDATE and DELETE hooks are not
@@ -27,7 +27,7 @@ use super::plans::KeptQueries;
 use super::rows::{assign, batch_of, check_nulls, quote};
 use super::view::{StatementView, column_named};
 use crate::error::{Error, Result, Span, sqlstate};
-use crate::exec::dml::{Changes, RowWriter};
+use crate::exec::dml::{ChangeSet, RowChanges};
 use crate::key::{ColumnId, Rowkey};
 use crate::schema::TableDef;
 use crate::sql::rewrite;
@@ -39,7 +39,7 @@ use crate::sql::{
 use crate::store::WriteBatch;
 use crate::value::Value;
 
-use returned::Others;
+use returned::OtherColumns;
 
 pub use change::{delete, update};
 pub use insert::{insert, insert_cells};
@@ -52,14 +52,14 @@ const WRITTEN: &str = "__written";
 
 /// The parameters of a statement that writes, and its kept queries.
 #[derive(Clone, Copy)]
-pub struct Given<'a> {
+pub struct WriteInputs<'a> {
     pub params: &'a [Value],
     /// The queries of its last run, if there was one.
     pub queries: &'a KeptQueries,
 }
 
 /// What a statement writes, before it is committed.
-pub struct Written {
+pub struct StatementWrites {
     /// All its writes.
     pub batch: WriteBatch,
     /// Rows written (count).
@@ -69,14 +69,14 @@ pub struct Written {
 }
 
 /// Changed rows that are not yet in a batch.
-struct Changed {
-    changes: Changes,
+struct StagedChanges {
+    changes: RowChanges,
     /// The rowkeys, in the statement's order.
     touched: Vec<Rowkey>,
 }
 
 /// The statement that changes rows: what `finish` needs.
-struct Target<'a> {
+struct WriteTarget<'a> {
     view: &'a StatementView,
     table: &'a TableDef,
     /// The table's name or alias in the statement.
@@ -84,10 +84,10 @@ struct Target<'a> {
     returning: Option<&'a [SelectItem]>,
     params: &'a [Value],
     /// Columns of other tables for RETURNING.
-    others: Option<Others>,
+    others: Option<OtherColumns>,
 }
 
-impl<'a> Target<'a> {
+impl<'a> WriteTarget<'a> {
     fn new(
         view: &'a StatementView,
         table: &'a TableDef,
@@ -95,7 +95,7 @@ impl<'a> Target<'a> {
         returning: &'a Option<Vec<SelectItem>>,
         params: &'a [Value],
     ) -> Self {
-        Target {
+        WriteTarget {
             view,
             table,
             name: name_in(name, alias),
@@ -106,12 +106,12 @@ impl<'a> Target<'a> {
     }
 
     /// Writes the changes into `batch`, index entries included, and answers RETURNING.
-    async fn finish(self, changed: Changed, mut batch: WriteBatch) -> Result<Written> {
-        let Changed { changes, touched } = changed;
+    async fn finish(self, changed: StagedChanges, mut batch: WriteBatch) -> Result<StatementWrites> {
+        let StagedChanges { changes, touched } = changed;
         let changes = {
             let reader = self.view.snapshot.reader()?;
             let StatementView { watch, as_of_us, .. } = self.view;
-            RowWriter::resume(self.table, &*reader, watch, *as_of_us, changes).finish(&mut batch)?
+            ChangeSet::resume(self.table, &*reader, watch, *as_of_us, changes).finish(&mut batch)?
         };
         let mut rows = Vec::new();
         if self.returning.is_some() {
@@ -122,7 +122,7 @@ impl<'a> Target<'a> {
             }
         }
         let returning = self.returning(&touched, rows.into_iter()).await?;
-        Ok(Written { batch, affected: touched.len() as u64, returning })
+        Ok(StatementWrites { batch, affected: touched.len() as u64, returning })
     }
 
     /// RETURNING over the new rows, or over the old ones if they were deleted.

@@ -30,7 +30,7 @@ pub struct Returned {
 }
 
 /// Columns taken from other tables, for each row found.
-pub struct Others {
+pub struct OtherColumns {
     columns: RecordBatch,
     /// For each row written, its position in `columns`.
     places: UInt64Array,
@@ -102,10 +102,11 @@ impl Returned {
     }
 }
 
-impl Others {
+impl OtherColumns {
     /// `places`: positions of the rows written.
-    pub fn new(columns: RecordBatch, places: impl Iterator<Item = u64>) -> Option<Others> {
-        (columns.num_columns() > 0).then(|| Others { columns, places: UInt64Array::from_iter_values(places) })
+    pub fn new(columns: RecordBatch, places: impl Iterator<Item = u64>) -> Option<OtherColumns> {
+        (columns.num_columns() > 0)
+            .then(|| OtherColumns { columns, places: UInt64Array::from_iter_values(places) })
     }
 
     /// Appends the columns to the rows written.
