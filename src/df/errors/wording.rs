@@ -39,7 +39,12 @@ const ELSEWHERE: &[(&[&str], &str)] = &[
     (&["to_number", "cint", "int"], "CAST(x AS INTEGER)"),
     (&["last_insert_id", "last_insert_rowid", "lastval"], "INSERT ... RETURNING id"),
     (&["newid", "sys_guid"], "gen_random_uuid()"),
-    (&["json_extract", "json_value", "json_query"], "what it should find into a column of its own"),
+    (
+        &["json_extract", "json_value", "json_query", "get_json_object"],
+        "doc ->> 'city', or doc #>> '{tags,0}'",
+    ),
+    (&["json_type", "jsonb_type"], "json_typeof(doc)"),
+    (&["json_set", "jsonb_set", "json_insert", "json_replace", "json_remove"], "the whole JSON value anew"),
 ];
 
 /// Our error for a message, whose types are in SQL's words already; `None` for a message that is clear enough.

@@ -18,15 +18,17 @@ use crate::value::{ColumnType, JsonStep, ValueRef, json_array_length, json_path,
 
 /// Registers the functions and operators in a session.
 pub fn register(state: &mut SessionState) {
-    let functions: [(&'static str, Plain, ColumnType); 6] = [
-        ("json_get", get, ColumnType::Json),
-        ("json_get_text", get_text, ColumnType::Varchar),
-        ("json_extract_path", extract_path, ColumnType::Json),
-        ("json_extract_path_text", extract_path_text, ColumnType::Varchar),
-        ("json_array_length", array_length, ColumnType::BigInt),
-        ("json_typeof", type_of, ColumnType::Varchar),
+    let functions: [([&'static str; 2], Plain, ColumnType); 6] = [
+        (["json_get", "jsonb_get"], get, ColumnType::Json),
+        (["json_get_text", "jsonb_get_text"], get_text, ColumnType::Varchar),
+        (["json_extract_path", "jsonb_extract_path"], extract_path, ColumnType::Json),
+        (["json_extract_path_text", "jsonb_extract_path_text"], extract_path_text, ColumnType::Varchar),
+        (["json_array_length", "jsonb_array_length"], array_length, ColumnType::BigInt),
+        (["json_typeof", "jsonb_typeof"], type_of, ColumnType::Varchar),
     ];
-    let functions = functions.map(|(name, body, output)| Arc::new(row_function(name, body, output)));
+    let functions = functions.map(|([name, alias], body, output)| {
+        Arc::new(row_function(name, body, output).with_aliases([alias]))
+    });
     for function in &functions {
         // Registering never fails: it replaces a function of the same name.
         let _ = state.register_udf(Arc::clone(function));
