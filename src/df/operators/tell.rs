@@ -11,6 +11,7 @@ use datafusion::common::{DataFusionError, JoinType};
 use datafusion::error::Result as DfResult;
 use datafusion::physical_expr::expressions::{Column, DynamicFilterPhysicalExpr, UnKnownColumn};
 use datafusion::physical_expr::utils::collect_columns;
+use datafusion::physical_expr::window::WindowExpr;
 use datafusion::physical_expr::{PhysicalExpr, split_conjunction};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::aggregates::AggregateExec;
@@ -24,6 +25,7 @@ use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::union::UnionExec;
+use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
 
 use super::learned::is_late;
@@ -164,6 +166,16 @@ fn told(node: &Plan, filter: &Filter, hear: Hear<'_>) -> DfResult<Option<Plan>> 
         let below = moved(filter, &|at| Some(column(at)))?;
         return of_child(0, below.filter(|below| !collect_columns(below).is_empty()));
     }
+    if let Some(windows) = windows(node) {
+        // A condition on columns that partition every window drops whole partitions.
+        let partitions = |at: usize| {
+            let is_it = |by: &Filter| by.downcast_ref::<Column>().is_some_and(|by| by.index() == at);
+            windows.iter().all(|window| window.partition_by().iter().any(is_it))
+        };
+        let input = node.children()[0];
+        let below = moved(filter, &|at| column(input, at).filter(|_| partitions(at)))?;
+        return of_child(0, below.filter(|below| !collect_columns(below).is_empty()));
+    }
     if let Some(join) = node.downcast_ref::<HashJoinExec>() {
         for (child, keeps) in [(0, keeps_left(join)), (1, keeps_right(join))] {
             let place = |at| output_of(join, at).filter(|(from, _)| *from == child && keeps);
@@ -209,6 +221,12 @@ fn passes_all(node: &dyn ExecutionPlan) -> bool {
         || node.is::<SortExec>()
         || node.is::<SortPreservingMergeExec>()
         || node.is::<FixedExec>()
+}
+
+/// The windows of an operator that adds their columns to those of its input.
+fn windows(node: &Plan) -> Option<&[Arc<dyn WindowExpr>]> {
+    let bounded = node.downcast_ref::<BoundedWindowAggExec>().map(|windows| windows.window_expr());
+    bounded.or_else(|| node.downcast_ref::<WindowAggExec>().map(|windows| windows.window_expr()))
 }
 
 fn column(plan: &Plan, at: usize) -> Option<Filter> {
