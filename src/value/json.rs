@@ -6,8 +6,8 @@ use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde_json::Deserializer;
 use serde_json::value::RawValue;
+use serde_json::{Deserializer, Value};
 
 use super::ValueRef;
 
@@ -85,6 +85,46 @@ pub fn json_array_length(json: &str) -> serde_json::Result<Option<usize>> {
         "array" => serde_json::from_str::<Vec<IgnoredAny>>(json).map(|elements| Some(elements.len())),
         _ => serde_json::from_str::<IgnoredAny>(json).map(|_| None),
     }
+}
+
+/// Does `json` contain `part`, as PostgreSQL's `@>` has it? An object contains one with some of its members, an array one
+/// with some of its elements in any order, or, outermost, a mere value that is an element.
+///
+/// Errors: one of them is not JSON.
+pub fn json_contains(json: &str, part: &str) -> serde_json::Result<bool> {
+    let (json, part): (Value, Value) = (serde_json::from_str(json)?, serde_json::from_str(part)?);
+    Ok(match (&json, &part) {
+        (Value::Array(elements), part) if !part.is_array() && !part.is_object() => {
+            elements.iter().any(|element| is_same_scalar(element, part))
+        }
+        _ => contains(&json, &part),
+    })
+}
+
+fn contains(json: &Value, part: &Value) -> bool {
+    match (json, part) {
+        (Value::Object(members), Value::Object(parts)) => {
+            parts.iter().all(|(name, part)| members.get(name).is_some_and(|member| contains(member, part)))
+        }
+        (Value::Array(elements), Value::Array(parts)) => {
+            parts.iter().all(|part| elements.iter().any(|element| contains(element, part)))
+        }
+        _ => is_same_scalar(json, part),
+    }
+}
+
+fn is_same_scalar(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Number(a), Value::Number(b)) => is_same_number(&a.to_string(), &b.to_string()),
+        (Value::Object(_) | Value::Array(_), _) => false,
+        (a, b) => a == b,
+    }
+}
+
+/// 1, 1.0 and 10e-1 are the same. Digits beyond those of a double count only if the numbers are written alike.
+fn is_same_number(a: &str, b: &str) -> bool {
+    let exact = |n: &str| n.bytes().filter(u8::is_ascii_digit).count() <= 15;
+    a == b || exact(a) && exact(b) && a.parse::<f64>().is_ok_and(|a| b.parse() == Ok(a))
 }
 
 /// The steps of a path such as `{a,0,"b c"}`; `None` if it is written otherwise.
@@ -219,7 +259,6 @@ impl Visitor<'_> for Unescaped {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use serde_json::Value;
 
     use super::JsonStep::{Either, Element, Member};
     use super::*;
@@ -297,6 +336,32 @@ mod tests {
     }
 
     #[test]
+    fn containment_is_as_in_postgres() {
+        let cases = [
+            ("{\"a\": 1, \"b\": [1, 2, {\"c\": null}]}", "{\"b\": [{\"c\": null}, 1.0]}", true),
+            ("{\"a\": {\"b\": 1}}", "{\"b\": 1}", false),
+            ("{\"a\": {\"b\": 1, \"c\": 2}}", "{\"a\": {}}", true),
+            ("[1, 2, [1, 3]]", "[[1, 3]]", true),
+            ("[1, 2, [1, 3]]", "[1, 3]", false),
+            ("[1, 2, 2]", "[2, 1, 1]", true),
+            ("[\"foo\", \"bar\"]", "\"bar\"", true),
+            ("\"bar\"", "[\"bar\"]", false),
+            ("[[\"bar\"]]", "\"bar\"", false),
+            ("{\"tags\": [\"x\"]}", "{\"tags\": \"x\"}", false),
+            ("10e-1", "1", true),
+            ("12345678901234567890", "12345678901234567891", false),
+            ("null", "null", true),
+            ("{}", "{}", true),
+            ("[]", "[]", true),
+            ("[]", "{}", false),
+        ];
+        for (json, part, contained) in cases {
+            assert_eq!(json_contains(json, part).unwrap(), contained, "{json} @> {part}");
+        }
+        assert!(json_contains("{", "1").is_err() && json_contains("1", "").is_err());
+    }
+
+    #[test]
     fn paths_are_arrays_of_texts() {
         let cases: [(&str, Option<&[&str]>); 11] = [
             ("{a,b}", Some(&["a", "b"])),
@@ -353,6 +418,16 @@ mod tests {
                 _ => Some(text.clone()),
             };
             prop_assert_eq!(json_text(&text).map(Cow::into_owned), expected);
+        }
+
+        #[test]
+        fn a_value_contains_itself_and_its_parts(json in json(), more in json()) {
+            let contains = |a: &Value, b: &Value| json_contains(&a.to_string(), &b.to_string()).unwrap();
+            prop_assert!(contains(&json, &json));
+            let object = serde_json::json!({ "a": json, "b": more });
+            let (part, elements) = (serde_json::json!({ "a": json }), serde_json::json!([more, json]));
+            let is_contained = contains(&object, &part) && contains(&elements, &serde_json::json!([json]));
+            prop_assert!(is_contained);
         }
 
         #[test]

@@ -19,7 +19,7 @@ pub struct DescribedFunction {
 }
 
 /// Our functions, and those whose documentation would be wrong here: how they are called, and what they return.
-const OWN: [(&str, &str, &str); 27] = [
+const OWN: [(&str, &str, &str); 28] = [
     ("age", "age(timestamp [, timestamp])", "the time between two timestamps, or since one until now"),
     ("code", "code(text, 'Taobao=tb, ..')", "the short code of a value in such a list, as in key layouts"),
     ("date_format", "date_format(timestamp, '%Y-%m-%d')", "a time as text in a pattern of strftime"),
@@ -30,6 +30,11 @@ const OWN: [(&str, &str, &str); 27] = [
     ),
     ("generate_series", "generate_series(start, stop [, step])", "a row for each value from start to stop"),
     ("json_array_length", "json_array_length(json)", "number of elements; NULL for what is no array"),
+    (
+        "json_contains",
+        "json_contains(json, part)",
+        "whether a JSON value has all of another, also json @> part",
+    ),
     (
         "json_extract_path",
         "json_extract_path(json, step, ..)",

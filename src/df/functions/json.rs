@@ -14,15 +14,18 @@ use sqlparser::ast::BinaryOperator;
 use super::{FunctionBuffers, Plain, row_function};
 use crate::df::errors::to_df;
 use crate::error::{Error, Result, sqlstate};
-use crate::value::{ColumnType, JsonStep, ValueRef, json_array_length, json_path, json_text, json_type};
+use crate::value::{
+    self, ColumnType, JsonStep, ValueRef, json_array_length, json_path, json_text, json_type,
+};
 
 /// Registers the functions and operators in a session.
 pub fn register(state: &mut SessionState) {
-    let functions: [([&'static str; 2], Plain, ColumnType); 6] = [
+    let functions: [([&'static str; 2], Plain, ColumnType); 7] = [
         (["json_get", "jsonb_get"], get, ColumnType::Json),
         (["json_get_text", "jsonb_get_text"], get_text, ColumnType::Varchar),
         (["json_extract_path", "jsonb_extract_path"], extract_path, ColumnType::Json),
         (["json_extract_path_text", "jsonb_extract_path_text"], extract_path_text, ColumnType::Varchar),
+        (["json_contains", "jsonb_contains"], json_contains, ColumnType::Boolean),
         (["json_array_length", "jsonb_array_length"], array_length, ColumnType::BigInt),
         (["json_typeof", "jsonb_typeof"], type_of, ColumnType::Varchar),
     ];
@@ -33,8 +36,8 @@ pub fn register(state: &mut SessionState) {
         // Registering never fails: it replaces a function of the same name.
         let _ = state.register_udf(Arc::clone(function));
     }
-    let [get, get_text, path, path_text, ..] = functions;
-    let _ = state.register_expr_planner(Arc::new(Operators { get, get_text, path, path_text }));
+    let [get, get_text, path, path_text, contains, ..] = functions;
+    let _ = state.register_expr_planner(Arc::new(Operators { get, get_text, path, path_text, contains }));
 }
 
 /// Plans the operators.
@@ -44,6 +47,7 @@ struct Operators {
     get_text: Arc<ScalarUDF>,
     path: Arc<ScalarUDF>,
     path_text: Arc<ScalarUDF>,
+    contains: Arc<ScalarUDF>,
 }
 
 impl ExprPlanner for Operators {
@@ -57,9 +61,13 @@ impl ExprPlanner for Operators {
             BinaryOperator::LongArrow => (&self.get_text, false),
             BinaryOperator::HashArrow => (&self.path, true),
             BinaryOperator::HashLongArrow => (&self.path_text, true),
-            BinaryOperator::AtArrow
-            | BinaryOperator::ArrowAt
-            | BinaryOperator::AtAt
+            BinaryOperator::AtArrow => (&self.contains, false),
+            BinaryOperator::ArrowAt => {
+                let RawBinaryExpr { left, right, op: _ } = operation;
+                let call = ScalarFunction::new_udf(Arc::clone(&self.contains), vec![right, left]);
+                return Ok(PlannerResult::Planned(Expr::ScalarFunction(call)));
+            }
+            BinaryOperator::AtAt
             | BinaryOperator::AtQuestion
             | BinaryOperator::HashMinus
             | BinaryOperator::Question
@@ -121,6 +129,17 @@ fn extract_path_text<'a>(args: &[ValueRef<'a>], buffers: &'a mut FunctionBuffers
     match args {
         [json, steps @ ..] => Ok(as_text(part(name, *json, steps, true)?, buffers)),
         [] => Err(usage(name, "json_extract_path_text(doc, 'address', 'city')")),
+    }
+}
+
+/// `json @> part`.
+fn json_contains<'a>(args: &[ValueRef<'a>], _: &'a mut FunctionBuffers) -> Result<ValueRef<'a>> {
+    let [json, part] = args else { return Err(usage("json_contains", "json_contains(doc, '{\"a\": 1}')")) };
+    match (json_of("@>", *json)?, json_of("@>", *part)?) {
+        (Some(json), Some(part)) => {
+            value::json_contains(json, part).map(ValueRef::Boolean).map_err(|e| no_json("@>", &e))
+        }
+        _ => Ok(ValueRef::Null),
     }
 }
 

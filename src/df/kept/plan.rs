@@ -161,7 +161,7 @@ impl UnboundPlan {
         UnboundPlan::of_single(Arc::new(scan), Single::Totals(Arc::new(totals)), schema)
     }
 
-    /// A plan that runs in one way only; `root`: its scan, for its [paths](Plan::paths).
+    /// A plan that runs in one way only; `root`: its scan, for its [paths](UnboundPlan::paths).
     fn of_single(root: Arc<dyn ExecutionPlan>, single: Single, schema: &SchemaRef) -> UnboundPlan {
         UnboundPlan {
             form: PlanForm::new(root),

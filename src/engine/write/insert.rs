@@ -48,10 +48,9 @@ pub async fn insert(
     let mut batch = WriteBatch::default();
     let cells = match source_cells(view, &table, stmt, given, may_be_many).await? {
         Sourced::Cells(cells) => cells,
-        Sourced::Many(source, columns) => {
+        Sourced::Many(mut source, columns) => {
             let affected = match is_load {
                 true => {
-                    let mut source = source;
                     let next = || source.next_rows(view, &table);
                     load(view, &table, (&columns, stmt.overriding), None, next)?
                 }
