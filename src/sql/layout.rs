@@ -82,7 +82,7 @@ pub fn not_a_formula(expr: &Expr) -> Error {
         .why("an index computes it from the columns of one row, and must get the same every time")
         .hint(
             "formulas are made of columns, literals, upper, lower, trim, ltrim, rtrim, length, left, right, substr, ||, \
-             coalesce, abs, +, -, * and date_trunc; DESCRIBE shows the types",
+             coalesce, abs, +, -, *, date_trunc and parts of JSON; DESCRIBE shows the types",
         )
 }
 
