@@ -72,6 +72,7 @@ use super::rewrite::{
 };
 use super::rules::above_totals::AboveTotals;
 use super::rules::anti_join::AntiJoin;
+use super::rules::carried::Carried;
 use super::rules::frames::frames_of_bytes;
 use super::rules::join_order::FewestFirst;
 use super::rules::kept_apart::KeptApart;
@@ -259,7 +260,7 @@ impl Planner {
     }
 }
 
-/// DataFusion's logical rules, with two of our own; those that can give wrong results are wrapped or replaced.
+/// DataFusion's logical rules, with three of our own; those that can give wrong results are wrapped or replaced.
 fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let mut rules = Vec::new();
     for rule in Optimizer::new().rules {
@@ -273,7 +274,11 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
             "extract_equijoin_predicate" => rules.push(Arc::new(KeptApart::of_a_join(rule)) as _),
             "eliminate_outer_join" => rules.extend([rule, Arc::new(AntiJoin) as _]),
             "push_down_filter" => {
-                rules.extend([Arc::new(AboveTotals(rule)) as _, Arc::new(ComputedColumns) as _]);
+                rules.extend([
+                    Arc::new(Carried) as _,
+                    Arc::new(AboveTotals(rule)) as _,
+                    Arc::new(ComputedColumns) as _,
+                ]);
             }
             _ => rules.push(rule),
         }
@@ -335,9 +340,14 @@ impl Planner {
     }
 
     /// Optimises a logical plan and makes it executable.
-    pub async fn physical(&self, plan: LogicalPlan, cancel: &CancelHandle) -> Result<Arc<dyn ExecutionPlan>> {
+    pub async fn physical(
+        &self,
+        plan: LogicalPlan,
+        cancel: &CancelHandle,
+        by_one_thread: bool,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
         Ok(match self.ways(plan, Keep::No, cancel).await? {
-            Ways { shared: Some(shared), .. } => shared,
+            Ways { shared: Some(shared), .. } if !by_one_thread => shared,
             Ways { alone, .. } => alone,
         })
     }
@@ -511,7 +521,7 @@ impl Planner {
         params: &[Value],
         limits: &RunLimits<'_>,
     ) -> Result<RecordBatch> {
-        let plan = self.physical(self.plan(query, scope, params)?, limits.cancel).await?;
+        let plan = self.physical(self.plan(query, scope, params)?, limits.cancel, false).await?;
         let schema = plan.schema();
         let batches: Vec<RecordBatch> = self.start(plan, limits)?.try_collect().await?;
         let batch = arrow::compute::concat_batches(&schema, &batches)

@@ -30,7 +30,7 @@ use crate::error::{Error, sqlstate};
 use crate::plan::{CmpOp, Field, Predicate};
 use crate::schema::{ENDED_AT, TableDef, ViewDef, WRITTEN_AT};
 use crate::sql::rewrite::ROWKEY;
-use crate::sql::{AsOf, CATALOG_HINT, KeyedTable, name_sql, output_name};
+use crate::sql::{AsOf, CATALOG_HINT, CATALOG_SCHEMAS, KeyedTable, name_sql, output_name};
 use crate::value::Value;
 
 /// Deepest nesting of views.
@@ -200,9 +200,9 @@ impl Resolver<'_> {
     fn as_of_snapshot(&self, snapshot: &str, name: &str) -> DfResult<Arc<dyn DfTableSource>> {
         let NameScope { moments, binding, rowkeys, .. } = self.scope;
         let Some(moment) = moments.get(snapshot) else {
-            let hint = match snapshot {
-                "information_schema" | "pg_catalog" => CATALOG_HINT.to_owned(),
-                _ => format!("write {name}, or SHOW SNAPSHOTS"),
+            let hint = match CATALOG_SCHEMAS.contains(&snapshot) {
+                true => CATALOG_HINT.to_owned(),
+                false => format!("write {name}, or SHOW SNAPSHOTS"),
             };
             let error = Error::invalid(format!("there is no snapshot or schema \"{snapshot}\""))
                 .why("a database has one schema, public; snapshots end with the process that took them")

@@ -36,9 +36,14 @@ pub struct QueryRows {
 }
 
 impl QueryRows {
-    /// Starts the query.
-    pub async fn open(view: &StatementView, asked: Arc<SourceQuery>, params: &[Value]) -> Result<QueryRows> {
-        let (batches, schema) = view.stream_again(asked, params).await?;
+    /// Starts the query. `in_order`: its rows come in the order in which one thread finds them.
+    pub async fn open(
+        view: &StatementView,
+        asked: Arc<SourceQuery>,
+        params: &[Value],
+        in_order: bool,
+    ) -> Result<QueryRows> {
+        let (batches, schema) = view.stream_again(asked, params, in_order).await?;
         Ok(QueryRows {
             batches,
             width: schema.fields().len(),

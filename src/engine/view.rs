@@ -265,18 +265,20 @@ impl StatementView {
     }
 
     /// Like [`StatementView::stream`], for the query inside a statement that may come again: its plan is kept.
+    /// `in_order`: the rows come in the order in which one thread finds them.
     pub fn stream_again<'a>(
         &'a self,
         asked: Arc<SourceQuery>,
         params: &'a [Value],
+        in_order: bool,
     ) -> BoxFuture<'a, Result<(BatchStream, SchemaRef)>> {
         Box::pin(async move {
             let run = match keyed(STREAM, asked.lifted.as_ref(), params) {
                 Some((lifted, mut keyed)) => self.run_kept(lifted, &mut keyed, Vec::new()).await?,
                 None => None,
             };
-            match run {
-                None => self.stream(Arc::unwrap_or_clone(asked).query, params).await,
+            match run.filter(|(run, _)| !(in_order && run.is_shared())) {
+                None => self.stream_by(Arc::unwrap_or_clone(asked).query, params, in_order).await,
                 Some((BoundPlan::Plan(plan), _)) => self.db.planner().run(plan, &self.limits()),
                 Some((BoundPlan::Alone(mut alone), schema)) => {
                     let next = std::iter::from_fn(move || alone.next_batch().transpose());
@@ -292,11 +294,22 @@ impl StatementView {
         query: Query,
         params: &'a [Value],
     ) -> BoxFuture<'a, Result<(BatchStream, SchemaRef)>> {
+        self.stream_by(query, params, false)
+    }
+
+    /// [`StatementView::stream`], `by_one_thread` if need be.
+    fn stream_by<'a>(
+        &'a self,
+        query: Query,
+        params: &'a [Value],
+        by_one_thread: bool,
+    ) -> BoxFuture<'a, Result<(BatchStream, SchemaRef)>> {
         Box::pin(async move {
             let (query, rowkeys) = self.prepare(query)?;
             let planner = self.db.planner();
             let plan = planner.plan(query, &self.scope(rowkeys, Vec::new()), params)?;
-            planner.run(planner.physical(plan, &self.watch.cancel).await?, &self.limits())
+            let plan = planner.physical(plan, &self.watch.cancel, by_one_thread).await?;
+            planner.run(plan, &self.limits())
         })
     }
 

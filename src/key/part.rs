@@ -153,6 +153,11 @@ impl KeyPart {
         self.descending
     }
 
+    /// Are the values of its column integers?
+    pub fn is_of_integers(&self) -> bool {
+        self.form.ty().is_some_and(ColumnType::is_integer)
+    }
+
     /// Its SQL, as written.
     pub fn sql(&self) -> &str {
         &self.sql

@@ -46,6 +46,24 @@ impl ValueSet {
         Self::of_intervals(false, vec![Interval { lower, upper }])
     }
 
+    /// The same set of integers with each one listed; `None` if there are more than `max`.
+    pub fn listed(&self, max: usize) -> Option<ValueSet> {
+        let mut all = Vec::new();
+        for interval in self.intervals.iter() {
+            let (Bound::Included(Value::Int(first)), Bound::Included(Value::Int(last))) =
+                (&interval.lower, &interval.upper)
+            else {
+                return None;
+            };
+            let count = usize::try_from(last.checked_sub(*first)?).ok()?;
+            if all.len().saturating_add(count) >= max {
+                return None;
+            }
+            all.extend((*first..=*last).map(|n| point(Value::Int(n))));
+        }
+        Some(ValueSet { null: self.null, intervals: Arc::new(all) })
+    }
+
     /// These values, none NULL.
     pub fn of_values(values: impl IntoIterator<Item = Value>) -> Self {
         let mut values: Vec<Value> = values.into_iter().collect();

@@ -18,6 +18,9 @@ use crate::key::{
 };
 use crate::value::Value;
 
+/// Most integers (count) that are listed in place of an interval.
+const LISTED_MAX: usize = 256;
+
 /// All conditions of one alternative, by field.
 pub(super) struct FieldConstraints {
     values: BTreeMap<Field, ValueSet>,
@@ -78,11 +81,28 @@ impl FieldConstraints {
             }
             known.values.insert(field, set);
         }
+        known.list_short_ranges(layout);
         let never_null: BTreeSet<Field> = layout.parts().iter().filter_map(never_null).collect();
         let is_idle =
             |f: &Field, set: &ValueSet| set.covers_not_null() && (set.has_null() || never_null.contains(f));
         known.idle = known.values.iter().filter(|(f, set)| is_idle(f, set)).map(|(f, _)| *f).collect();
         Some(known)
+    }
+
+    /// Lists the integers of short intervals where a part keeps no order of them, as `reverse(lpad(id, 8))`: each is
+    /// looked up.
+    fn list_short_ranges(&mut self, layout: &KeyLayout) {
+        for part in layout.parts().iter().filter(|part| part.is_of_integers()) {
+            let &[column] = part.columns() else { continue };
+            let Some(set) = self.values.get_mut(&Field::Column(column)) else { continue };
+            let is_bounded = set.intervals().iter().all(|interval| part.image(interval).is_some());
+            if !is_bounded
+                && part.fan_out().is_none()
+                && let Some(listed) = set.listed(LISTED_MAX)
+            {
+                *set = listed;
+            }
+        }
     }
 
     /// The possible values of a field, if restricted.

@@ -109,6 +109,9 @@ pub fn is_our_schema(name: &str) -> bool {
     ["public", "main"].contains(&name)
 }
 
+/// Schemas in which other databases keep the catalog.
+pub const CATALOG_SCHEMAS: [&str; 3] = ["information_schema", "pg_catalog", "system"];
+
 /// The hint for users who query the catalog as in other databases.
 pub const CATALOG_HINT: &str = "SHOW TABLES and SHOW INDEXES list them, DESCRIBE t its columns";
 
@@ -116,9 +119,9 @@ pub const CATALOG_HINT: &str = "SHOW TABLES and SHOW INDEXES list them, DESCRIBE
 pub fn no_schema(schema: &str, name: &str) -> Error {
     let error =
         Error::invalid(format!("there is no schema \"{schema}\"")).why("a database has one schema, public");
-    match schema {
-        "information_schema" | "pg_catalog" => error.hint(CATALOG_HINT),
-        _ => error.hint(format!("write {name}")),
+    match CATALOG_SCHEMAS.contains(&schema) {
+        true => error.hint(CATALOG_HINT),
+        false => error.hint(format!("write {name}")),
     }
 }
 

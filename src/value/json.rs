@@ -134,11 +134,7 @@ pub fn json_path(path: &str) -> Option<Vec<String>> {
     while !rest.is_empty() || !steps.is_empty() {
         let (step, more) = match rest.strip_prefix('"') {
             Some(quoted) => unquoted(quoted)?,
-            None => {
-                let end = rest.find(',').unwrap_or(rest.len());
-                let step = rest[..end].trim_end();
-                (step.to_owned(), &rest[end..])
-            }
+            None => bare(rest)?,
         };
         if step.is_empty() && !rest.starts_with('"') {
             return None;
@@ -150,6 +146,30 @@ pub fn json_path(path: &str) -> Option<Vec<String>> {
         }
     }
     Some(steps)
+}
+
+/// A step up to a comma, without blanks around it, and what follows it. A backslash takes the next character as it is.
+fn bare(rest: &str) -> Option<(String, &str)> {
+    let mut step = String::new();
+    // Blanks at the end do not count, unless they are behind a backslash.
+    let mut len = 0;
+    let mut chars = rest.char_indices();
+    while let Some((at, c)) = chars.next() {
+        match c {
+            ',' => {
+                step.truncate(len);
+                return Some((step, &rest[at..]));
+            }
+            '{' | '}' | '"' => return None,
+            '\\' => step.push(chars.next()?.1),
+            c => step.push(c),
+        }
+        if c == '\\' || !c.is_whitespace() {
+            len = step.len();
+        }
+    }
+    step.truncate(len);
+    Some((step, ""))
 }
 
 /// A step up to its closing quote, and what follows it. A backslash takes the next character as it is.
@@ -195,7 +215,8 @@ impl<'de> DeserializeSeed<'de> for IsName<'_> {
     type Value = bool;
 
     fn deserialize<D: serde::Deserializer<'de>>(self, name: D) -> Result<bool, D::Error> {
-        name.deserialize_str(self)
+        // As bytes, for half of a surrogate pair is no character.
+        name.deserialize_bytes(self)
     }
 }
 
@@ -206,8 +227,8 @@ impl Visitor<'_> for IsName<'_> {
         f.write_str("a name")
     }
 
-    fn visit_str<E>(self, name: &str) -> Result<bool, E> {
-        Ok(name == self.0)
+    fn visit_bytes<E>(self, name: &[u8]) -> Result<bool, E> {
+        Ok(name == self.0.as_bytes())
     }
 }
 
@@ -278,6 +299,7 @@ mod tests {
         for (step, part) in cases {
             assert_eq!(step.part(json).unwrap(), part, "{step:?}");
         }
+        assert_eq!(Member("a").part("{\"\\ud83d\": 1, \"a\": 2}").unwrap(), Some("2"));
         let json = "[10, \"x\", null, {\"1\": 2}]";
         let cases = [
             (Element(0), Some("10")),
@@ -363,7 +385,7 @@ mod tests {
 
     #[test]
     fn paths_are_arrays_of_texts() {
-        let cases: [(&str, Option<&[&str]>); 11] = [
+        let cases: [(&str, Option<&[&str]>); 14] = [
             ("{a,b}", Some(&["a", "b"])),
             (" { a b , 0 } ", Some(&["a b", "0"])),
             ("{\"a,b\",\"c\\\"\\\\\" , d}", Some(&["a,b", "c\"\\", "d"])),
@@ -375,6 +397,9 @@ mod tests {
             ("{\"a}", None),
             ("{\"a\"b}", None),
             ("$.a.b", None),
+            ("{a\\,b,\\ c\\ }", Some(&["a,b", " c "])),
+            ("{{a},b}", None),
+            ("{a}}", None),
         ];
         for (path, steps) in cases {
             let found = json_path(path);

@@ -21,7 +21,7 @@ const ELSEWHERE: &[(&[&str], &str)] = &[
     (&["lcase"], "lower(x)"),
     (&["charindex", "locate"], "strpos(text, part)"),
     (&["year", "month", "day", "hour", "minute", "second", "dayofyear", "dayofweek"], "extract(year FROM x)"),
-    (&["date"], "CAST(x AS DATE)"),
+    (&["date"], "CAST(x AS DATE), or current_date"),
     (&["getdate", "sysdate", "getutcdate", "curdate", "current_datetime"], "now(), or current_date"),
     (&["strftime", "date_format", "formatdatetime"], "to_char(x, 'YYYY-MM-DD HH24:MI:SS')"),
     (&["datediff", "timestampdiff", "date_diff"], "a - b"),
@@ -478,7 +478,7 @@ fn values(text: &str) -> Option<Error> {
         return Some(
             error(format!("a value of type {ty} has no fields"), sqlstate::UNDEFINED_COLUMN)
                 .why("what stands before the point names a column, and no table of this FROM")
-                .hint("write table.column"),
+                .hint("write table.column, or doc ->> 'name' for a part of a JSON value"),
         );
     }
     if let Some(part) = between(text, "Date part '", "' not supported") {

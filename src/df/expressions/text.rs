@@ -119,9 +119,15 @@ fn settle(peers: Vec<&mut Expr>, schema: &DFSchema) -> Result<bool> {
         return Err(incomparable(&to.to_string(), &other.to_string())
             .hint(format!("CAST one of them, as in CAST(x AS {})", if to.is_text() { other } else { &to })));
     }
+    let has_json_text = peers.iter().any(|peer| is_json_text(peer));
     let mut changed = false;
     for (peer, operand) in peers.into_iter().zip(operands) {
         let value = match (operand, &*peer) {
+            (Operand::Number, Expr::Literal(number, _)) if has_json_text => {
+                let number = crate::df::expr::value_of(number)?;
+                return Err(incomparable("a text out of JSON", &format!("the number {number}"))
+                    .hint(format!("CAST it, as in (doc ->> 'n')::int, or write '{number}'")));
+            }
             (Operand::Text, Expr::Literal(ScalarValue::Utf8(Some(text)), _)) if !to.is_text() => {
                 read(text, to)?
             }
@@ -145,6 +151,12 @@ fn settle(peers: Vec<&mut Expr>, schema: &DFSchema) -> Result<bool> {
         changed = true;
     }
     Ok(changed)
+}
+
+/// A part of a JSON value as text: nobody expects `'5' > '10'` of `doc ->> 'n' > 10`.
+fn is_json_text(expr: &Expr) -> bool {
+    let Expr::ScalarFunction(call) = expr else { return false };
+    matches!(call.name(), "json_get_text" | "json_extract_path_text")
 }
 
 /// A number with at most one fractional digit that compares with all integers as `d * 10^-scale` does: with more

@@ -169,6 +169,9 @@ fn part<'a>(
     of_path: bool,
 ) -> Result<Option<&'a str>> {
     let Some(mut part) = json_of(name, json)? else { return Ok(None) };
+    if steps.is_empty() {
+        json_array_length(part).map_err(|e| no_json(name, &e))?;
+    }
     for step in steps {
         if step.is_null() {
             return Ok(None);

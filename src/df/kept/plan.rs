@@ -86,6 +86,18 @@ pub enum BoundPlan {
     Plan(Arc<dyn ExecutionPlan>),
 }
 
+impl BoundPlan {
+    /// Several threads share the work, so rows may come in another order in each run.
+    pub fn is_shared(&self) -> bool {
+        let is_parted =
+            |node: &dyn ExecutionPlan| node.properties().output_partitioning().partition_count() > 1;
+        match self {
+            BoundPlan::Alone(_) => false,
+            BoundPlan::Plan(plan) => holds(plan, &is_parted),
+        }
+    }
+}
+
 impl UnboundPlan {
     /// Keeps a plan for one thread and possibly one for several. `None` for a plan that reads no table of ours, unless
     /// it is a mere row, or that reads something which cannot be read twice.

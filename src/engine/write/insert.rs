@@ -159,7 +159,10 @@ async fn source_cells<'a>(
         }
         InsertSource::Query(query) => {
             let asked = given.queries.source.of(Some(Vec::new()), || Ok((**query).clone()))?;
-            let mut source = QueryRows::open(view, asked, given.params).await?;
+            // Which of two rows with one key comes first matters, and so does which is numbered first.
+            let in_order = !matches!(stmt.mode, InsertMode::Insert)
+                || table.live_columns().any(|(_, column)| column.identity.is_some());
+            let mut source = QueryRows::open(view, asked, given.params, in_order).await?;
             let columns = fitting(stmt, columns, std::iter::once(source.width()))?;
             if source.gather(may_be_many).await? {
                 return Ok(Sourced::Many(source, columns));
