@@ -139,7 +139,7 @@ pub struct NameScope<'a> {
     pub rows: Vec<(String, RecordBatch)>,
 }
 
-/// Resource limits of a run.
+/// Resource limits of a run, and its time.
 pub struct RunLimits<'a> {
     /// Bytes for sorts, joins and groups; beyond that they spill to disk.
     pub memory: Option<u64>,
@@ -147,6 +147,8 @@ pub struct RunLimits<'a> {
     pub folder: Option<&'a Path>,
     /// Deadline and cancellation.
     pub cancel: &'a CancelHandle,
+    /// What `now()` is, in microseconds since 1970.
+    pub now_us: i64,
 }
 
 impl RunLimits<'_> {
@@ -343,10 +345,10 @@ impl Planner {
     pub async fn physical(
         &self,
         plan: LogicalPlan,
-        cancel: &CancelHandle,
+        limits: &RunLimits<'_>,
         by_one_thread: bool,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(match self.ways(plan, Keep::No, cancel).await? {
+        Ok(match self.ways(plan, Keep::No(limits.now_us), limits.cancel).await? {
             Ways { shared: Some(shared), .. } if !by_one_thread => shared,
             Ways { alone, .. } => alone,
         })
@@ -521,7 +523,7 @@ impl Planner {
         params: &[Value],
         limits: &RunLimits<'_>,
     ) -> Result<RecordBatch> {
-        let plan = self.physical(self.plan(query, scope, params)?, limits.cancel, false).await?;
+        let plan = self.physical(self.plan(query, scope, params)?, limits, false).await?;
         let schema = plan.schema();
         let batches: Vec<RecordBatch> = self.start(plan, limits)?.try_collect().await?;
         let batch = arrow::compute::concat_batches(&schema, &batches)

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use arrow::temporal_conversions::timestamp_us_to_datetime;
 use datafusion::execution::context::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
@@ -28,8 +29,9 @@ pub(super) struct Ways {
 /// What the physical plan is made for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Keep {
-    /// One run, now: the plan is final, with lookup joins wherever they pay off.
-    No,
+    /// One run, in which `now()` is this time (microseconds since 1970): the plan is final, with lookup joins wherever
+    /// they pay off.
+    No(i64),
     /// Many runs: each run decides about lookup joins and threads.
     Yes,
 }
@@ -37,6 +39,11 @@ pub(super) enum Keep {
 /// Optimises a logical plan and makes it executable.
 pub(super) async fn ways(mut state: SessionState, plan: LogicalPlan, keep: Keep) -> Result<Ways> {
     state.mark_start_execution();
+    if let Keep::No(now_us) = keep
+        && let Some(now) = timestamp_us_to_datetime(now_us)
+    {
+        state.execution_props_mut().query_execution_start_time = Some(now.and_utc());
+    }
     let plan = state.optimize(&plan).map_err(df_error)?;
     let plan =
         join_keys::of_columns(plan).and_then(first_left::of_left_side).and_then(extremes::from_one_end);
@@ -77,7 +84,7 @@ pub(super) async fn ways(mut state: SessionState, plan: LogicalPlan, keep: Keep)
     let recursions = lookup::in_recursions(alone).map_err(df_error)?;
     let (mut alone, looks_up) = (recursions.data, recursions.transformed);
     let worth_sharing = match keep {
-        Keep::No => {
+        Keep::No(_) => {
             let seeking = seek::instead_of_pairs(alone).map_err(df_error)?;
             alone = lookup::instead_of_hashes(seeking.data).map_err(df_error)?;
             !seeking.transformed && parallel::is_long(&alone)

@@ -450,7 +450,7 @@ impl Session {
         }
         let scope = view.scope(rowkeys, Vec::new());
         let planner = self.db.planner();
-        let plan = planner.physical(planner.plan(query, &scope, params)?, &view.watch.cancel, false).await?;
+        let plan = planner.physical(planner.plan(query, &scope, params)?, &view.limits(), false).await?;
         if stmt.analyze {
             let (mut stream, _) = planner.run(Arc::clone(&plan), &view.limits())?;
             while stream.try_next().await?.is_some() {}

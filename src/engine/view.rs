@@ -87,8 +87,7 @@ impl StatementView {
     ///
     /// Errors: a missing parameter; a text that is no value of its type.
     pub fn value_of(&self, expr: &Expr, params: &[Value]) -> Result<Option<Value>> {
-        let now = || *self.now.get_or_init(clock::now);
-        Ok(literal(expr, params)?.or_else(|| clock::told(expr, now)))
+        Ok(literal(expr, params)?.or_else(|| clock::told(expr, || self.now_us())))
     }
 
     /// The table an identifier names.
@@ -112,7 +111,13 @@ impl StatementView {
     pub fn limits(&self) -> RunLimits<'_> {
         // Do not spill into the folder of a database that another process writes.
         let folder = self.db.path().filter(|_| !self.db.is_read_only());
-        RunLimits { memory: self.settings.memory_limit, folder, cancel: &self.watch.cancel }
+        let memory = self.settings.memory_limit;
+        RunLimits { memory, folder, cancel: &self.watch.cancel, now_us: self.now_us() }
+    }
+
+    /// What `now()` is in all parts of the statement, in microseconds since 1970.
+    fn now_us(&self) -> i64 {
+        *self.now.get_or_init(clock::now)
     }
 
     /// Runs a query and gives all its rows.
@@ -308,7 +313,7 @@ impl StatementView {
             let (query, rowkeys) = self.prepare(query)?;
             let planner = self.db.planner();
             let plan = planner.plan(query, &self.scope(rowkeys, Vec::new()), params)?;
-            let plan = planner.physical(plan, &self.watch.cancel, by_one_thread).await?;
+            let plan = planner.physical(plan, &self.limits(), by_one_thread).await?;
             planner.run(plan, &self.limits())
         })
     }
