@@ -55,17 +55,22 @@ pub fn is_long(plan: &Arc<dyn ExecutionPlan>) -> bool {
 /// Estimated cost of all reads of a plan, as in [`Access::work`](crate::access::Access::work); unknown costs count as
 /// zero.
 pub fn work(plan: &Arc<dyn ExecutionPlan>) -> f64 {
-    work_of(plan, None)
+    work_of(plan, None, Some(0.0)).unwrap_or_default()
 }
 
-fn work_of(plan: &Arc<dyn ExecutionPlan>, told_by: Option<f64>) -> f64 {
+/// [`work`], if all costs are known.
+pub fn known_work(plan: &Arc<dyn ExecutionPlan>) -> Option<f64> {
+    work_of(plan, None, None)
+}
+
+fn work_of(plan: &Arc<dyn ExecutionPlan>, told_by: Option<f64>, unknown: Option<f64>) -> Option<f64> {
     if let Some(scan) = plan.downcast_ref::<ScanExec>() {
-        return scan.work(told_by).unwrap_or_default();
+        return scan.work(told_by).or(unknown);
     }
     if let Some(join) = plan.downcast_ref::<LookupJoinExec>() {
-        return work_of(join.rows(), told_by) + join.work().unwrap_or_default();
+        return Some(work_of(join.rows(), told_by, unknown)? + join.work().or(unknown)?);
     }
-    inputs(plan, told_by).into_iter().map(|(input, told_by)| work_of(input, told_by)).sum()
+    inputs(plan, told_by).into_iter().map(|(input, told_by)| work_of(input, told_by, unknown)).sum()
 }
 
 /// [`is_long`] for a part of a plan; `told_by`: about how many rows feed its dynamic filters, if it has any.

@@ -131,6 +131,8 @@ impl UnboundPlan {
         let looked_up = as_new.map(lookup::instead_of_all_hashes).transpose().map_err(df_error)?;
         let nested = looked_up.as_ref().or((!joins).then_some(root));
         let nested = nested.and_then(|root| Nested::of(root, &output_schema(&root.schema())));
+        let hashes = if joins { parallel::known_work(otherwise) } else { None };
+        let nested = nested.map(|nested| nested.beside(hashes));
         let tried = trial.and_then(|trial| Nested::of_trial(trial, &output_schema(&root.schema())));
         let below = looked_up.as_ref().filter(|_| nested.is_none()).map(NestedExec::below);
         let below = below.transpose().map_err(df_error)?.flatten();

@@ -50,13 +50,21 @@ struct Few {
     found: usize,
     /// Cost, as of [`Access::work`](crate::access::Access::work).
     work: f64,
+    /// Cost of finding the range of one lookup.
+    ranging: f64,
 }
 
 /// For lookups by rowkey, which for many rows are cheaper in batches: some 0.4 ms.
-const BY_ROWKEYS: Few = Few { rows: 64, found: 4096, work: 5_000.0 };
+const BY_ROWKEYS: Few = Few { rows: 64, found: 4096, work: 5_000.0, ranging: 0.0 };
 
 /// For lookups by range, each of which has to place a cursor in any case: some 4 ms.
-const BY_RANGES: Few = Few { rows: 1024, found: 16_384, work: 60_000.0 };
+const BY_RANGES: Few = Few { rows: 1024, found: 16_384, work: 60_000.0, ranging: 100.0 };
+
+/// Work of a run that is tried in any case: some 1 ms.
+const TRIED: f64 = 15_000.0;
+
+/// What setting up hash joins takes, as work: some 0.4 ms.
+const HASH_JOINS: f64 = 6_000.0;
 
 /// Most runs (count) that skip the attempt after earlier ones had too many rows.
 const RUNS_WITHOUT: u32 = 63;
@@ -120,6 +128,13 @@ impl Nested {
             waiting: AtomicU32::new(0),
             backoff: AtomicU32::new(0),
         })
+    }
+
+    /// Gives up where hash joins, whose reads are of this much work, would be done by then.
+    pub fn beside(mut self, hashes: Option<f64>) -> Nested {
+        let enough = hashes.map_or(f64::MAX, |work| 2.0 * (work + HASH_JOINS));
+        self.few.work = self.few.work.min(enough.max(TRIED));
+        self
     }
 
     /// The first plan of a trial, if it consists of lookups and ends as soon as there are enough rows.

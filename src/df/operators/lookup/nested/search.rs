@@ -112,6 +112,8 @@ pub(super) struct NestedSearch<'n> {
     asked: Vec<Predicate>,
     plan_text: PlanText,
     counters: Arc<ScanCounters>,
+    /// Lookups so far (count).
+    lookups: u32,
     levels: Vec<Level<'n>>,
     /// The current level.
     at: usize,
@@ -139,7 +141,18 @@ impl<'n> NestedSearch<'n> {
         levels.push(Level { reading: Some(LevelSource::Rows(scan)), ..Level::default() });
         levels.resize_with(1 + nested.joins.len(), Level::default);
         let (at, last, out) = (0, 0, nested.rows_of(0));
-        Ok(Some(NestedSearch { nested, binding, asked, plan_text, counters, levels, at, last, out }))
+        Ok(Some(NestedSearch {
+            nested,
+            binding,
+            asked,
+            plan_text,
+            counters,
+            lookups: 0,
+            levels,
+            at,
+            last,
+            out,
+        }))
     }
 
     /// The EXPLAIN of its first scan, rendered on demand.
@@ -218,7 +231,7 @@ impl<'n> NestedSearch<'n> {
             } else if level.reading.is_some() {
                 let most = if join.is_none() { FEW_ROWS } else { BATCH_ROWS };
                 level.read(if asks_for_one { 1 } else { most })?;
-                if self.counters.work() > nested.few.work {
+                if self.counters.work() + nested.few.ranging * f64::from(self.lookups) > nested.few.work {
                     return Ok(false);
                 }
             } else if !level.has_found && matches!(kind, JoinKind::Left | JoinKind::Anti) {
@@ -255,6 +268,7 @@ impl<'n> NestedSearch<'n> {
             && self.asked[self.at].eval(&equal)? == Some(true);
         let reading = match finds {
             true => {
+                self.lookups += 1;
                 let binding = Binding { params: values.into(), ..self.binding.clone() };
                 Some(join.open(params.len(), &binding, &self.counters)?)
             }
