@@ -242,8 +242,9 @@ fn is_of_one_row(e: &Error) -> bool {
     e.kind() == Kind::Invalid || e.sqlstate() == sqlstate::UNIQUE
 }
 
-/// Writes all rows that `next` gives, as cells of `columns`, in one atomic step, as the OVERRIDING clause says. Rows that the table does not
-/// accept, for their keys or its constraints, are an error, or counted in `skipped`.
+/// Writes all rows that `next` gives, as cells of `columns`, in one atomic step; `overriding`: which values
+/// identity columns take. Rows that the table does not accept, for their keys or its constraints, are an error,
+/// or counted in `skipped`.
 ///
 /// Errors: `Conflict` when anything has changed that the view recorded, that `next` still reads through it,
 /// or a definition that it relies on.

@@ -67,11 +67,6 @@ impl<'a> ChangeSet<'a> {
         ChangeSet { table, reader, watch, as_of_us, changes, claimed: FastMap::default() }
     }
 
-    /// Checks for cancellation, every [`ROWS_READ`] rows.
-    fn may_go_on(&self, rows: usize) -> Result<()> {
-        if rows.is_multiple_of(ROWS_READ) { self.watch.cancel.check() } else { Ok(()) }
-    }
-
     /// Drops the reader, keeping the changes.
     pub fn suspend(self) -> RowChanges {
         self.changes
@@ -160,11 +155,7 @@ impl<'a> ChangeSet<'a> {
     /// Errors: two rows with one key in a UNIQUE index; a value an index layout cannot hold.
     pub fn finish(self, batch: &mut WriteBatch) -> Result<RowChanges> {
         let mut writes = Writes::new(self.table, mem::take(batch), self.as_of_us);
-        let changes = in_key_order(self.changes.iter(), |(rowkey, _)| ((), rowkey));
-        for (n, (rowkey, RowChange { old, new })) in changes.into_iter().enumerate() {
-            self.may_go_on(n)?;
-            writes.add(self.reader, rowkey, old.as_ref(), new.as_deref())?;
-        }
+        writes.add_all(self.reader, &self.changes, self.watch)?;
         *batch = writes.finish(self.reader)?;
         Ok(self.changes)
     }
@@ -195,6 +186,18 @@ impl<'a> Writes<'a> {
         let (packer, next) = (Packer::new(table), table.followed().map(Packer::new));
         let (unique, past) = (UniqueCheck::default(), HistoryWriter::of(table));
         Writes { table, packer, next, indexes, unique, past, as_of_us, batch, counted: 0, bytes: 0 }
+    }
+
+    /// Changes rows, in the order of their keys, until `watch` is cancelled. Errors: as [`Writes::add`].
+    pub fn add_all(&mut self, reader: &dyn Reader, changes: &RowChanges, watch: &Watch) -> Result<()> {
+        let changes = in_key_order(changes.iter(), |(rowkey, _)| ((), rowkey));
+        for (n, (rowkey, RowChange { old, new })) in changes.into_iter().enumerate() {
+            if n.is_multiple_of(ROWS_READ) {
+                watch.cancel.check()?;
+            }
+            self.add(reader, rowkey, old.as_ref(), new.as_deref())?;
+        }
+        Ok(())
     }
 
     /// Changes a row from `old` to `new`; `None`: absent.

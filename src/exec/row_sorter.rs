@@ -25,8 +25,14 @@ pub struct RowSorter<'t> {
     rows: u64,
 }
 
-/// A row with its rowkey, and how many rows were added before it.
-pub type NumberedRow = (Rowkey, Vec<Value>, u64);
+/// A row to be written.
+pub struct NumberedRow {
+    pub rowkey: Rowkey,
+    /// Its values, by [`ColumnId`].
+    pub row: Vec<Value>,
+    /// How many rows of the source are before it.
+    pub number: u64,
+}
 
 impl<'t> RowSorter<'t> {
     /// An empty sorter of rows of `table`. `folder`: where files may be created; `None`: all rows stay in memory.
@@ -40,9 +46,9 @@ impl<'t> RowSorter<'t> {
         self.rows
     }
 
-    /// Adds a row, whose values are by [`ColumnId`].
-    pub fn add(&mut self, rowkey: &Rowkey, row: &[Value]) -> Result<()> {
-        let mut packed = self.rows.to_le_bytes().to_vec();
+    /// Adds a row.
+    pub fn add(&mut self, NumberedRow { rowkey, row, number }: &NumberedRow) -> Result<()> {
+        let mut packed = number.to_le_bytes().to_vec();
         pack(self.columns.iter().map(|(id, ty)| (*id, *ty, row[usize::from(id.0)].as_ref())), &mut packed)?;
         self.sorter.push(self.table.rows(), rowkey, &packed);
         self.rows += 1;
@@ -55,7 +61,7 @@ impl<'t> RowSorter<'t> {
     }
 
     /// Calls `f` with all rows, in parts of at least `rows_min` rows, but for the last part. Those with one rowkey
-    /// are in one part, in the order in which they were added.
+    /// are in one part, in the order of their numbers.
     ///
     /// Errors: those of `f`; `Corrupt` when the disk returns other bytes than were written, `Unavailable` when it
     /// refuses.
@@ -68,11 +74,11 @@ impl<'t> RowSorter<'t> {
         let mut rows = pile.merge()?;
         let mut part: Vec<NumberedRow> = Vec::new();
         while let Some((key, value)) = rows.next()? {
-            if part.len() >= rows_min && part.last().is_some_and(|(last, ..)| **last != *key) {
+            if part.len() >= rows_min && part.last().is_some_and(|last| *last.rowkey != *key) {
                 f(in_order(mem::take(&mut part)))?;
             }
             let (row, number) = self.row(value)?;
-            part.push((key.into(), row, number));
+            part.push(NumberedRow { rowkey: key.into(), row, number });
         }
         if part.is_empty() { Ok(()) } else { f(in_order(part)) }
     }
@@ -95,6 +101,7 @@ impl<'t> RowSorter<'t> {
 
 /// Rows with one rowkey in the order of their numbers.
 fn in_order(mut part: Vec<NumberedRow>) -> Vec<NumberedRow> {
-    part.chunk_by_mut(|(a, ..), (b, ..)| a == b).for_each(|rows| rows.sort_unstable_by_key(|(.., n)| *n));
+    let by_rowkey = part.chunk_by_mut(|a, b| a.rowkey == b.rowkey);
+    by_rowkey.for_each(|rows| rows.sort_unstable_by_key(|row| row.number));
     part
 }

@@ -14,7 +14,8 @@ use super::predicate::{Field, RowView};
 use crate::error::{Error, Result, sqlstate};
 use crate::key::ColumnId;
 use crate::value::{
-    ColumnType, JsonStep, Literal, Value, ValueRef, canonical_double, json_text, rescale, unit_around,
+    ColumnType, JsonStep, Literal, Value, ValueRef, canonical_double, json_part, json_text, rescale,
+    unit_around,
 };
 
 /// A deterministic expression over the columns of one row.
@@ -163,7 +164,7 @@ impl Formula {
             return Ok(Cow::Owned(Value::Null));
         }
         if let Some((of_path, as_text)) = function.of_json() {
-            return json_part(args, row, of_path, as_text).map(Cow::Owned);
+            return part_of_json(args, row, of_path, as_text).map(Cow::Owned);
         }
         let mut values = Vec::with_capacity(args.len());
         for arg in args {
@@ -267,8 +268,13 @@ fn apply(function: Function, args: &[&Value], ty: ColumnType) -> Option<Value> {
     }
 }
 
-/// The part of a JSON value, the first of `args`, that the others lead to.
-fn json_part<R: RowView + ?Sized>(args: &[Formula], row: &R, of_path: bool, as_text: bool) -> Result<Value> {
+/// The part of a JSON value, the first of `args`, that the others, which are literals, lead to.
+fn part_of_json<R: RowView + ?Sized>(
+    args: &[Formula],
+    row: &R,
+    of_path: bool,
+    as_text: bool,
+) -> Result<Value> {
     let [json, steps @ ..] = args else { return Ok(Value::Null) };
     let computed;
     // A column's text is not copied.
@@ -279,15 +285,13 @@ fn json_part<R: RowView + ?Sized>(args: &[Formula], row: &R, of_path: bool, as_t
             (*computed).as_ref()
         }
     };
-    let ValueRef::Text(mut part) = json else { return Ok(Value::Null) };
-    for step in steps {
-        let step = step.value(row)?;
-        let Some(step) = JsonStep::new((*step).as_ref(), of_path) else { return Ok(Value::Null) };
-        match step.part(part).map_err(|e| Error::corrupt("a JSON value is damaged").caused_by(e))? {
-            Some(found) => part = found,
-            None => return Ok(Value::Null),
-        }
-    }
+    let ValueRef::Text(json) = json else { return Ok(Value::Null) };
+    let steps = steps.iter().map(|step| match step {
+        Formula::Literal(step) => JsonStep::new(step.as_ref(), of_path),
+        _ => None,
+    });
+    let part = json_part(json, steps).map_err(|e| Error::corrupt("a JSON value is damaged").caused_by(e))?;
+    let Some(part) = part else { return Ok(Value::Null) };
     Ok(match as_text {
         true => json_text(part).map_or(Value::Null, |text| Value::Text(text.into_owned())),
         false => Value::Text(part.to_owned()),

@@ -92,12 +92,13 @@ impl FieldConstraints {
     /// Lists the integers of short intervals where a part keeps no order of them, as `reverse(lpad(id, 8))`: each is
     /// looked up.
     fn list_short_ranges(&mut self, layout: &KeyLayout) {
-        for part in layout.parts().iter().filter(|part| part.is_of_integers()) {
+        let keeps_no_order = |part: &&KeyPart| {
+            part.is_of_integers() && part.facts().order.is_none() && part.buckets().is_none()
+        };
+        for part in layout.parts().iter().filter(keeps_no_order) {
             let &[column] = part.columns() else { continue };
             let Some(set) = self.values.get_mut(&Field::Column(column)) else { continue };
-            let is_bounded = set.intervals().iter().all(|interval| part.image(interval).is_some());
-            if !is_bounded
-                && part.fan_out().is_none()
+            if !set.intervals().iter().all(|interval| as_point(interval).is_some())
                 && let Some(listed) = set.listed(LISTED_MAX)
             {
                 *set = listed;

@@ -35,9 +35,9 @@ impl<'a> JsonStep<'a> {
 
     /// The part of `json`; `None` if there is none. Errors: `json` is not JSON.
     pub fn part(self, json: &str) -> serde_json::Result<Option<&str>> {
-        let is_object = match json.trim_start().as_bytes().first() {
-            Some(b'{') => true,
-            Some(b'[') => false,
+        let is_object = match type_of(json) {
+            "object" => true,
+            "array" => false,
             _ => return serde_json::from_str::<IgnoredAny>(json).map(|_| None),
         };
         let mut of = Deserializer::from_str(json);
@@ -67,8 +67,27 @@ pub fn json_text(part: &str) -> Option<Cow<'_, str>> {
     }
 }
 
-/// The type of a JSON value, in PostgreSQL's words.
-pub fn json_type(json: &str) -> &'static str {
+/// The part of `json` that the steps lead to; `None` if there is none, or a step is. Errors: `json` is not JSON.
+pub fn json_part<'j, 's>(
+    json: &'j str,
+    steps: impl Iterator<Item = Option<JsonStep<'s>>>,
+) -> serde_json::Result<Option<&'j str>> {
+    let mut part = json;
+    for step in steps {
+        match step.map_or(Ok(None), |step| step.part(part))? {
+            Some(found) => part = found,
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(part))
+}
+
+/// The type of a JSON value, in PostgreSQL's words. Errors: `json` is not JSON.
+pub fn json_type(json: &str) -> serde_json::Result<&'static str> {
+    serde_json::from_str::<IgnoredAny>(json).map(|_| type_of(json))
+}
+
+fn type_of(json: &str) -> &'static str {
     match json.trim_start().as_bytes().first() {
         Some(b'{') => "object",
         Some(b'[') => "array",
@@ -81,7 +100,7 @@ pub fn json_type(json: &str) -> &'static str {
 
 /// Number of elements; `None` if it is no array. Errors: `json` is not JSON.
 pub fn json_array_length(json: &str) -> serde_json::Result<Option<usize>> {
-    match json_type(json) {
+    match type_of(json) {
         "array" => serde_json::from_str::<Vec<IgnoredAny>>(json).map(|elements| Some(elements.len())),
         _ => serde_json::from_str::<IgnoredAny>(json).map(|_| None),
     }
@@ -325,7 +344,7 @@ mod tests {
             assert!(Member("b").part(broken).is_err(), "{broken}");
             assert!(Element(0).part(broken).is_err(), "{broken}");
             assert!(Either("7").part(broken).is_err(), "{broken}");
-            assert!(json_array_length(broken).is_err(), "{broken}");
+            assert!(json_array_length(broken).is_err() && json_type(broken).is_err(), "{broken}");
         }
     }
 
@@ -347,7 +366,7 @@ mod tests {
 
     #[test]
     fn types_and_lengths() {
-        let of = |json: &str| (json_type(json), json_array_length(json).unwrap());
+        let of = |json: &str| (json_type(json).unwrap(), json_array_length(json).unwrap());
         assert_eq!(of(" [1, [2, 3], null]"), ("array", Some(3)));
         assert_eq!(of("[]"), ("array", Some(0)));
         assert_eq!(of("{\"a\":[1]}"), ("object", None));

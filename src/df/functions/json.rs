@@ -1,5 +1,6 @@
 //! Functions of JSON. PostgreSQL's operators `->`, `->>`, `#>` and `#>>` are calls of four of them.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use datafusion::common::DFSchema;
@@ -15,7 +16,7 @@ use super::{FunctionBuffers, Plain, row_function};
 use crate::df::errors::to_df;
 use crate::error::{Error, Result, sqlstate};
 use crate::value::{
-    self, ColumnType, JsonStep, ValueRef, json_array_length, json_path, json_text, json_type,
+    self, ColumnType, JsonStep, ValueRef, json_array_length, json_part, json_path, json_text, json_type,
 };
 
 /// Registers the functions and operators in a session.
@@ -157,8 +158,7 @@ fn type_of<'a>(args: &[ValueRef<'a>], _: &'a mut FunctionBuffers) -> Result<Valu
     let name = "json_typeof";
     let [json] = args else { return Err(usage(name, "json_typeof(doc -> 'tags')")) };
     let Some(json) = json_of(name, *json)? else { return Ok(ValueRef::Null) };
-    json_array_length(json).map_err(|e| no_json(name, &e))?;
-    Ok(ValueRef::Text(json_type(json)))
+    json_type(json).map(ValueRef::Text).map_err(|e| no_json(name, &e))
 }
 
 /// The part of a JSON value that the steps lead to; `None` if there is none, or an argument is NULL.
@@ -168,32 +168,25 @@ fn part<'a>(
     steps: &[ValueRef<'a>],
     of_path: bool,
 ) -> Result<Option<&'a str>> {
-    let Some(mut part) = json_of(name, json)? else { return Ok(None) };
+    let Some(json) = json_of(name, json)? else { return Ok(None) };
     if steps.is_empty() {
-        json_array_length(part).map_err(|e| no_json(name, &e))?;
+        json_type(json).map_err(|e| no_json(name, &e))?;
     }
-    for step in steps {
-        if step.is_null() {
-            return Ok(None);
-        }
-        let step = JsonStep::new(*step, of_path).ok_or_else(|| {
-            Error::invalid(format!("{step} is no step into a JSON value"))
-                .why("a step is the name of a member, or the number of an element")
-                .state(sqlstate::DATATYPE_MISMATCH)
-        })?;
-        match step.part(part).map_err(|e| no_json(name, &e))? {
-            Some(found) => part = found,
-            None => return Ok(None),
-        }
+    let is_no_step = |step: &&ValueRef| !step.is_null() && JsonStep::new(**step, of_path).is_none();
+    if let Some(step) = steps.iter().find(is_no_step) {
+        return Err(Error::invalid(format!("{step} is no step into a JSON value"))
+            .why("a step is the name of a member, or the number of an element")
+            .state(sqlstate::DATATYPE_MISMATCH));
     }
-    Ok(Some(part))
+    let steps = steps.iter().map(|step| JsonStep::new(*step, of_path));
+    json_part(json, steps).map_err(|e| no_json(name, &e))
 }
 
 fn as_text<'a>(part: Option<&'a str>, buffers: &'a mut FunctionBuffers) -> ValueRef<'a> {
     match part.and_then(json_text) {
         None => ValueRef::Null,
-        Some(std::borrow::Cow::Borrowed(text)) => ValueRef::Text(text),
-        Some(std::borrow::Cow::Owned(text)) => {
+        Some(Cow::Borrowed(text)) => ValueRef::Text(text),
+        Some(Cow::Owned(text)) => {
             buffers.text = text;
             ValueRef::Text(&buffers.text)
         }
@@ -216,5 +209,5 @@ fn no_json(name: &str, e: &serde_json::Error) -> Error {
 }
 
 fn usage(name: &str, example: &str) -> Error {
-    Error::invalid(format!("{name} takes JSON and steps into it")).hint(example.to_owned())
+    Error::invalid(format!("{name} takes other arguments")).hint(format!("write {example}"))
 }

@@ -11,7 +11,7 @@ use crate::engine::session::Session;
 use crate::engine::view::{StatementView, column_named};
 use crate::error::{Error, Kind, Result, sqlstate};
 use crate::exec::dml::ROWS_READ;
-use crate::exec::stored::{self, Packer};
+use crate::exec::stored::{self, Packer, StoredRow};
 use crate::index::entry_of;
 use crate::key::{ColumnId, KeyRange, Rowkey};
 use crate::row::value_at;
@@ -196,13 +196,10 @@ impl Filling<'_> {
 
     /// Fills all rows and their index entries with one value, which every index includes.
     fn with_entries(&self, value: &Value, writer: &mut dyn BulkWriter) -> Result<()> {
-        let Filling { view, table, id } = self;
+        let Filling { table, id, .. } = self;
         self.each(|rowkeys| {
             self.write(rowkeys, vec![value.clone(); rowkeys.len()], writer)?;
-            let reader = view.snapshot.reader()?;
-            let keys: Vec<&[u8]> = rowkeys.iter().map(|key| &key[..]).collect();
-            for (rowkey, row) in rowkeys.iter().zip(stored::rows_of(&*reader, table, &keys)?) {
-                let mut row = row.ok_or_else(|| Error::internal("a row went away beside a load"))?.values;
+            for (rowkey, StoredRow { values: mut row, .. }) in rowkeys.iter().zip(self.rows(rowkeys)?) {
                 row[usize::from(id.0)] = value.clone();
                 for index in &table.indexes {
                     if let Some(entry) = entry_of(table, index, &row, rowkey)? {
@@ -230,6 +227,15 @@ impl Filling<'_> {
         }
         view.watch.finish(&label, filled, "rows");
         Ok(())
+    }
+
+    /// The rows of a chunk.
+    pub fn rows(&self, rowkeys: &[Rowkey]) -> Result<Vec<StoredRow>> {
+        let keys: Vec<&[u8]> = rowkeys.iter().map(|key| &key[..]).collect();
+        let rows = stored::rows_of(&*self.view.snapshot.reader()?, self.table, &keys)?;
+        let there =
+            |row: Option<StoredRow>| row.ok_or_else(|| Error::internal("a row went away beside a load"));
+        rows.into_iter().map(there).collect()
     }
 
     /// The rowkeys of the next chunk.

@@ -10,8 +10,8 @@ use crate::engine::rows::{assign, batch_of, check_null, defaults, quote};
 use crate::engine::session::Session;
 use crate::engine::view::{StatementView, column_named};
 use crate::error::{Error, Result, sqlstate};
-use crate::exec::stored::{self, Packer, StoredRow};
-use crate::key::{ColumnId, Rowkey};
+use crate::exec::stored::{Packer, StoredRow};
+use crate::key::ColumnId;
 use crate::row::any_value_at;
 use crate::schema::TableDef;
 use crate::sql::{AlterTable, NewType, name_of, name_sql, span_of_name};
@@ -46,8 +46,10 @@ pub fn set_type(
             retyping.all(writer).map_err(|e| e.unplaced().at(span_of_name(name)))?;
         }
         let mut edit = catalog.edit();
-        // They hold values of the old type.
-        edit.forget_statistics(table.id);
+        if !is_same_type {
+            // They hold values of the old type.
+            edit.forget_statistics(table.id);
+        }
         edit.put_table(table)?;
         let (after, batch) = edit.finish()?;
         check_views(&view.db, catalog, &after)?;
@@ -97,8 +99,9 @@ impl Retyping<'_> {
             })?;
         }
         let packer = Packer::new(new);
-        Filling { view, table: old, id }.each(|rowkeys| {
-            let rows = self.rows(rowkeys)?;
+        let filling = Filling { view, table: old, id };
+        filling.each(|rowkeys| {
+            let rows = filling.rows(rowkeys)?;
             let mut batch = WriteBatch::default();
             for ((rowkey, row), value) in rowkeys.iter().zip(&rows).zip(self.values(&rows)?) {
                 let fitted = assign(value, column).and_then(|value| {
@@ -112,14 +115,6 @@ impl Retyping<'_> {
             }
             batch.mutations.iter().try_for_each(|mutation| mutation.write_to(writer))
         })
-    }
-
-    fn rows(&self, rowkeys: &[Rowkey]) -> Result<Vec<StoredRow>> {
-        let keys: Vec<&[u8]> = rowkeys.iter().map(|key| &key[..]).collect();
-        let rows = stored::rows_of(&*self.view.snapshot.reader()?, self.old, &keys)?;
-        let there =
-            |row: Option<StoredRow>| row.ok_or_else(|| Error::internal("a row went away beside a load"));
-        rows.into_iter().map(there).collect()
     }
 
     /// The new values of these rows, before they are cast.

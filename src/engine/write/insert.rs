@@ -21,6 +21,7 @@ use crate::engine::rows::{
 use crate::engine::view::{StatementView, column_named};
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::dml::{ChangeSet, rowkey_of};
+use crate::exec::row_sorter::NumberedRow;
 use crate::key::{ColumnId, Rowkey};
 use crate::row::field;
 use crate::schema::{IndexId, IndexState, TableDef};
@@ -44,7 +45,8 @@ pub async fn insert(
     let table = view.table(&stmt.table)?;
     // A load purges expired rows first, which may be rows that the statement has read.
     let is_load = matches!(stmt.mode, InsertMode::Insert) && table.ttl_us.is_none();
-    let may_be_many = alone && stmt.returning.is_none() && (is_load || merge::can_merge(&table));
+    let is_query = matches!(stmt.source, InsertSource::Query(_));
+    let may_be_many = is_query && alone && stmt.returning.is_none() && (is_load || merge::can_merge(&table));
     let mut batch = WriteBatch::default();
     let cells = match source_cells(view, &table, stmt, given, may_be_many).await? {
         Sourced::Cells(cells) => cells,
@@ -66,14 +68,6 @@ pub async fn insert(
     target.finish(changed, batch).await
 }
 
-/// A row to be written.
-pub(super) struct Proposed {
-    pub rowkey: Rowkey,
-    pub row: Vec<Value>,
-    /// How many rows of the source are before it.
-    pub number: u64,
-}
-
 /// The rows that the cells make. Advanced identity counters are written to `batch`.
 ///
 /// Errors: as [`filled`], and, but for an UPSERT, as [`complete`]: columns that this omits keep their values, so
@@ -84,7 +78,7 @@ pub(super) async fn proposed(
     mode: &InsertMode,
     cells: PartialRows<'_>,
     batch: &mut WriteBatch,
-) -> Result<Vec<Proposed>> {
+) -> Result<Vec<NumberedRow>> {
     let is_upsert = matches!(mode, InsertMode::Upsert);
     let (before, n) = (cells.before, cells.before + cells.rows.len());
     let rows = match is_upsert {
@@ -94,7 +88,7 @@ pub(super) async fn proposed(
     let proposed = |(at, row): (usize, Vec<Value>)| {
         let complete = if is_upsert { check_nulls_of_key(table, &row) } else { Ok(()) };
         let rowkey = complete.and_then(|()| rowkey_of(table, &row)).map_err(|e| in_row(e, before + at, n))?;
-        Ok(Proposed { rowkey, row, number: (before + at) as u64 })
+        Ok(NumberedRow { rowkey, row, number: (before + at) as u64 })
     };
     rows.into_iter().enumerate().map(proposed).collect()
 }
@@ -105,7 +99,7 @@ pub(super) async fn changed(
     table: &TableDef,
     stmt: &Insert,
     given: WriteInputs<'_>,
-    (proposed, columns): (Vec<Proposed>, &[ColumnId]),
+    (proposed, columns): (Vec<NumberedRow>, &[ColumnId]),
 ) -> Result<StagedChanges> {
     let mut staged = stage(view, table, &stmt.mode, proposed, columns)?;
     if matches!(stmt.mode, InsertMode::Upsert) && !table.checks.is_empty() {
@@ -304,7 +298,7 @@ fn stage(
     view: &StatementView,
     table: &TableDef,
     mode: &InsertMode,
-    proposed: Vec<Proposed>,
+    proposed: Vec<NumberedRow>,
     given: &[ColumnId],
 ) -> Result<StagedInsert> {
     let reader = view.snapshot.reader()?;
@@ -320,7 +314,7 @@ fn stage(
     let mut conflicts: Vec<(Rowkey, Vec<Value>, Vec<Value>)> = Vec::new();
     let n = proposed.len();
     writer.read(proposed.iter().map(|proposed| &proposed.rowkey))?;
-    for Proposed { rowkey, row, number } in proposed {
+    for NumberedRow { rowkey, row, number } in proposed {
         match mode {
             InsertMode::Insert => writer.insert(&rowkey, row)?,
             InsertMode::Upsert => {

@@ -4,7 +4,7 @@
 //! Rows with one rowkey come into one part, in the order of their source, so what an earlier part has written
 //! concerns no later one. A UNIQUE index would see it: tables with one are written in one batch.
 
-use super::insert::{Proposed, changed, proposed};
+use super::insert::{changed, proposed};
 use super::{StagedChanges, WriteInputs};
 use crate::engine::bulk::QueryRows;
 use crate::engine::copy::{check_reads, locked};
@@ -13,15 +13,14 @@ use crate::engine::view::StatementView;
 use crate::error::Result;
 use crate::exec::dml::{ROWS_READ, Writes};
 use crate::exec::row_sorter::RowSorter;
-use crate::key::{ColumnId, in_key_order};
+use crate::key::ColumnId;
 use crate::schema::TableDef;
 use crate::sql::Insert;
 use crate::store::WriteBatch;
 
 /// Rows of different rowkeys write different entries, so they may be written in parts.
 pub(super) fn can_merge(table: &TableDef) -> bool {
-    let all: Vec<ColumnId> = table.stored_columns().map(|(id, _)| id).collect();
-    Writes::are_apart(table, Some(&all))
+    table.followed().is_none() && !table.kept().any(|index| index.unique)
 }
 
 /// Writes the rows of `source`, which fill `columns`; gives how many rows were written. Other writers wait.
@@ -45,7 +44,7 @@ pub(super) fn merge(
         let (columns, before) = (columns.clone(), rows.len() as usize);
         let cells = PartialRows { columns, rows: cells, overriding: stmt.overriding, before, written: &[] };
         for row in runtime.block_on(proposed(&locked, table, &stmt.mode, cells, &mut counters))? {
-            rows.add(&row.rowkey, &row.row)?;
+            rows.add(&row)?;
             rows.make_room(&watch.cancel)?;
         }
     }
@@ -55,15 +54,10 @@ pub(super) fn merge(
     rows.each_part(ROWS_READ, &mut |part| {
         done += part.len() as u64;
         watch.step(&label, done, Some(total), "rows")?;
-        let part = part.into_iter().map(|(rowkey, row, number)| Proposed { rowkey, row, number }).collect();
         let StagedChanges { changes, touched } =
             runtime.block_on(changed(&locked, table, stmt, given, (part, &columns)))?;
         affected += touched.len() as u64;
-        let reader = locked.snapshot.reader()?;
-        for (rowkey, change) in in_key_order(changes.iter(), |(rowkey, _)| ((), rowkey)) {
-            writes.add(&*reader, rowkey, change.old.as_ref(), change.new.as_deref())?;
-        }
-        drop(reader);
+        writes.add_all(&*locked.snapshot.reader()?, &changes, watch)?;
         if writes.are_many() { writes.move_into(&mut *writer) } else { Ok(()) }
     })?;
     writes.move_into(&mut *writer)?;

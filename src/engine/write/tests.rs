@@ -217,8 +217,11 @@ fn many_rows_are_merged_in_parts_as_they_are_in_one_batch() {
             failed += usize::from(in_one.is_err());
             let said = |said: Result<_>| said.map(|said| format!("{said:?}")).map_err(|e| e.sqlstate());
             assert_eq!(said(in_parts), said(in_one), "{table}\n{merge}");
-            let versions =
-                if table.contains("versions") { "SELECT k, n, s FROM VERSIONS OF t" } else { "SELECT 1" };
+            let versions = if table.contains("versions") {
+                "SELECT k, n, s FROM VERSIONS OF t ORDER BY k, n, s"
+            } else {
+                "SELECT 1"
+            };
             for query in ["SELECT * FROM t ORDER BY k", "SELECT n FROM t ORDER BY n, k", versions] {
                 let [found, expected] = [&parts, &batch].map(|db| {
                     let rows = db.query(query).unwrap();
