@@ -54,7 +54,7 @@ use super::expressions::time_zone::at_time_zone;
 use super::formula::{formula, formulas_in};
 use super::functions::described::DescribedFunction;
 use super::hints::Hinted;
-use super::kept::open::Paging;
+use super::kept::page::{DependsOn, Paging};
 use super::kept::plan::{UnboundPlan, depends_on_time, output_schema, renamed};
 use super::kept::row_map::RowMap;
 use super::operators::apart::{apart, batches_apart};
@@ -90,6 +90,7 @@ use super::subqueries::outer_types::Coercion;
 use super::table::{Binding, TableSource};
 use super::ways::{Keep, Ways, ways};
 use super::{explain, functions};
+use crate::access::Guards;
 use crate::catalog::Catalog;
 use crate::df::functions::{described, tpch};
 use crate::df::kept::open;
@@ -365,15 +366,15 @@ impl Planner {
         if cancel.may_stop() { apart(planned).await } else { planned.await }
     }
 
-    /// Plans a query once for many runs. The scope's parameters stay open, except the `settled` ones, or those that
-    /// shape the plan; their positions are returned. `None`: the query has to be planned each time.
+    /// Plans a query once for many runs. The scope's parameters stay open, except those that the plan `depends_on`, or
+    /// that shape it; these are returned. `None`: the query has to be planned each time.
     pub async fn keep(
         &self,
         query: Query,
         scope: &NameScope<'_>,
-        settled: &[usize],
+        depends_on: &DependsOn,
         cancel: &CancelHandle,
-    ) -> Result<Option<(UnboundPlan, Vec<usize>)>> {
+    ) -> Result<Option<(UnboundPlan, DependsOn)>> {
         let params = &scope.binding.params;
         let (plan, is_now) = self.resolved(query, scope, params)?;
         // A run brings one snapshot for all scans.
@@ -381,31 +382,56 @@ impl Planner {
             return Ok(None);
         }
         let plan = open::filters_as_cases(plan).map_err(df_error)?;
-        let forming = open::forming(&plan).map_err(df_error)?;
+        let settled = &depends_on.values;
+        let Some((paging, input)) = Paging::of(&plan) else {
+            let kept = self.keep_settling(plan, params, settled, cancel).await?;
+            return Ok(kept.map(|(kept, values)| (kept, DependsOn { values, page: None })));
+        };
+        if let Some(shared) = paging.shared(input, params)
+            && let Some((mut kept, values)) = self.keep_settling(shared, params, settled, cancel).await?
+        {
+            if kept.page(paging) {
+                return Ok(Some((kept, DependsOn { values, page: None })));
+            }
+            // Limits on reads are those of the page itself.
+            if paging.is_shared(params) && scope.binding.guards == Guards::default() {
+                return Ok(Some((kept.cut(paging), DependsOn { values, page: Some(paging) })));
+            }
+        }
+        let places: Vec<usize> = paging.places().collect();
+        let alone = open::settled(plan, params, &places).map_err(df_error)?;
+        let kept = self.keep_settling(alone, params, settled, cancel).await?;
+        Ok(kept.map(|(kept, values)| (kept, DependsOn { values, page: Some(paging) })))
+    }
+
+    /// Keeps a plan with the values of `settled` parameters in it; if none are given, of as few as possible. Their
+    /// positions are returned.
+    async fn keep_settling(
+        &self,
+        plan: LogicalPlan,
+        params: &[Value],
+        settled: &Arc<[usize]>,
+        cancel: &CancelHandle,
+    ) -> Result<Option<(UnboundPlan, Arc<[usize]>)>> {
         let shaping = |of_joins| open::shaping(&plan, of_joins).map_err(df_error);
-        let paging = Paging::of(&plan);
-        let with_paging =
-            || settled.iter().copied().chain(paging.into_iter().flat_map(|(paging, _)| paging.places()));
-        let ways_out = match settled {
-            [] => vec![forming, shaping(false)?, shaping(true)?, (0..params.len()).collect()],
-            _ => vec![with_paging().collect()],
+        let ways_out = match settled.is_empty() {
+            true => vec![
+                open::forming(&plan).map_err(df_error)?,
+                shaping(false)?,
+                shaping(true)?,
+                open::params_of(&plan, &|_| true).map_err(df_error)?,
+            ],
+            false => vec![settled.to_vec()],
         };
         let mut tried: Option<Vec<usize>> = None;
         for settled in ways_out {
             if tried.as_ref() == Some(&settled) {
                 continue;
             }
-            let kept = self.keep_settled(plan.clone(), params, &settled, cancel).await;
-            tried = Some(settled.clone());
-            let Ok(Some(mut kept)) = kept else { continue };
-            let mut of = settled;
-            if let Some((paging, paged)) = paging
-                && kept.page(paging)
-            {
-                let others = open::params_of(paged, &|_| true).map_err(df_error)?;
-                of.retain(|at| others.contains(at) || !paging.places().any(|place| place == *at));
+            if let Ok(Some(kept)) = self.keep_settled(plan.clone(), params, &settled, cancel).await {
+                return Ok(Some((kept, settled.into())));
             }
-            return Ok(Some((kept, of)));
+            tried = Some(settled);
         }
         Ok(None)
     }

@@ -18,6 +18,8 @@ use sqlparser::ast::{Expr, Query};
 
 use super::clock;
 use super::outcome::{OutputColumn, output_columns};
+use crate::access::Guards;
+use crate::df::kept::page::DependsOn;
 use crate::df::kept::plan::UnboundPlan;
 use crate::df::kept::row_map::RowMap;
 use crate::error::{Error, Result};
@@ -38,8 +40,8 @@ pub enum PlanCacheEntry {
     Seen,
     /// Its plan.
     Plan(Arc<KeptPlan>),
-    /// One plan for each combination of values of these parameters, given by position.
-    ByValues(Arc<[usize]>),
+    /// One plan for each combination of values of these parameters.
+    ByValues(DependsOn),
     /// A projection over rows that are in no table.
     Map(Arc<RowMap>),
     /// It must be planned each time.
@@ -66,14 +68,16 @@ impl KeptPlan {
 pub struct Keyed {
     key: String,
     pub params: Arc<[Value]>,
-    /// Positions of the parameters whose values are in the key.
-    pub settled: Vec<usize>,
+    /// The parameters whose values are in the key.
+    pub depends_on: DependsOn,
+    /// A plan may read a few rows more than asked for.
+    may_read_more: bool,
 }
 
 impl Keyed {
     /// `None` if the number of parameters is wrong. `kind` is a prefix that keeps equal texts planned for
-    /// different purposes apart.
-    pub fn new(kind: &str, lifted: &Lifted, params: &[Value]) -> Option<Keyed> {
+    /// different purposes apart; `guards` are the session's limits on reads.
+    pub fn new(kind: &str, lifted: &Lifted, params: &[Value], guards: Guards) -> Option<Keyed> {
         if params.len() != lifted.own {
             return None;
         }
@@ -92,14 +96,17 @@ impl Keyed {
         }
         key.push('\n');
         key.push_str(&lifted.text);
-        Some(Keyed { key, params, settled: Vec::new() })
+        let may_read_more = guards == Guards::default();
+        Some(Keyed { key, params, depends_on: DependsOn::default(), may_read_more })
     }
 
-    /// The key extended by the values of the parameters at these positions.
-    pub fn with_values(&self, of: &[usize]) -> Keyed {
+    /// The key extended by the values of these parameters.
+    pub fn with_values(&self, of: &DependsOn) -> Keyed {
         let value = |at: &usize| format!("{at}={:?} ", self.params.get(*at));
-        let values: String = of.iter().map(value).collect();
-        Keyed { key: values + &self.key, params: Arc::clone(&self.params), settled: of.to_vec() }
+        let values = of.values.iter().map(value);
+        let page = of.page.map(|page| page.key(&self.params, self.may_read_more));
+        let key = values.chain(page).collect::<String>() + &self.key;
+        Keyed { key, depends_on: of.clone(), ..self.clone() }
     }
 }
 

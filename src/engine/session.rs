@@ -163,7 +163,8 @@ impl Session {
     /// Runs a query by its kept plan, or by one made without DataFusion, if there is one; otherwise records
     /// that it has come.
     fn by_plan<'l>(&self, lifted: Option<&'l Lifted>, params: &[Value]) -> Result<Start<'l>> {
-        let keyed = lifted.and_then(|lifted| Some((lifted, Keyed::new(QUERY, lifted, params)?)));
+        let keyed = lifted
+            .and_then(|lifted| Some((lifted, Keyed::new(QUERY, lifted, params, self.settings.guards)?)));
         let Some((lifted, mut query)) = keyed else { return Ok(Start::Plan(None)) };
         let view = self.view()?;
         Ok(match view.known(&mut query) {

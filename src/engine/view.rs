@@ -15,7 +15,9 @@ use super::plans::{KeptPlan, Keyed, PlanCacheEntry, SourceQuery};
 use super::rows::literal;
 use super::runtime::with_stack;
 use super::settings::SessionSettings;
+use crate::access::Guards;
 use crate::catalog::{Catalog, Relation};
+use crate::df::kept::page::DependsOn;
 use crate::df::kept::plain;
 use crate::df::kept::plan::{BoundPlan, UnboundPlan};
 use crate::df::kept::row_map::RowMap;
@@ -77,9 +79,14 @@ pub fn column_of(table: &TableDef, name: &str) -> Result<ColumnId> {
 }
 
 /// The cache key of a query, which takes the first of `params`; `None` if its plan is not worth keeping.
-fn keyed<'l>(kind: &str, lifted: Option<&'l Lifted>, params: &[Value]) -> Option<(&'l Lifted, Keyed)> {
+fn keyed<'l>(
+    kind: &str,
+    lifted: Option<&'l Lifted>,
+    params: &[Value],
+    guards: Guards,
+) -> Option<(&'l Lifted, Keyed)> {
     let lifted = lifted?;
-    Some((lifted, Keyed::new(kind, lifted, params.get(..lifted.own)?)?))
+    Some((lifted, Keyed::new(kind, lifted, params.get(..lifted.own)?, guards)?))
 }
 
 impl StatementView {
@@ -176,7 +183,9 @@ impl StatementView {
         rows: &[(String, RecordBatch)],
         params: &[Value],
     ) -> Result<Option<RecordBatch>> {
-        let Some((lifted, mut keyed)) = keyed(MAP, lifted, params) else { return Ok(None) };
+        let Some((lifted, mut keyed)) = keyed(MAP, lifted, params, self.settings.guards) else {
+            return Ok(None);
+        };
         let known = match self.known(&mut keyed) {
             Some(PlanCacheEntry::Seen) => {
                 let map = self.map_to_keep(lifted, &keyed, rows).await.ok().flatten();
@@ -214,7 +223,8 @@ impl StatementView {
         params: &'a [Value],
     ) -> BoxFuture<'a, Result<RecordBatch>> {
         Box::pin(async move {
-            if let Some((lifted, mut keyed)) = keyed(name, asked.lifted.as_ref(), params)
+            if let Some((lifted, mut keyed)) =
+                keyed(name, asked.lifted.as_ref(), params, self.settings.guards)
                 && let Some(batch) = self.select_kept(lifted, &mut keyed, name).await?
             {
                 return Ok(batch);
@@ -278,7 +288,7 @@ impl StatementView {
         in_order: bool,
     ) -> BoxFuture<'a, Result<(BatchStream, SchemaRef)>> {
         Box::pin(async move {
-            let run = match keyed(STREAM, asked.lifted.as_ref(), params) {
+            let run = match keyed(STREAM, asked.lifted.as_ref(), params, self.settings.guards) {
                 Some((lifted, mut keyed)) => self.run_kept(lifted, &mut keyed, Vec::new()).await?,
                 None => None,
             };
@@ -342,11 +352,11 @@ impl StatementView {
         };
         let known = PlanCacheEntry::Plan(Arc::new(KeptPlan::new(plan, &query.params)));
         // A plan that depends on fewer values than are in the key holds for this key.
-        if of.iter().all(|at| query.settled.contains(at)) {
+        if query.depends_on.covers(&of) {
             plans.put(query, catalog, known.clone());
         } else {
             plans.put(&query.with_values(&of), catalog, known.clone());
-            plans.put(query, catalog, PlanCacheEntry::ByValues(of.into()));
+            plans.put(query, catalog, PlanCacheEntry::ByValues(of));
         }
         known
     }
@@ -373,15 +383,15 @@ impl StatementView {
         ast: Query,
         query: &Keyed,
         more: Vec<&str>,
-    ) -> Result<Option<(UnboundPlan, Vec<usize>)>> {
+    ) -> Result<Option<(UnboundPlan, DependsOn)>> {
         if let Some(plan) = self.plain_plan(&ast, query, more.clone())? {
-            return Ok(Some((plan, Vec::new())));
+            return Ok(Some((plan, DependsOn::default())));
         }
         let (ast, mut rowkeys) = self.prepare(ast)?;
         rowkeys.extend(more);
         let binding = self.binding(Arc::clone(&query.params));
         let scope = NameScope { binding, ..self.scope(rowkeys, Vec::new()) };
-        self.db.planner().keep(ast, &scope, &query.settled, &self.watch.cancel).await
+        self.db.planner().keep(ast, &scope, &query.depends_on, &self.watch.cancel).await
     }
 
     /// What a kept plan needs to run.
@@ -509,7 +519,7 @@ mod tests {
         let session = db.session();
         let is_plain = |sql: &str| {
             let lifted = sql::lift(sql);
-            let (lifted, query) = keyed("", lifted.as_ref(), &[]).unwrap();
+            let (lifted, query) = keyed("", lifted.as_ref(), &[], Guards::default()).unwrap();
             session.view().unwrap().plain(lifted, &query, Vec::new()).unwrap().is_some()
         };
         plain.into_iter().for_each(|sql| assert!(is_plain(sql), "{sql}"));

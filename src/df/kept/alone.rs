@@ -105,12 +105,23 @@ pub enum Alone {
     Rows(Option<RecordBatch>, PlanText),
     /// Several runs, one after the other.
     Several(VecDeque<Alone>),
+    /// The rows of a run behind the first `skip` (count), `left` of them.
+    Cut { whole: Box<Alone>, skip: usize, left: usize },
 }
 
 impl Alone {
     /// Wraps a scan.
     pub fn of_scan(scan: Option<Scan>) -> Option<Box<Alone>> {
         scan.map(|scan| Box::new(Alone::Scan(scan)))
+    }
+
+    /// Skips rows of a run, then gives so many.
+    pub fn cut(mut whole: Box<Alone>, skip: usize, left: usize) -> Box<Alone> {
+        let is_cut = match &mut *whole {
+            Alone::Nested(nested) => nested.cut(skip, left),
+            _ => false,
+        };
+        if is_cut { whole } else { Box::new(Alone::Cut { whole, skip, left }) }
     }
 
     /// The next rows, possibly none of them yet; `None` at the end.
@@ -122,6 +133,14 @@ impl Alone {
             Alone::Nested(nested) => nested.next_batch(),
             Alone::Rows(rows, _) => Ok(rows.take()),
             Alone::Several(all) => in_turn(all, Alone::next_batch),
+            Alone::Cut { left: 0, .. } => Ok(None),
+            Alone::Cut { whole, skip, left } => {
+                let Some(batch) = whole.next_batch()? else { return Ok(None) };
+                let passed = batch.num_rows().min(*skip);
+                let taken = (batch.num_rows() - passed).min(*left);
+                (*skip, *left) = (*skip - passed, *left - taken);
+                Ok(Some(batch.slice(passed, taken)))
+            }
         }
     }
 
@@ -131,7 +150,7 @@ impl Alone {
             Alone::Scan(scan) => scan.next_rows(rows_max),
             Alone::Nested(nested) => nested.next_rows(),
             Alone::Totals(totals) => totals.next_rows(),
-            Alone::Lookups(lookups) => Ok(lookups.next_batch()?.map(NextRows::Batch)),
+            Alone::Lookups(_) | Alone::Cut { .. } => Ok(self.next_batch()?.map(NextRows::Batch)),
             Alone::Rows(rows, _) => Ok(rows.take().map(NextRows::Batch)),
             Alone::Several(all) => in_turn(all, |one| one.next_rows(rows_max)),
         }
@@ -154,6 +173,7 @@ impl Alone {
             Alone::Lookups(lookups) => lookups.plan_text(),
             Alone::Nested(nested) => nested.plan_text(),
             Alone::Rows(_, text) => Arc::clone(text),
+            Alone::Cut { whole, .. } => whole.plan_text(),
             Alone::Several(all) => {
                 let texts = all.iter().map(Alone::plan_text);
                 one_of_all(texts.collect())

@@ -112,51 +112,6 @@ pub fn settled(plan: LogicalPlan, params: &[Value], which: &[usize]) -> DfResult
     each_expr(plan, &value)
 }
 
-/// Positions of the parameters in the outermost LIMIT and OFFSET.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Paging {
-    skip: Option<usize>,
-    fetch: Option<usize>,
-}
-
-impl Paging {
-    /// The parameters of the LIMIT and OFFSET that end a query, and the query without these; `None` if they are no
-    /// parameters, or if it has another limit inside.
-    pub fn of(plan: &LogicalPlan) -> Option<(Paging, &LogicalPlan)> {
-        let LogicalPlan::Limit(limit) = plan else { return None };
-        let is_limit = |node: &LogicalPlan| Ok(matches!(node, LogicalPlan::Limit(_)));
-        if limit.input.exists(is_limit).unwrap_or(true) {
-            return None;
-        }
-        let place = |expr: &Option<Box<Expr>>| match expr.as_deref() {
-            Some(Expr::Placeholder(param)) => number(param),
-            _ => None,
-        };
-        Some((Paging::new(place(&limit.skip), place(&limit.fetch))?, &*limit.input))
-    }
-
-    /// Parameters at these positions; `None` if there are none.
-    pub fn new(skip: Option<usize>, fetch: Option<usize>) -> Option<Paging> {
-        (skip.is_some() || fetch.is_some()).then_some(Paging { skip, fetch })
-    }
-
-    /// The positions.
-    pub fn places(self) -> impl Iterator<Item = usize> {
-        self.skip.into_iter().chain(self.fetch)
-    }
-
-    /// OFFSET and LIMIT (rows) for these parameters; an inner `None`: it is no parameter. `None` if a value is no count
-    /// of rows.
-    pub fn values(self, params: &[Value]) -> Option<(Option<u64>, Option<u64>)> {
-        let count = |at: usize| match params.get(at)? {
-            Value::Int(n) => u64::try_from(*n).ok(),
-            _ => None,
-        };
-        let value = |at: Option<usize>| at.map_or(Some(None), |at| count(at).map(Some));
-        Some((value(self.skip)?, value(self.fetch)?))
-    }
-}
-
 /// Positions of parameters outside of filters and projections; with `of_joins`, also of those in joins, which the
 /// optimizer may move into filters. Includes those that are [`forming`].
 pub fn shaping(plan: &LogicalPlan, of_joins: bool) -> DfResult<Vec<usize>> {

@@ -19,7 +19,7 @@ use sqlparser::ast::{
 };
 
 use super::numbers::ScanAggregate;
-use super::open::Paging;
+use super::page::{Paging, RowCount};
 use super::plan::UnboundPlan;
 use super::template::{self, Template, number_of, suited_or_same};
 use crate::access::OrderBy;
@@ -66,6 +66,12 @@ struct PlainQuery {
 struct Count {
     rows: u64,
     param: Option<usize>,
+}
+
+impl Count {
+    fn given(self) -> RowCount {
+        self.param.map_or(RowCount::Literal(self.rows), RowCount::Parameter)
+    }
 }
 
 /// The output columns.
@@ -150,7 +156,7 @@ impl PlainQuery {
             PlainOutput::Columns(columns) => {
                 let schema = renamed(&scan.request.schema, columns);
                 let mut plan = UnboundPlan::of_scan(&scan, &schema);
-                let paging = Paging::new(skip.param, fetch.and_then(|fetch| fetch.param));
+                let paging = Paging::new(Some(skip.given()), fetch.map(Count::given));
                 let holds = paging.is_none_or(|paging| plan.page(paging));
                 Ok(holds.then_some(plan))
             }

@@ -15,9 +15,11 @@ use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec};
+use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
@@ -27,10 +29,10 @@ use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceCh
 
 use super::alone::{Alone, Single};
 use super::numbers::ScanAggregate;
-use super::open::Paging;
+use super::page::Paging;
 use super::totals::Totals;
 use super::{open, places};
-use crate::access::Need;
+use crate::access::{Guards, Need};
 use crate::df::errors::df_error;
 use crate::df::operators::lookup::{LookupBy, Lookups, Nested, NestedExec};
 use crate::df::operators::scan::ScanExec;
@@ -64,8 +66,17 @@ pub struct UnboundPlan {
     /// The plan has joins, whose algorithm may be replaced.
     joins: bool,
     options: Arc<ConfigOptions>,
-    /// The parameters in LIMIT and OFFSET, if the scan applies them.
-    paging: Option<Paging>,
+    /// Parameters in LIMIT and OFFSET.
+    paging: Option<PageOf>,
+}
+
+/// How a run gives the page that parameters tell.
+#[derive(Clone, Copy, Debug)]
+enum PageOf {
+    /// The plan is a single scan, which gives the page.
+    Scan(Paging),
+    /// The page is cut out of the plan's rows.
+    Rows(Paging),
 }
 
 /// One executable form of a plan.
@@ -94,6 +105,19 @@ impl BoundPlan {
         match self {
             BoundPlan::Alone(_) => false,
             BoundPlan::Plan(plan) => holds(plan, &is_parted),
+        }
+    }
+
+    /// Skips rows, then gives so many.
+    fn cut(self, skip: usize, fetch: Option<usize>) -> BoundPlan {
+        match self {
+            BoundPlan::Alone(alone) => BoundPlan::Alone(Alone::cut(alone, skip, fetch.unwrap_or(usize::MAX))),
+            BoundPlan::Plan(mut plan) => {
+                if plan.properties().output_partitioning().partition_count() > 1 {
+                    plan = Arc::new(CoalescePartitionsExec::new(plan));
+                }
+                BoundPlan::Plan(Arc::new(GlobalLimitExec::new(plan, skip, fetch)))
+            }
         }
     }
 }
@@ -194,8 +218,13 @@ impl UnboundPlan {
     /// Lets parameters set LIMIT and OFFSET of each run; false if the plan is not a single scan that can apply them.
     pub fn page(&mut self, paging: Paging) -> bool {
         let can = matches!(&self.single, Some(Single::Scan(scan)) if scan.can_be_paged());
-        self.paging = Some(paging).filter(|_| can);
+        self.paging = can.then_some(PageOf::Scan(paging));
         can
+    }
+
+    /// Lets each run give only the page that parameters tell, of a plan for [shared](Paging::shared) pages.
+    pub fn cut(self, paging: Paging) -> UnboundPlan {
+        UnboundPlan { paging: Some(PageOf::Rows(paging)), ..self }
     }
 
     /// The output schema.
@@ -220,13 +249,23 @@ impl UnboundPlan {
 
     /// A run of the plan; `None` if the plan does not hold for these parameters.
     pub fn bind(&self, binding: &Binding) -> Result<Option<BoundPlan>> {
+        let Some(PageOf::Rows(paging)) = self.paging else { return self.bind_whole(binding) };
+        if binding.guards != Guards::default() || !paging.is_shared(&binding.params) {
+            return Ok(None);
+        }
+        let Some((skip, fetch)) = paging.values(&binding.params) else { return Ok(None) };
+        let rows = |rows: u64| usize::try_from(rows).unwrap_or(usize::MAX);
+        Ok(self.bind_whole(binding)?.map(|run| run.cut(rows(skip), fetch.map(rows))))
+    }
+
+    fn bind_whole(&self, binding: &Binding) -> Result<Option<BoundPlan>> {
         for nested in &self.nested {
             if let Some(run) = nested.run(binding)? {
                 return Ok(Some(BoundPlan::Alone(Box::new(Alone::Nested(run)))));
             }
         }
         let alone = match (&self.single, self.paging) {
-            (Some(Single::Scan(scan)), Some(paging)) => match paging.values(&binding.params) {
+            (Some(Single::Scan(scan)), Some(PageOf::Scan(paging))) => match paging.values(&binding.params) {
                 Some((skip, fetch)) => Alone::of_scan(scan.paged(skip, fetch).run(binding, &Arc::default())?),
                 None => None,
             },

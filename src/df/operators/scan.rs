@@ -141,9 +141,8 @@ impl ScanExec {
         matches!(self.request.rows, RowGoal::All | RowGoal::First(_)) && self.learned.is_empty()
     }
 
-    /// The same scan with another offset or limit, where given.
-    pub fn paged(&self, skip: Option<u64>, fetch: Option<u64>) -> ScanExec {
-        let (offset, limit) = (skip.unwrap_or(self.offset), fetch.or(self.limit));
+    /// The same scan with another offset and limit.
+    pub fn paged(&self, offset: u64, limit: Option<u64>) -> ScanExec {
         ScanExec { request: Arc::new(self.request.paged(offset, limit)), offset, limit, ..self.clone() }
     }
 

@@ -199,6 +199,15 @@ impl NestedRun {
         Arc::clone(&self.plan_text)
     }
 
+    /// Skips rows, then gives so many; false if later operators change which rows there are.
+    pub fn cut(&mut self, skip: usize, most: usize) -> bool {
+        let can = !self.nested.above.changes_rows();
+        if let Some(rows) = self.rows.as_mut().filter(|_| can) {
+            rows.cut(skip, most);
+        }
+        can
+    }
+
     /// All rows; then `None`.
     pub fn next_rows(&mut self) -> Result<Option<NextRows>> {
         let Some(rows) = self.rows.take().map(NextRows::Joined) else { return Ok(None) };
