@@ -18,7 +18,7 @@
 //! ```
 //!
 //! A [`Database`] is opened once and cloned freely; a [`Session`] is one connection, with its transaction.
-//! [`architecture`] is a tour of everything below.
+//! [`guide`] is for its users, by subject; [`architecture`] is a tour of everything below.
 
 #![warn(missing_docs)]
 // Module docs are written for contributors, and link to private items.
@@ -55,6 +55,30 @@ pub mod value;
 
 #[doc = include_str!("ARCHITECTURE.md")]
 pub mod architecture {}
+
+/// What a user should know, by subject: what is too long for the README.
+pub mod guide {
+    #[doc = include_str!("guide/statements.md")]
+    pub mod statements {}
+
+    #[doc = include_str!("guide/keys.md")]
+    pub mod keys {}
+
+    #[doc = include_str!("guide/plans.md")]
+    pub mod plans {}
+
+    #[doc = include_str!("guide/design.md")]
+    pub mod design {}
+
+    #[doc = include_str!("guide/versions.md")]
+    pub mod versions {}
+
+    #[doc = include_str!("guide/safety.md")]
+    pub mod safety {}
+
+    #[doc = include_str!("guide/engines.md")]
+    pub mod engines {}
+}
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
