@@ -45,6 +45,13 @@ pub struct FirstFound {
     pub rows: u64,
 }
 
+impl FirstFound {
+    /// One of them, whichever it is.
+    pub fn any_one() -> FirstFound {
+        FirstFound { order: Vec::new(), rows: 1 }
+    }
+}
+
 /// Number of rows that a scan is asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RowGoal {

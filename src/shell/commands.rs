@@ -68,7 +68,7 @@ pub const COMMANDS: &[Spec] = &[
     spec(&["help", "?", "h"], "", "this list", |rest| match rest {
         "" => Ok(Command::Help),
         of => Err(Error::invalid(format!("there is no help on {of} here"))
-            .hint(".help lists the commands; src/guide/statements.md has a table of statements")),
+            .hint(".help lists the commands; the guide has a table of statements")),
     }),
     spec(&["tables", "dt"], "", "tables", |_| Ok(Command::Sql("SHOW TABLES".to_owned()))),
     spec(&["schema"], "[TABLE]", "the CREATE statements of a table with its indexes, or of all", |rest| {
@@ -410,7 +410,7 @@ mod tests {
             (
                 "\\h select",
                 "error: there is no help on select here\n \
-                 hint: .help lists the commands; src/guide/statements.md has a table of statements",
+                 hint: .help lists the commands; the guide has a table of statements",
             ),
             (".width x", "error: \"x\" is not a width\n hint: for example: .width 40"),
         ];

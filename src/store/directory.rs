@@ -249,14 +249,24 @@ fn take_lock(path: &Path) -> Result<Lock> {
     };
     match locked {
         Ok(()) => Ok(Lock { file: lock, process: std::process::id() }),
-        Err(TryLockError::WouldBlock) => Err(Error::new(
-            Kind::Unavailable,
-            format!("database {} is open in another process", path.display()),
-        )
-        .why("one process at a time has a database open to write, and opens it once")
-        .hint("open it to read, beside the other one, with --read-only or Options::read_only, close the other one (a shell, perhaps), or share its Database handle")),
+        Err(TryLockError::WouldBlock) => Err(open_elsewhere(path)),
         Err(TryLockError::Error(e)) => Err(unusable(path, e)),
     }
+}
+
+fn open_elsewhere(path: &Path) -> Error {
+    let (why, hint) = match check_format(path) {
+        Ok(Engine::Lsm) => (
+            "one process at a time has a database of engine lsm open, and opens it once",
+            "close the other one (a shell, perhaps), or share its Database handle",
+        ),
+        _ => (
+            "one process at a time has a database open to write, and opens it once",
+            "open it to read, beside the other one, with --read-only or Options::read_only, close the other one (a shell, perhaps), or share its Database handle",
+        ),
+    };
+    let what = format!("database {} is open in another process", path.display());
+    Error::new(Kind::Unavailable, what).why(why).hint(hint)
 }
 
 fn check_format(path: &Path) -> Result<Engine> {

@@ -155,15 +155,19 @@ fn what_a_row_finds_in_its_range_is_what_a_loop_over_both_tables_finds() {
         let db = tables(&mut dice);
         let (all, t) =
             (rows(&db, "SELECT id, k, s, lo, hi FROM r"), rows(&db, "SELECT id, k, s, pos, v FROM t"));
-        for _ in 0..16 {
-            let mut terms = vec![*dice.pick(&RANGES.each_ref()), *dice.pick(&MORE.each_ref())];
-            if dice.chance(75) {
+        for _ in 0..22 {
+            let mut terms = vec![*dice.pick(&MORE.each_ref())];
+            let has_range = dice.chance(80);
+            if has_range {
+                terms.push(*dice.pick(&RANGES.each_ref()));
+            }
+            if !has_range || dice.chance(75) {
                 terms.push(*dice.pick(&EQUAL.each_ref()));
             }
             dice.shuffle(&mut terms);
             let on: Vec<&str> = terms.iter().map(|(sql, _)| *sql).collect();
             let on = on.join(" AND ");
-            let form = dice.below(8);
+            let form = if dice.chance(75) { dice.below(7) } else { 7 + dice.below(4) };
             // The second run makes a plan that is kept, the third takes it.
             for below in [30, 50, 1 + dice.below(50) as i64] {
                 let r: Vec<&Row> = all.iter().filter(|r| r.id < below).collect();
@@ -221,6 +225,33 @@ fn what_a_row_finds_in_its_range_is_what_a_loop_over_both_tables_finds() {
                             })
                             .collect(),
                     ),
+                    7 => (
+                        format!(
+                            "SELECT r.id, x.id FROM r LEFT JOIN LATERAL (SELECT t.id FROM t WHERE {on}
+                             ORDER BY t.pos, t.id DESC LIMIT 2) x ON true WHERE r.id < {below}"
+                        ),
+                        r.iter()
+                            .flat_map(|r| {
+                                let mut found = found(r);
+                                found.sort_by_key(|t| (t.lo, std::cmp::Reverse(t.id)));
+                                let ids = found.into_iter().take(2).map(|t| format!("{} {}", r.id, t.id));
+                                let ids: Vec<String> = ids.collect();
+                                if ids.is_empty() { vec![format!("{} NULL", r.id)] } else { ids }
+                            })
+                            .collect(),
+                    ),
+                    8 | 9 => {
+                        let not = if form == 8 { "" } else { "NOT " };
+                        (
+                            format!(
+                                "SELECT r.id, CASE WHEN {not}EXISTS (SELECT 1 FROM t WHERE {on}) THEN 1 ELSE 0 END
+                                 FROM r WHERE r.id < {below}"
+                            ),
+                            r.iter()
+                                .map(|r| format!("{} {}", r.id, i64::from(found(r).is_empty() == (form == 9))))
+                                .collect(),
+                        )
+                    }
                     _ => (
                         format!(
                             "SELECT r.id FROM r WHERE r.id < {below} AND r.lo >=

@@ -249,15 +249,17 @@ impl ScanExec {
     }
 
     /// The same scan for a join that looks rows up by an outer row's values of these columns: [`ScanRequest::of_row`].
-    pub fn of_row(&self, on: &[(Field, ColumnType)], params: usize, one: bool) -> ScanExec {
-        let request = Arc::new(self.request.of_row(on, params, one));
-        ScanExec { request, limit: one.then_some(1), by_rows: None, ..self.unbound() }
+    pub fn of_row(&self, on: &[(Field, ColumnType)], params: usize, first: Option<&FirstFound>) -> ScanExec {
+        let request = Arc::new(self.request.of_row(on, params, first));
+        let ordered = first.is_some_and(|first| !first.order.is_empty());
+        let limit = first.map(|first| first.rows);
+        ScanExec { request, ordered, limit, by_rows: None, ..self.unbound() }
     }
 
     /// The same scan, to be kept, with the path it takes for these parameters; `None` if that path does not serve
     /// others.
     pub fn settled(&self, binding: &Binding) -> Result<Option<ScanExec>> {
-        let Some(bound) = self.request.bind(binding)? else { return Ok(None) };
+        let Some(bound) = self.rebound(binding)? else { return Ok(None) };
         let request = self.request.settled(&bound);
         Ok(request.map(|request| ScanExec { request: Arc::new(request), ..self.unbound() }))
     }

@@ -5,6 +5,10 @@
 //! comments. Where few rows `s` are joined with `a JOIN b` by columns of `b` alone, this rule joins them with `b`
 //! first, and the result looks up `a` by its key: `s JOIN (a JOIN b)` becomes `(s JOIN b) JOIN a`. The side `a` is the
 //! build side of its join; the probe side is narrowed by a dynamic filter anyway.
+//!
+//! The last message of each room that a user is in, by `m.id = (SELECT max(id) FROM message x WHERE x.room = m.room)`,
+//! is a join of few rows `s` and `a`, filtered by groups `g` of which each row of `s` finds one: `(s JOIN a) SEMI JOIN
+//! g` reads all messages of these rooms. It becomes `(s JOIN g) JOIN a`, which finds one of each.
 
 use std::sync::Arc;
 
@@ -16,6 +20,7 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_optimizer::{PhysicalOptimizerContext, PhysicalOptimizerRule};
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::joins::{HashJoinExec, HashJoinExecBuilder};
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
@@ -57,7 +62,10 @@ fn fewest_first(plan: Plan, choose: &dyn Fn(Plan) -> DfResult<Plan>) -> DfResult
     // Each round moves some table one join outwards.
     for _ in 0..TABLES_MAX {
         let turned = plan.rewrite_up(|node| {
-            let turned = turned(&node)?;
+            let turned = match turned(&node)? {
+                None => grouped_first(&node)?,
+                turned => turned,
+            };
             Ok(turned.map_or_else(|| Transformed::no(node), Transformed::yes))
         })?;
         if !turned.transformed {
@@ -122,6 +130,87 @@ fn turned(node: &Plan) -> DfResult<Option<Plan>> {
         .map(|(at, field)| ProjectionExpr { expr: column(&then, stood_at(at)), alias: field.name().clone() });
     let named: Vec<ProjectionExpr> = named.collect();
     Ok(Some(Arc::new(ProjectionExec::try_new(named, then)?)))
+}
+
+/// A join of few rows and a table, filtered by groups that the rows alone determine: these are found before the table's
+/// rows. `None` for other joins.
+fn grouped_first(node: &Plan) -> DfResult<Option<Plan>> {
+    let Some(outer) = node.downcast_ref::<HashJoinExec>().filter(|join| is_plain(join)) else {
+        return Ok(None);
+    };
+    let (pairs, groups, swapped) = match outer.join_type() {
+        JoinType::LeftSemi => (outer.left(), outer.right(), false),
+        JoinType::RightSemi => (outer.right(), outer.left(), true),
+        _ => return Ok(None),
+    };
+    let (Some((inner, columns)), Some(grouping)) = (joined(pairs), grouping(groups)) else { return Ok(None) };
+    let Some(few) = rows_of(inner.left()) else { return Ok(None) };
+    let of_few = inner.left().schema().fields().len();
+    let table = inner.right();
+    let one = rows_of_value(table, inner.on().iter().map(|(_, of_table)| of_table));
+    if one.is_none_or(|one| one < 2.0) || rows_of(table).is_none_or(|all| few * COST.fetch > all) {
+        return Ok(None);
+    }
+    let (mut of_rows, mut of_table) = (Vec::new(), Vec::new());
+    for (left, right) in outer.on() {
+        let (pair, group) = if swapped { (right, left) } else { (left, right) };
+        let (Some(pair), Some(group)) = (place(pair), place(group)) else { return Ok(None) };
+        let Some(column_of_pair) = columns.get(pair).copied() else { return Ok(None) };
+        match column_of_pair.checked_sub(of_few) {
+            None => of_rows.push((column_of_pair, group)),
+            Some(at) => {
+                let equal = inner.on().iter().find(|(_, right)| place(right) == Some(at));
+                match equal.map(|(left, _)| place(left)) {
+                    Some(Some(left)) => of_rows.push((left, group)),
+                    Some(None) => return Ok(None),
+                    None => of_table.push((at, group)),
+                }
+            }
+        }
+    }
+    let is_told = |group: &usize| of_rows.iter().any(|(_, told)| told == group);
+    if of_table.is_empty() || !grouping.iter().all(is_told) {
+        return Ok(None);
+    }
+    let mode = *outer.partition_mode();
+    let on = of_rows.iter().map(|(row, group)| (column(inner.left(), *row), column(groups, *group)));
+    let join =
+        HashJoinExecBuilder::new(Arc::clone(inner.left()), Arc::clone(groups), on.collect(), JoinType::Inner);
+    let first: Plan = Arc::new(join.with_partition_mode(mode).build()?);
+    let by_group = of_table.iter().map(|(at, group)| (column(&first, of_few + group), column(table, *at)));
+    let on = inner.on().iter().map(|(row, at)| Some((column(&first, place(row)?), Arc::clone(at))));
+    let Some(on) = on.collect::<Option<Vec<_>>>() else { return Ok(None) };
+    let on = on.into_iter().chain(by_group).collect();
+    let then = HashJoinExecBuilder::new(Arc::clone(&first), Arc::clone(table), on, JoinType::Inner);
+    let then: Plan = Arc::new(then.with_partition_mode(mode).build()?);
+    let behind = first.schema().fields().len() - of_few;
+    let stands_at = |at: usize| if at < of_few { at } else { at + behind };
+    let output: Vec<usize> = match &outer.projection {
+        Some(output) => output.iter().map(|at| columns[*at]).collect(),
+        None => columns,
+    };
+    let schema = outer.schema();
+    let named = output.into_iter().zip(schema.fields()).map(|(at, field)| ProjectionExpr {
+        expr: column(&then, stands_at(at)),
+        alias: field.name().clone(),
+    });
+    let named: Vec<ProjectionExpr> = named.collect();
+    Ok(Some(Arc::new(ProjectionExec::try_new(named, then)?)))
+}
+
+/// The output columns (positions) that are the groups of a grouped plan: no two rows agree in all of them.
+fn grouping(plan: &Plan) -> Option<Vec<usize>> {
+    if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
+        let below = grouping(projection.input())?;
+        let stands_at =
+            |group: usize| projection.expr().iter().position(|output| place(&output.expr) == Some(group));
+        return below.into_iter().map(stands_at).collect();
+    }
+    let aggregate = plan.downcast_ref::<AggregateExec>()?;
+    let groups = aggregate.group_expr();
+    let is_whole = !matches!(aggregate.mode(), AggregateMode::Partial | AggregateMode::PartialReduce);
+    (is_whole && groups.is_single() && !groups.is_true_no_grouping())
+        .then(|| (0..groups.expr().len()).collect())
 }
 
 /// An inner join, and the columns of its sides that the plan outputs.

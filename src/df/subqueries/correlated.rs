@@ -175,7 +175,8 @@ fn with_values(plan: LogicalPlan, input: LogicalPlan, names: &UniqueNames) -> Df
             }
             let (rows, value) = match is_column {
                 true => with_column(joined.clone(), expr.clone(), names.next("value"))?,
-                false => Domain::new(&input, taken, names)?.value_of(&subquery.subquery, joined.clone())?,
+                false => Domain::of(&subquery.subquery, &input, taken, names)?
+                    .value_of(&subquery.subquery, joined.clone())?,
             };
             joined = rows;
             found.push((subquery.clone(), value.clone()));
@@ -220,7 +221,7 @@ fn lateral(join: &Join, names: &UniqueNames) -> DfResult<Option<LogicalPlan>> {
     {
         return Ok(None);
     }
-    Domain::new(&join.left, taken, names)?.beside(join).map(Some)
+    Domain::of(&join.right, &join.left, taken, names)?.beside(join).map(Some)
 }
 
 /// Moves conditions on the rows beside a LATERAL below the join.
@@ -334,7 +335,7 @@ fn pulls_up(plan: &LogicalPlan, under_totals: bool) -> bool {
     match plan {
         LogicalPlan::Filter(filter) => {
             let terms = split_conjunction(&filter.predicate);
-            let mut terms = terms.into_iter().filter(|term| !of_expr(term, &[&filter.input]).is_empty());
+            let mut terms = terms.into_iter().filter(|term| takes_outer(term, &filter.input));
             terms.all(|term| !has_subquery(term) && (!under_totals || is_key(term)))
                 && pulls_up(&filter.input, under_totals)
         }
@@ -346,8 +347,13 @@ fn pulls_up(plan: &LogicalPlan, under_totals: bool) -> bool {
     }
 }
 
+/// An expression over `input` uses outer columns.
+pub fn takes_outer(expr: &Expr, input: &LogicalPlan) -> bool {
+    !of_expr(expr, &[input]).is_empty()
+}
+
 /// The node itself uses outer columns.
-fn takes(plan: &LogicalPlan) -> bool {
+pub fn takes(plan: &LogicalPlan) -> bool {
     let inputs = plan.inputs();
     plan.expressions().iter().any(|expr| !of_expr(expr, &inputs).is_empty())
 }

@@ -4,6 +4,9 @@
 //! outer values that it uses, once. Joined to the input of the subquery, these are columns like any other, which
 //! [`Domain::inside`] carries up through every node: totals are grouped by them, a LIMIT counts anew for each. The
 //! result has a value for each combination, and the outer rows are joined to it.
+//!
+//! Most subqueries only compare columns with outer ones, as in `WHERE m.room = r.id ORDER BY m.at DESC LIMIT 1`. Their
+//! rows tell the outer values themselves, so nothing has to be joined to the input ([`Domain::of_found`]).
 
 mod nodes;
 
@@ -17,11 +20,11 @@ use datafusion::error::Result as DfResult;
 use datafusion::functions_aggregate::expr_fn::{count, first_value};
 use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{
-    BinaryExpr, Cast, Expr, ExprSchemable, FetchType, Join, LogicalPlan, LogicalPlanBuilder, Operator,
-    Projection, SubqueryAlias, lit,
+    BinaryExpr, Cast, Distinct, Expr, ExprSchemable, FetchType, Join, LogicalPlan, LogicalPlanBuilder,
+    Operator, Projection, SubqueryAlias, lit,
 };
 
-use super::correlated::{UniqueNames, outer_columns, settled, subquery_in, subquery_of};
+use super::correlated::{UniqueNames, outer_columns, settled, subquery_in, subquery_of, takes, takes_outer};
 use super::one_row::one_row;
 use crate::df::errors::to_df;
 use crate::df::rewrite::below;
@@ -31,16 +34,56 @@ use crate::error::Error;
 
 /// The outer values that a subquery uses.
 pub struct Domain<'n> {
-    /// Their distinct combinations.
-    plan: LogicalPlan,
-    /// Each outer column, and its counterpart in `plan`.
+    values: Values,
+    /// Each outer column, and its counterpart inside.
     columns: Vec<(Column, Column)>,
     names: &'n UniqueNames,
 }
 
+/// Where the outer values come from.
+enum Values {
+    /// This plan has their distinct combinations.
+    Distinct(LogicalPlan),
+    /// A row of the subquery has them in these of its columns.
+    Found(Vec<Column>),
+}
+
 impl<'n> Domain<'n> {
-    /// The domain of a subquery that uses columns of `input`.
-    pub fn new(
+    /// The domain of a subquery that uses the `taken` columns of `input`.
+    pub fn of(
+        subquery: &LogicalPlan,
+        input: &LogicalPlan,
+        taken: Vec<(FieldRef, Column)>,
+        names: &'n UniqueNames,
+    ) -> DfResult<Domain<'n>> {
+        match Domain::of_found(subquery, &taken, names) {
+            Some(domain) => Ok(domain),
+            None => Domain::distinct(input, taken, names),
+        }
+    }
+
+    /// The domain of a subquery whose rows tell the values of the `taken` outer columns; `None` if it uses one of these
+    /// other than in `column = outer`.
+    fn of_found(
+        subquery: &LogicalPlan,
+        taken: &[(FieldRef, Column)],
+        names: &'n UniqueNames,
+    ) -> Option<Domain<'n>> {
+        let equal = columns_equal_to_outer(subquery)?;
+        let is_taken = |outer: &Column| taken.iter().any(|(_, column)| column == outer);
+        let is_told = |outer: &Column| equal.iter().any(|(told, _)| told == outer);
+        if !equal.iter().all(|(outer, _)| is_taken(outer)) || !taken.iter().all(|(_, outer)| is_told(outer)) {
+            return None;
+        }
+        let name = names.next("outer");
+        let own = |n| Column::new(Some(name.clone()), format!("{name}_{n}"));
+        let (outer, found): (Vec<Column>, Vec<Column>) = equal.into_iter().unzip();
+        let columns = outer.into_iter().enumerate().map(|(n, outer)| (outer, own(n))).collect();
+        Some(Domain { values: Values::Found(found), columns, names })
+    }
+
+    /// The distinct values of these columns of `input`.
+    fn distinct(
         input: &LogicalPlan,
         taken: Vec<(FieldRef, Column)>,
         names: &'n UniqueNames,
@@ -56,7 +99,7 @@ impl<'n> Domain<'n> {
 
     /// The same values under new names.
     fn again(&self) -> DfResult<Domain<'n>> {
-        let columns = LogicalPlanBuilder::from(self.plan.clone());
+        let columns = LogicalPlanBuilder::from(self.plan()?.clone());
         Domain::named(self.columns.iter().cloned(), self.names, |own| columns.project(own))
     }
 
@@ -76,7 +119,24 @@ impl<'n> Domain<'n> {
             })
             .unzip();
         let plan = plan(exprs)?.alias(name)?.build()?;
-        Ok(Domain { plan, columns, names })
+        Ok(Domain { values: Values::Distinct(plan), columns, names })
+    }
+
+    /// The plan of the distinct combinations.
+    fn plan(&self) -> DfResult<&LogicalPlan> {
+        match &self.values {
+            Values::Distinct(plan) => Ok(plan),
+            Values::Found(_) => Err(to_df(Error::internal("a subquery needs values that no row tells"))),
+        }
+    }
+
+    /// Conditions that join outer rows to those inside.
+    fn on(&self, pairs: impl Iterator<Item = (Column, Column)>, outer: &DFSchema) -> DfResult<Vec<Expr>> {
+        match self.values {
+            Values::Distinct(_) => same(pairs, outer),
+            // NULL is equal to nothing.
+            Values::Found(_) => Ok(pairs.map(|(a, b)| Expr::Column(a).eq(Expr::Column(b))).collect()),
+        }
     }
 
     /// Joins `outer` rows to a subquery's value for each; more than one value for a row is an error at run time.
@@ -95,7 +155,7 @@ impl<'n> Domain<'n> {
         let rows = rows.alias(name.clone())?.build()?;
         let inner = |own: &Column| Column::new(Some(name.clone()), own.name.clone());
         let pairs = self.columns.iter().map(|(outer, own)| (outer.clone(), inner(own)));
-        let on = same(pairs, outer.schema())?;
+        let on = self.on(pairs, outer.schema())?;
         let joined = LogicalPlanBuilder::from(outer).join_on(rows, JoinType::Left, on)?.build()?;
         Ok((joined, found))
     }
@@ -104,7 +164,7 @@ impl<'n> Domain<'n> {
     pub fn beside(&self, join: &Join) -> DfResult<LogicalPlan> {
         let pairs = self.columns.iter().cloned();
         let terms = join.on.iter().map(|(a, b)| a.clone().eq(b.clone()));
-        let terms = terms.chain(join.filter.clone()).chain(same(pairs, join.left.schema())?);
+        let terms = terms.chain(join.filter.clone()).chain(self.on(pairs, join.left.schema())?);
         let joined = LogicalPlanBuilder::from(Arc::clone(&join.left));
         let joined = joined.join_on(self.inside(&join.right)?, join.join_type, terms.collect::<Vec<_>>())?;
         joined.project(join.schema.columns().into_iter().map(Expr::Column))?.build()
@@ -180,6 +240,63 @@ impl<'n> Domain<'n> {
             }))
         });
         replaced.data()
+    }
+}
+
+/// The columns of a subquery's one correlated filter that equal outer ones, each behind the outer one. `None` if outer
+/// columns are used anywhere else, or if more than columns is computed: that could fail for rows that no outer row
+/// finds.
+fn columns_equal_to_outer(plan: &LogicalPlan) -> Option<Vec<(Column, Column)>> {
+    let is_column = |expr: &Expr| matches!(expr.clone().unalias(), Expr::Column(_) | Expr::Literal(..));
+    let passes = match plan {
+        LogicalPlan::Filter(filter) if takes(plan) => {
+            let terms = split_conjunction(&filter.predicate).into_iter();
+            let equal = terms.filter(|term| takes_outer(term, &filter.input)).map(equal_to_outer);
+            let pairs = equal.collect::<Option<Vec<_>>>()?;
+            // Without a key, all rows would be sorted, not only those that outer rows find.
+            let is_found = |(_, column): &(Column, Column)| leads_a_key(&filter.input, column);
+            let are_found = outer_columns(&filter.input).is_empty() && pairs.iter().any(is_found);
+            return are_found.then_some(pairs);
+        }
+        LogicalPlan::Projection(projection) => projection.expr.iter().all(is_column),
+        LogicalPlan::Sort(sort) => sort.expr.iter().all(|by| is_column(&by.expr)),
+        LogicalPlan::Filter(_)
+        | LogicalPlan::SubqueryAlias(_)
+        | LogicalPlan::Subquery(_)
+        | LogicalPlan::Limit(_)
+        | LogicalPlan::Distinct(Distinct::All(_)) => !takes(plan),
+        _ => false,
+    };
+    if passes { columns_equal_to_outer(plan.inputs()[0]) } else { None }
+}
+
+/// A key of the table that a plan reads begins with this column of the plan.
+fn leads_a_key(plan: &LogicalPlan, column: &Column) -> bool {
+    match plan {
+        LogicalPlan::TableScan(scan) => source_as_provider(&scan.source).is_ok_and(|provider| {
+            provider.downcast_ref().is_some_and(|table: &TableSource| table.leads(&column.name))
+        }),
+        LogicalPlan::Filter(filter) => leads_a_key(&filter.input, column),
+        LogicalPlan::Projection(Projection { input, .. })
+        | LogicalPlan::SubqueryAlias(SubqueryAlias { input, .. }) => {
+            match below(&Expr::Column(column.clone()), plan) {
+                Some(Expr::Column(column)) => leads_a_key(input, &column),
+                _ => false,
+            }
+        }
+        _ => false,
+    }
+}
+
+/// The outer column and the column in `column = outer`.
+fn equal_to_outer(term: &Expr) -> Option<(Column, Column)> {
+    let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) = term else { return None };
+    match (&**left, &**right) {
+        (Expr::Column(column), Expr::OuterReferenceColumn(_, outer))
+        | (Expr::OuterReferenceColumn(_, outer), Expr::Column(column)) => {
+            Some((outer.clone(), column.clone()))
+        }
+        _ => None,
     }
 }
 

@@ -101,9 +101,15 @@ impl ScanRequest {
         ScanRequest { rows: RowGoal::About { least: rows, expected: rows }, offset: 0, ..self.clone() }
     }
 
-    /// The same request for rows with given values in these columns: parameters behind the first `params`. `one`: the
-    /// first such row. Filters on these columns alone, [`ScanRequest::asked_of`], are dropped: the values decide them.
-    pub fn of_row(&self, on: &[(Field, ColumnType)], params: usize, one: bool) -> ScanRequest {
+    /// The same request for rows with given values in these columns, parameters behind the first `params`, or for the
+    /// `first` such rows. Filters on these columns alone, [`ScanRequest::asked_of`], are dropped: the values decide
+    /// them.
+    pub fn of_row(
+        &self,
+        on: &[(Field, ColumnType)],
+        params: usize,
+        first: Option<&FirstFound>,
+    ) -> ScanRequest {
         let equal = |(at, (field, ty)): (usize, &(Field, ColumnType))| Template::Compare {
             field: *field,
             op: CmpOp::Eq,
@@ -116,7 +122,8 @@ impl ScanRequest {
             path: None,
             again: None,
             places: OnceLock::new(),
-            rows: if one { RowGoal::First(1) } else { self.rows },
+            order: first.map_or_else(|| self.order.clone(), |first| first.order.clone()),
+            rows: first.map_or(self.rows, |first| RowGoal::First(first.rows)),
             each: None,
             ..self.clone()
         }
@@ -271,12 +278,22 @@ impl ScanRequest {
         self.spec(access, &bound.need.output)
     }
 
-    /// The table, if the request is for all its rows in any order, and no hint prescribes the path.
-    pub fn keyed(&self) -> Option<&TableDef> {
+    /// The table, unless the request is for an index table, or a hint prescribes the path.
+    pub fn read_as_table(&self) -> Option<&TableDef> {
         let QueryRelation { table, index, advice, .. } = &*self.relation;
         let is_free = advice.hints.only.is_none() && !advice.hints.full;
+        (index.is_none() && is_free).then_some(table)
+    }
+
+    /// [`ScanRequest::read_as_table`], if the request is for all its rows in any order.
+    pub fn keyed(&self) -> Option<&TableDef> {
         let any = self.rows == RowGoal::All && self.order.is_empty();
-        (index.is_none() && is_free && any).then_some(table)
+        self.read_as_table().filter(|_| any)
+    }
+
+    /// The rows that are enough of each group.
+    pub fn first_of_each(&self) -> Option<&Each> {
+        self.each.as_ref()
     }
 
     /// All rows are wanted, not only some of each group.

@@ -257,6 +257,9 @@ impl LookupJoinExec {
             return Ok(None);
         };
         let Some(expected) = worth_asking(rows, join.right(), how) else { return Ok(None) };
+        if scan.request.keyed().is_none() {
+            return Ok(None);
+        }
         let Some(on) = equal_columns(join.on(), &rows.schema(), scan, &columns) else { return Ok(None) };
         let behind: Vec<ColumnId> = on.iter().map(|equal| equal.key).collect();
         let in_order = how.by == LookupBy::Rowkeys
@@ -342,7 +345,7 @@ pub(super) fn equal_columns(
     scan: &ScanExec,
     columns: &[usize],
 ) -> Option<Vec<JoinColumn>> {
-    let table = scan.request.keyed()?;
+    let table = scan.request.read_as_table()?;
     let column = |expr: &Arc<dyn PhysicalExpr>| expr.downcast_ref::<Column>().cloned();
     let equal = |(of_row, of_table): &EqualPair| {
         let (of_row, at) = (column(of_row)?, *columns.get(column(of_table)?.index())?);

@@ -125,7 +125,7 @@ impl SeekJoinExec {
 
     /// Some row of the table satisfies the condition.
     fn finds(&self, condition: Predicate, paths: &[Path]) -> Result<bool> {
-        let one = FirstFound { order: Vec::new(), rows: 1 };
+        let one = FirstFound::any_one();
         let scan = self.scan()?.on_way(condition, Some(&one), paths, &mut None)?;
         let Some(mut scan) = scan else { return Ok(false) };
         let mut found = BatchCollector::new(scan.spec());

@@ -3,17 +3,18 @@
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TransformedResult};
-use datafusion::common::{DFSchema, JoinType, ScalarValue};
+use datafusion::common::{Column, DFSchema, JoinType, ScalarValue};
 use datafusion::error::Result as DfResult;
 use datafusion::functions_window::expr_fn::row_number;
 use datafusion::logical_expr::expr::WindowFunction;
-use datafusion::logical_expr::utils::conjunction;
+use datafusion::logical_expr::utils::{conjunction, split_conjunction};
 use datafusion::logical_expr::{
-    Aggregate, Distinct, Expr, ExprFunctionExt, ExprSchemable, FetchType, Join, Limit, LogicalPlan,
+    Aggregate, Distinct, Expr, ExprFunctionExt, ExprSchemable, FetchType, Filter, Join, Limit, LogicalPlan,
     LogicalPlanBuilder, Operator, SkipType, SortExpr, Union, Window, binary_expr, col, lit, when,
 };
 
-use super::{Domain, refused, same};
+use super::{Domain, Values, refused, same};
+use crate::df::subqueries::correlated::{takes, takes_outer};
 use crate::df::tree::RewriteTree;
 
 impl Domain<'_> {
@@ -21,9 +22,15 @@ impl Domain<'_> {
     /// computed so.
     pub(super) fn inside(&self, plan: &LogicalPlan) -> DfResult<LogicalPlan> {
         if !self.reaches(plan) {
-            return LogicalPlanBuilder::from(plan.clone()).cross_join(self.plan.clone())?.build();
+            return LogicalPlanBuilder::from(plan.clone()).cross_join(self.plan()?.clone())?.build();
         }
         match plan {
+            LogicalPlan::Filter(filter)
+                if let Values::Found(found) = &self.values
+                    && takes(plan) =>
+            {
+                self.found(filter, found)
+            }
             LogicalPlan::Projection(projection) => {
                 let input = self.inside(&projection.input)?;
                 let exprs = projection.expr.iter().zip(plan.schema().columns()).map(|(expr, column)| {
@@ -57,6 +64,21 @@ impl Domain<'_> {
             LogicalPlan::Union(union) => self.union(union),
             _ => Err(refused("what connects it to the query around it lies where no join can reach it")),
         }
+    }
+
+    /// The rows of the correlated filter, with the columns that equal outer ones once more.
+    fn found(&self, filter: &Filter, found: &[Column]) -> DfResult<LogicalPlan> {
+        let others = |term: &&Expr| !takes_outer(term, &filter.input);
+        let terms = split_conjunction(&filter.predicate).into_iter().filter(others);
+        let mut rows = LogicalPlanBuilder::from(Arc::clone(&filter.input));
+        if let Some(others) = conjunction(terms.cloned()) {
+            rows = rows.filter(others)?;
+        }
+        let own = found.iter().zip(&self.columns).map(|(column, (_, own))| {
+            Expr::Column(column.clone()).alias_qualified(own.relation.clone(), own.name.clone())
+        });
+        let columns = filter.input.schema().columns().into_iter().map(Expr::Column);
+        rows.project(columns.chain(own))?.build()
     }
 
     fn union(&self, union: &Union) -> DfResult<LogicalPlan> {
@@ -138,8 +160,8 @@ impl Domain<'_> {
         let found = LogicalPlanBuilder::from(grouped).project(found)?.build()?;
         let pairs =
             other.columns.iter().zip(&self.columns).map(|((_, all), (_, some))| (all.clone(), some.clone()));
-        let on = same(pairs, other.plan.schema())?;
-        let joined = LogicalPlanBuilder::from(other.plan.clone()).join_on(found, JoinType::Left, on)?;
+        let on = same(pairs, other.plan()?.schema())?;
+        let joined = LogicalPlanBuilder::from(other.plan()?.clone()).join_on(found, JoinType::Left, on)?;
         let values = totals.iter().zip(&aggregate.aggr_expr).map(|(column, total)| {
             let column = Expr::Column(column.clone());
             match of_no_rows(total, aggregate.input.schema())? {
@@ -205,7 +227,7 @@ impl Domain<'_> {
         if meets {
             let pairs = self.columns.iter().zip(&other.columns);
             let pairs = pairs.map(|((_, own), (_, others))| (own.clone(), others.clone()));
-            terms.extend(same(pairs, self.plan.schema())?);
+            terms.extend(same(pairs, self.plan()?.schema())?);
         }
         let whole = Join::try_new(
             left,

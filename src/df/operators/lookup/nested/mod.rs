@@ -6,6 +6,7 @@
 //! takes long, the plan runs in one of its other forms.
 
 mod cut;
+mod first;
 mod operator;
 mod parts;
 mod search;
@@ -34,6 +35,7 @@ use crate::df::kept::template::Template;
 use crate::df::operators::scan::ScanExec;
 use crate::df::operators::trial::TrialExec;
 use crate::df::table::Binding;
+use crate::df::wanted::FirstFound;
 use crate::error::Result;
 use crate::exec::joined::{ColumnOf, JoinedRows};
 use crate::exec::kept::NextRows;
@@ -104,6 +106,8 @@ struct Join {
     asked: Vec<Template>,
     /// Aggregates of the matches, if only these come out.
     totals: Option<TotalsOf>,
+    /// Set if the first matches are enough.
+    first: Option<FirstFound>,
     /// The scan for one outer row, whose values are parameters behind those of the statement.
     found: OnceLock<ScanExec>,
 }

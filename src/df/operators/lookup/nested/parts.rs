@@ -14,6 +14,7 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
 use super::Join;
 use super::cut::SortLimit;
+use super::first::FirstMatches;
 use super::totals::TotalsOf;
 use crate::df::kept::above::Above;
 use crate::df::kept::plan::place;
@@ -21,6 +22,7 @@ use crate::df::operators::lookup::{JoinColumn, JoinKind, LookupJoinExec, scan_of
 use crate::df::operators::scan::ScanExec;
 use crate::df::rules::kept_sorts::FixedExec;
 use crate::df::table::Bound;
+use crate::df::wanted::FirstFound;
 use crate::exec::joined::ColumnOf;
 use crate::key::ColumnId;
 use crate::plan::Field;
@@ -68,7 +70,10 @@ impl NestedParts {
             return NestedParts::of(&join.rows)?.looking_up(join);
         }
         if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
-            return NestedParts::of(join.left())?.adding_up(join);
+            // Its order would be that of the right side, which is looked up here.
+            let is_unordered = join.properties().output_ordering().is_none();
+            let parts = is_unordered.then(|| NestedParts::of_hash_join(join)).flatten();
+            return parts.or_else(|| NestedParts::of_turned(join));
         }
         let scan = plan.downcast_ref::<ScanExec>().filter(|scan| scan.is_whole())?;
         Some(NestedParts {
@@ -80,6 +85,27 @@ impl NestedParts {
             above: Above::default(),
             by_ranges: false,
         })
+    }
+
+    /// The parts of a join whose right side is looked up for each row of its left side.
+    fn of_hash_join(join: &HashJoinExec) -> Option<NestedParts> {
+        let rows = NestedParts::of(join.left())?;
+        match FirstMatches::of(join) {
+            Some(matches) => rows.finding_first(join, matches),
+            None => rows.adding_up(join),
+        }
+    }
+
+    /// The parts of a join whose left side is looked up.
+    fn of_turned(join: &HashJoinExec) -> Option<NestedParts> {
+        JoinKind::of(join.join_type().swap())?;
+        let turned = join.swap_inputs(*join.partition_mode()).ok()?;
+        match turned.downcast_ref::<ProjectionExec>() {
+            None => NestedParts::of_hash_join(turned.downcast_ref()?),
+            Some(projection) => {
+                NestedParts::of_hash_join(projection.input().downcast_ref()?)?.projected(projection, &turned)
+            }
+        }
     }
 
     /// Applies a projection, which is `plan`.
@@ -125,7 +151,9 @@ impl NestedParts {
         let table = scan_of(&join.table)?;
         let shown = if join.kind.shows_found() { table.request.schema.fields().len() } else { 0 };
         let by_ranges = self.by_ranges || !tells_rowkey(table, &join.on);
-        let joined = NestedParts { by_ranges, ..self }.joined(join.kind, table, &join.on, None)?;
+        let first = matches!(join.kind, JoinKind::Semi | JoinKind::Anti).then(FirstFound::any_one);
+        let matches = Matches { totals: None, first };
+        let joined = NestedParts { by_ranges, ..self }.joined(join.kind, table, &join.on, matches)?;
         joined.with_output(&join.output, shown, join.schema())
     }
 
@@ -135,12 +163,27 @@ impl NestedParts {
             .filter(|kind| matches!(kind, JoinKind::Inner | JoinKind::Left))?;
         let (totals, table, on) = TotalsOf::of(join)?;
         let shown = join.right().schema().fields().len();
-        let joined = NestedParts { by_ranges: true, ..self }
-            .joined(kind, &table, &on, Some(totals))?
-            .limited(0, join.fetch());
-        let all: Vec<usize> = (0..join.left().schema().fields().len() + shown).collect();
-        let output = join.projection.as_ref().map_or(&all[..], |output| output);
-        joined.with_output(output, shown, join.schema())
+        let first = totals.first(&table, &on);
+        let matches = Matches { totals: Some(totals), first };
+        let joined = NestedParts { by_ranges: true, ..self }.joined(kind, &table, &on, matches)?;
+        joined.limited(0, join.fetch()).with_output(&output_of(join), shown, join.schema())
+    }
+
+    /// Adds a join with the first matches in a table.
+    fn finding_first(self, join: &HashJoinExec, matches: FirstMatches<'_>) -> Option<NestedParts> {
+        let kind = JoinKind::of(*join.join_type())
+            .filter(|kind| matches!(kind, JoinKind::Inner | JoinKind::Left))?;
+        let FirstMatches { table, on, first, columns } = matches;
+        let of_rows = join.left().schema().fields().len();
+        let output = output_of(join).into_iter().map(|at| match at.checked_sub(of_rows) {
+            Some(of_right) => of_rows + columns[of_right],
+            None => at,
+        });
+        let output: Vec<usize> = output.collect();
+        let shown = table.request.schema.fields().len();
+        let matches = Matches { totals: None, first: Some(first) };
+        let joined = NestedParts { by_ranges: true, ..self }.joined(kind, table, &on, matches)?;
+        joined.limited(0, join.fetch()).with_output(&output, shown, join.schema())
     }
 
     fn joined(
@@ -148,14 +191,14 @@ impl NestedParts {
         kind: JoinKind,
         table: &ScanExec,
         on: &[JoinColumn],
-        totals: Option<TotalsOf>,
+        Matches { totals, first }: Matches,
     ) -> Option<NestedParts> {
         let is_plain = table.is_whole() && table.fetch().is_none() && !table.passes_over();
         let of_row = on.iter().map(|equal| self.output.get(equal.of_row.index()).copied());
         let of_row = of_row.collect::<Option<_>>().filter(|_| is_plain && self.above.is_empty())?;
         let on: Vec<_> = on.iter().map(|equal| (Field::Column(equal.key), equal.ty)).collect();
         let (asked, found) = (table.request.asked_of(&on), OnceLock::new());
-        self.joins.push(Join { kind, table: table.unbound(), of_row, on, asked, totals, found });
+        self.joins.push(Join { kind, table: table.unbound(), of_row, on, asked, totals, first, found });
         match self.cuts.last_mut() {
             // A cut that passes all rows moves behind this join.
             Some(cut) if cut.cuts_nothing() => cut.joins = self.joins.len(),
@@ -170,6 +213,18 @@ impl NestedParts {
         let output = output.iter().map(|at| all.get(*at).copied()).collect::<Option<_>>()?;
         Some(NestedParts { output, schema, ..self })
     }
+}
+
+/// What an outer row takes of its matches.
+struct Matches {
+    totals: Option<TotalsOf>,
+    first: Option<FirstFound>,
+}
+
+/// The columns that a join outputs: those of its left side are numbered first.
+fn output_of(join: &HashJoinExec) -> Vec<usize> {
+    let all = || join.left().schema().fields().len() + join.right().schema().fields().len();
+    join.projection.as_ref().map_or_else(|| (0..all()).collect(), |output| output.to_vec())
 }
 
 /// The outer row and the table's own conditions determine a whole rowkey.

@@ -198,8 +198,7 @@ impl<'n> NestedSearch<'n> {
                 *level = Level::at(rows.row_of(row, table));
             }
             self.at = rows.tables() - 1;
-            self.go_on()?;
-            if !self.below(rows.tables(), cut)? {
+            if !self.go_on()? || !self.below(rows.tables(), cut)? {
                 return Ok(false);
             }
         }
@@ -225,19 +224,22 @@ impl<'n> NestedSearch<'n> {
                 if asks_for_one {
                     level.close();
                 }
-                if kind != JoinKind::Anti {
-                    self.go_on()?;
+                if kind != JoinKind::Anti && !self.go_on()? {
+                    return Ok(false);
                 }
             } else if level.reading.is_some() {
                 let most = if join.is_none() { FEW_ROWS } else { BATCH_ROWS };
-                level.read(if asks_for_one { 1 } else { most })?;
+                let first = join.and_then(|join| join.first.as_ref());
+                level.read(first.map_or(most, |first| most.min(first.rows as usize)))?;
                 if self.counters.work() + nested.few.ranging * f64::from(self.lookups) > nested.few.work {
                     return Ok(false);
                 }
             } else if !level.has_found && matches!(kind, JoinKind::Left | JoinKind::Anti) {
                 level.has_found = true;
                 level.close();
-                self.go_on()?;
+                if !self.go_on()? {
+                    return Ok(false);
+                }
             } else {
                 level.close();
                 match self.at.checked_sub(1) {
@@ -249,11 +251,12 @@ impl<'n> NestedSearch<'n> {
         Ok(true)
     }
 
-    /// Outputs the current rows, or looks them up in the next table.
-    fn go_on(&mut self) -> Result<()> {
+    /// Outputs the current rows, or looks them up in the next table. False: the next table has another path than the
+    /// plan relies on.
+    fn go_on(&mut self) -> Result<bool> {
         if self.at == self.last {
             self.out.push(self.levels[..=self.at].iter().map(Level::row));
-            return Ok(());
+            return Ok(true);
         }
         let join = &self.nested.joins[self.at];
         let params = &self.binding.params;
@@ -270,43 +273,46 @@ impl<'n> NestedSearch<'n> {
             true => {
                 self.lookups += 1;
                 let binding = Binding { params: values.into(), ..self.binding.clone() };
-                Some(join.open(params.len(), &binding, &self.counters)?)
+                let Some(reading) = join.open(params.len(), &binding, &self.counters)? else {
+                    return Ok(false);
+                };
+                Some(reading)
             }
             false => None,
         };
         self.at += 1;
         self.levels[self.at] = Level { reading, ..Level::default() };
-        Ok(())
+        Ok(true)
     }
 }
 
 impl Join {
-    /// Starts the lookup for an outer row whose values are in `binding`, behind the `params` parameters.
+    /// Starts the lookup for an outer row whose values are in `binding`, behind the `params` parameters. `None`: the
+    /// first matches do not come first.
     fn open(
         &self,
         params: usize,
         binding: &Binding,
         counters: &Arc<ScanCounters>,
-    ) -> Result<LevelSource<'_>> {
+    ) -> Result<Option<LevelSource<'_>>> {
         let scan = match self.found.get() {
             Some(scan) => scan.run(binding, counters)?,
             None => {
-                let scan = self.table.of_row(&self.on, params, self.asks_for_one());
+                let scan = self.table.of_row(&self.on, params, self.first.as_ref());
                 match scan.settled(binding)? {
                     Some(settled) => self.found.get_or_init(|| settled).run(binding, counters)?,
                     None => scan.run(binding, counters)?,
                 }
             }
         };
-        let no_path = || Error::internal("a row has a value that its partner's column cannot have");
-        let scan = scan.ok_or_else(no_path)?;
-        Ok(match &self.totals {
+        let source = |scan: Scan| match &self.totals {
             None => LevelSource::Rows(scan),
             Some(totals) => {
                 let sums = totals.begin(scan.spec());
                 LevelSource::Totals(scan, totals, sums, binding.params[params..].into())
             }
-        })
+        };
+        Ok(scan.map(source))
     }
 
     /// Only the existence of a match matters.

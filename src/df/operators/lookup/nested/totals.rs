@@ -5,14 +5,18 @@
 
 use std::sync::Arc;
 
+use datafusion::common::ScalarValue;
+use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_expr::expressions::Literal;
+use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
+use datafusion::physical_expr::expressions::{BinaryExpr, Literal};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 
 use super::parts::passed_on;
+use crate::access::Each;
 use crate::df::errors::df_error;
 use crate::df::expr::value_of;
 use crate::df::kept::numbers::ScanAggregate;
@@ -20,9 +24,11 @@ use crate::df::kept::plan::{picked, place};
 use crate::df::operators::lookup::JoinColumn;
 use crate::df::operators::lookup::instead::{equal_columns, is_plain};
 use crate::df::operators::scan::ScanExec;
+use crate::df::wanted::FirstFound;
 use crate::error::Result;
 use crate::exec::scan::ScanSpec;
 use crate::exec::sums::{AggregateKind, AggregateTerm, Sums, Total};
+use crate::key::ColumnId;
 use crate::value::Value;
 
 /// Counts the matches.
@@ -50,16 +56,15 @@ impl TotalsOf {
     pub fn of(join: &HashJoinExec) -> Option<(TotalsOf, ScanExec, Vec<JoinColumn>)> {
         let (aggregate, output) = outputs(join.right())?;
         let functions = aggregate.aggr_expr();
-        // An order of the join would be that of the groups.
         let is_simple = is_plain(join)
-            && join.properties().output_ordering().is_none()
             && *aggregate.mode() == AggregateMode::Single
             && aggregate.group_expr().is_single()
             && !aggregate.group_expr().is_empty()
             && aggregate.limit_options().is_none()
             && aggregate.filter_expr().iter().all(Option::is_none)
             && !functions.iter().any(|function| function.is_distinct());
-        let (scan, columns) = picked(aggregate.input()).filter(|_| is_simple)?;
+        let is_whole = |scan: &ScanExec| scan.request.keyed().is_some();
+        let (scan, columns) = picked(aggregate.input()).filter(|(scan, _)| is_simple && is_whole(scan))?;
         let below = aggregate.input_schema();
         let functions: Vec<ScanAggregate> =
             functions.iter().map(|f| ScanAggregate::of(f, &below)).collect::<Option<_>>()?;
@@ -93,6 +98,18 @@ impl TotalsOf {
         Some((TotalsOf { functions, output }, scan, equal))
     }
 
+    /// The matches that are enough; `None`: all of them.
+    pub fn first(&self, table: &ScanExec, on: &[JoinColumn]) -> Option<FirstFound> {
+        if !self.output.iter().any(|output| matches!(output, Output::Total(_))) {
+            return Some(FirstFound::any_one());
+        }
+        // Groups are those of the join columns.
+        let Each { order, rows, .. } = table.request.first_of_each()?;
+        let first = FirstFound { order: order.clone(), rows: *rows };
+        let behind: Vec<ColumnId> = on.iter().map(|equal| equal.key).collect();
+        table.request.orders(&behind, &first).then_some(first)
+    }
+
     /// The initial state of the aggregates.
     pub fn begin(&self, spec: &ScanSpec) -> Sums {
         let terms = std::iter::once(ROWS).chain(self.functions.iter().map(|known| known.term));
@@ -112,6 +129,16 @@ impl TotalsOf {
     }
 }
 
+/// `count(1)`
+fn is_count_of_rows(function: &AggregateFunctionExpr) -> bool {
+    let counts_all = |arg: &Arc<dyn PhysicalExpr>| {
+        arg.downcast_ref::<Literal>().is_some_and(|literal| !literal.value().is_null())
+    };
+    function.fun().name() == "count"
+        && !function.is_distinct()
+        && function.expressions().iter().all(counts_all)
+}
+
 /// The aggregate of a plan, and the aggregate columns that the plan outputs; [`Output::Equal`] is a grouping column
 /// here.
 fn outputs(plan: &Arc<dyn ExecutionPlan>) -> Option<(&AggregateExec, Vec<Output>)> {
@@ -120,9 +147,25 @@ fn outputs(plan: &Arc<dyn ExecutionPlan>) -> Option<(&AggregateExec, Vec<Output>
     }
     if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
         let (aggregate, below) = outputs(projection.input())?;
-        let output = |expr: &Arc<dyn PhysicalExpr>| match expr.downcast_ref::<Literal>() {
-            Some(literal) => value_of(literal.value()).ok().map(Output::Constant),
-            None => below.get(place(expr)?).cloned(),
+        let counts = |output: &Output| match output {
+            Output::Total(at) => is_count_of_rows(aggregate.aggr_expr().get(*at)?).then_some(()),
+            _ => None,
+        };
+        let output = |expr: &Arc<dyn PhysicalExpr>| {
+            if let Some(literal) = expr.downcast_ref::<Literal>() {
+                return value_of(literal.value()).ok().map(Output::Constant);
+            }
+            let Some(compared) = expr.downcast_ref::<BinaryExpr>() else {
+                return below.get(place(expr)?).cloned();
+            };
+            // EXISTS: a group has rows.
+            counts(below.get(place(compared.left())?)?)?;
+            let zero = compared.right().downcast_ref::<Literal>()?.value();
+            match (compared.op(), zero) {
+                (Operator::Gt, ScalarValue::Int64(Some(0))) => Some(Output::Constant(Value::Boolean(true))),
+                (Operator::Eq, ScalarValue::Int64(Some(0))) => Some(Output::Constant(Value::Boolean(false))),
+                _ => None,
+            }
         };
         let output = projection.expr().iter().map(|of| output(&of.expr)).collect::<Option<_>>()?;
         return Some((aggregate, output));
