@@ -40,7 +40,7 @@ use super::expressions::binary_keys::texts_as_binary_keys;
 use super::expressions::compared::times;
 use super::expressions::doubles::doubles_win;
 use super::expressions::elements::of_row;
-use super::expressions::integers::{CheckedIntegers, wide_integers};
+use super::expressions::integers::{CheckedNumbers, wide_integers};
 use super::expressions::intervals::interval_lengths;
 use super::expressions::like::own_patterns;
 use super::expressions::long_decimals::long_decimals;
@@ -253,7 +253,7 @@ impl Planner {
                     &[lossy_casts, own_patterns, text_casts, of_row, lazy_functions],
                 )),
                 Arc::new(Correlated),
-                Arc::new(CheckedIntegers::new()),
+                Arc::new(CheckedNumbers::new()),
             ])
             .build();
         functions::register(&mut state);

@@ -14,8 +14,8 @@ use super::predicate::{Field, RowView};
 use crate::error::{Error, Result, sqlstate};
 use crate::key::ColumnId;
 use crate::value::{
-    ColumnType, JsonStep, Literal, Value, ValueRef, canonical_double, json_part, json_text, rescale,
-    unit_around,
+    ColumnType, DECIMAL_DIGITS_MAX, JsonStep, Literal, Value, ValueRef, canonical_double, json_part,
+    json_text, rescale, unit_around,
 };
 
 /// A deterministic expression over the columns of one row.
@@ -325,13 +325,16 @@ fn arithmetic(function: Function, a: &Value, b: &Value, ty: ColumnType) -> Optio
         _ => None,
     };
     let ((a, s), (b, t)) = (decimal(a)?, decimal(b)?);
-    if function == Function::Multiply {
-        return Some(Value::Decimal(a.checked_mul(b)?, s.checked_add(t)?));
-    }
-    let scale = s.max(t);
-    let (a, b) = (rescale(a, s, scale)?, rescale(b, t, scale)?);
-    let sum = if function == Function::Add { a.checked_add(b)? } else { a.checked_sub(b)? };
-    Some(Value::Decimal(sum, scale))
+    let (result, scale) = match function {
+        Function::Multiply => (a.checked_mul(b)?, s.checked_add(t)?),
+        function => {
+            let scale = s.max(t);
+            let (a, b) = (rescale(a, s, scale)?, rescale(b, t, scale)?);
+            (if function == Function::Add { a.checked_add(b)? } else { a.checked_sub(b)? }, scale)
+        }
+    };
+    // An i128 has room for some numbers of 39 digits.
+    (result.unsigned_abs() < 10u128.pow(DECIMAL_DIGITS_MAX.into())).then_some(Value::Decimal(result, scale))
 }
 
 fn out_of_range(function: Function, args: &[&Value], ty: ColumnType) -> Error {

@@ -1,21 +1,26 @@
-//! Integer arithmetic that never wraps around.
+//! Arithmetic that fails where a result does not fit its type.
 //!
-//! DataFusion's `+`, `-` and `*` wrap around on overflow. Before type coercion, [`wide_integers`] casts narrow operands
-//! to BIGINT, so that a product of two INTEGER columns fits, as in SQLite; afterwards, [`CheckedIntegers`] replaces the
-//! operators by functions that fail on overflow. Integer division fails for a zero already; here `/` and `%` of doubles
-//! do, too, and no operator of doubles gives -0, which Arrow sorts before 0. For `sum`, see `exact_sum`.
+//! DataFusion's `+`, `-` and `*` of integers wrap around on overflow, those of decimals may give a 39th digit. Before
+//! type coercion, [`wide_integers`] casts narrow operands to BIGINT, so that a product of two INTEGER columns fits, as
+//! in SQLite; afterwards, [`CheckedNumbers`] replaces the operators by functions that fail on overflow. Integer division
+//! fails for a zero already; here `/` and `%` of doubles do, too, and no operator of doubles gives -0, which Arrow sorts
+//! before 0. For `sum`, see `exact_sum`.
 
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Datum};
 use arrow::compute::kernels::numeric;
-use arrow::datatypes::{DataType, Field, FieldRef, Float32Type, Float64Type};
+use arrow::datatypes::{
+    DECIMAL128_MAX_PRECISION, DataType, Decimal128Type, DecimalType, Field, FieldRef, Float32Type,
+    Float64Type,
+};
 use arrow::error::ArrowError;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::type_coercion::binary::BinaryTypeCoercer;
 use datafusion::logical_expr::{
     BinaryExpr, ColumnarValue, Expr, ExprSchemable, LogicalPlan, Operator, ReturnFieldArgs,
     ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, cast,
@@ -23,6 +28,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::analyzer::AnalyzerRule;
 use datafusion::physical_expr_common::datum::apply;
 
+use super::long_decimals::{Digits, digits_of_result};
 use crate::df::rewrite::{rewrite_expressions, settled_type};
 use crate::value::canonical_double;
 
@@ -45,15 +51,15 @@ pub fn wide_integers(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<
     Ok(Transformed::yes(expr))
 }
 
-/// Replaces `+`, `-` and `*` of integers, `*`, `/` and `%` of doubles; `-x` is `0 - x`.
+/// Replaces `+`, `-` and `*` of integers and long decimals, `*`, `/` and `%` of doubles; `-x` is `0 - x`.
 #[derive(Debug)]
-pub struct CheckedIntegers([Arc<ScalarUDF>; 5]);
+pub struct CheckedNumbers([Arc<ScalarUDF>; 5]);
 
-impl CheckedIntegers {
+impl CheckedNumbers {
     /// The rule. Runs after type coercion.
     pub fn new() -> Self {
         let function = |name, op, kernel| Arc::new(ScalarUDF::new_from_impl(Checked::new(name, op, kernel)));
-        CheckedIntegers([
+        CheckedNumbers([
             function("add", Operator::Plus, numeric::add),
             function("subtract", Operator::Minus, numeric::sub),
             function("multiply", Operator::Multiply, |a, b| Ok(canonical(numeric::mul(a, b)?))),
@@ -88,13 +94,23 @@ impl CheckedIntegers {
             _ => return Ok(Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right }))),
         };
         Ok(match (left.get_type(schema)?, right.get_type(schema)?) {
-            (l, r) if checked(&l) && checked(&r) => {
+            (l, r) if checked(&l) && checked(&r) || may_be_long(op, (&left, &l), (&right, &r), schema) => {
                 let function = Arc::clone(function);
                 Transformed::yes(Expr::ScalarFunction(ScalarFunction::new_udf(function, vec![*left, *right])))
             }
             _ => Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right })),
         })
     }
+}
+
+/// Two decimals have a sum, difference or product that may not fit 38 digits.
+fn may_be_long(op: Operator, left: (&Expr, &DataType), right: (&Expr, &DataType), schema: &DFSchema) -> bool {
+    let ((left, DataType::Decimal128(..)), (right, DataType::Decimal128(..))) = (left, right) else {
+        return false;
+    };
+    let is_product_or_sum = matches!(op, Operator::Plus | Operator::Minus | Operator::Multiply);
+    let fits = |(before, behind): Digits| before.saturating_add(behind) <= DECIMAL128_MAX_PRECISION;
+    is_product_or_sum && !digits_of_result(op, left, right, schema).is_some_and(fits)
 }
 
 /// Integers and floats, but no decimals.
@@ -116,9 +132,9 @@ fn with_one_zero(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     Ok(Transformed::yes(expr + Expr::Literal(ScalarValue::new_zero(&ty)?, None)))
 }
 
-impl AnalyzerRule for CheckedIntegers {
+impl AnalyzerRule for CheckedNumbers {
     fn name(&self) -> &str {
-        "checked_integers"
+        "checked_numbers"
     }
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DfResult<LogicalPlan> {
@@ -159,7 +175,7 @@ fn not_by_zero(quotients: ArrayRef, divisors: &dyn Datum) -> Result<ArrayRef, Ar
 
 type Kernel = fn(&dyn Datum, &dyn Datum) -> Result<ArrayRef, ArrowError>;
 
-/// A checked operator; both operands have the same type.
+/// A checked operator; both operands have the same type, or are decimals.
 #[derive(Debug)]
 struct Checked {
     name: &'static str,
@@ -171,6 +187,24 @@ struct Checked {
 impl Checked {
     fn new(name: &'static str, op: Operator, kernel: Kernel) -> Self {
         Checked { name, op, kernel, signature: Signature::any(2, Volatility::Immutable) }
+    }
+}
+
+impl Checked {
+    /// The results of `a op b`. Errors: one is a decimal of more than 38 digits.
+    fn within_digits(&self, results: ArrayRef, a: &dyn Datum, b: &dyn Datum) -> Result<ArrayRef, ArrowError> {
+        let Some(decimals) = results.as_primitive_opt::<Decimal128Type>() else { return Ok(results) };
+        let fits = |d| Decimal128Type::is_valid_decimal_precision(d, DECIMAL128_MAX_PRECISION);
+        // The slot of a NULL holds any number.
+        let is_long = |row: &usize| !fits(decimals.values()[*row]) && decimals.is_valid(*row);
+        let Some(row) = (0..decimals.len()).find(is_long) else { return Ok(results) };
+        let shown = |operand: &dyn Datum| {
+            let (operand, is_scalar) = operand.get();
+            let row = if is_scalar { 0 } else { row };
+            operand.as_primitive_opt::<Decimal128Type>().map(|d| d.value_as_string(row)).unwrap_or_default()
+        };
+        let operation = format!("Overflow happened on: {} {} {}", shown(a), self.op, shown(b));
+        Err(ArrowError::ArithmeticOverflow(operation))
     }
 }
 
@@ -204,15 +238,22 @@ impl ScalarUDFImpl for Checked {
     }
 
     fn return_type(&self, args: &[DataType]) -> DfResult<DataType> {
-        Ok(args[0].clone())
+        match args {
+            [left @ DataType::Decimal128(..), right] => {
+                BinaryTypeCoercer::new(left, &self.op, right).get_result_type()
+            }
+            args => Ok(args[0].clone()),
+        }
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> DfResult<FieldRef> {
         let nullable = args.arg_fields.iter().any(|field| field.is_nullable());
-        Ok(Arc::new(Field::new(self.name, args.arg_fields[0].data_type().clone(), nullable)))
+        let types: Vec<DataType> = args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
+        Ok(Arc::new(Field::new(self.name, self.return_type(&types)?, nullable)))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
-        apply(&args.args[0], &args.args[1], self.kernel)
+        let checked = |a: &dyn Datum, b: &dyn Datum| self.within_digits((self.kernel)(a, b)?, a, b);
+        apply(&args.args[0], &args.args[1], checked)
     }
 }

@@ -1,4 +1,4 @@
-//! Comparisons of decimals that have no common type of 38 digits.
+//! How many digits decimals have; comparisons of those that have no common type of 38 digits.
 //!
 //! `d < 12345678901234567890123456789012345678` has 38 digits before the point, a DECIMAL(30,8) eight behind it.
 //! DataFusion drops digits before the point, and values that have them fail to cast. Arrow's longer decimals hold any
@@ -8,8 +8,8 @@ use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataT
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result as DfResult;
-use datafusion::logical_expr::expr::Case;
-use datafusion::logical_expr::{BinaryExpr, Expr, cast};
+use datafusion::logical_expr::expr::{Case, Cast};
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, cast};
 
 use super::doubles::peers;
 use crate::df::rewrite::settled_type;
@@ -27,7 +27,7 @@ pub fn long_decimals(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<
 }
 
 /// Digits before the point, and behind it.
-type Digits = (u8, u8);
+pub type Digits = (u8, u8);
 
 /// Casts `peers` to a long decimal that holds them all, if 38 digits do not; true if it did.
 fn lengthen(peers: Vec<&mut Expr>, schema: &DFSchema) -> bool {
@@ -83,4 +83,29 @@ fn digits(expr: &Expr, ty: &DataType) -> Option<Digits> {
         DataType::UInt64 => (20, 0),
         _ => return None,
     })
+}
+
+/// Most digits of a sum, difference or product of two decimals; `None` if they are not known.
+pub fn digits_of_result(op: Operator, left: &Expr, right: &Expr, schema: &DFSchema) -> Option<Digits> {
+    let ((a, s), (b, t)) = (most_digits(left, schema)?, most_digits(right, schema)?);
+    match op {
+        Operator::Plus | Operator::Minus => Some((a.max(b).saturating_add(1), s.max(t))),
+        Operator::Multiply => Some((a.saturating_add(b), s.saturating_add(t))),
+        _ => None,
+    }
+}
+
+fn most_digits(expr: &Expr, schema: &DFSchema) -> Option<Digits> {
+    match expr {
+        // Another run of the plan may bring a longer value.
+        Expr::Placeholder(_) => None,
+        // Coercion casts the 1 of `1 - d` to a type of 20 digits. A cast to fewer digits may round up: 9.9 to 10.
+        Expr::Cast(Cast { expr: literal, field }) if matches!(**literal, Expr::Literal(..)) => {
+            let (most, behind) = digits(expr, field.data_type())?;
+            let own = digits(literal, &DataType::Null);
+            Some((own.map_or(most, |(before, _)| before.saturating_add(1)), behind))
+        }
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) => digits_of_result(*op, left, right, schema),
+        expr => digits(expr, &expr.get_type(schema).ok()?),
+    }
 }
