@@ -73,7 +73,7 @@ use super::rewrite::{
 use super::rules::above_totals::AboveTotals;
 use super::rules::anti_join::AntiJoin;
 use super::rules::carried::Carried;
-use super::rules::frames::frames_of_bytes;
+use super::rules::frames::{frames_of_bytes, wide_frames};
 use super::rules::join_order::FewestFirst;
 use super::rules::kept_apart::KeptApart;
 use super::rules::kept_sorts::FixedRows;
@@ -242,6 +242,7 @@ impl Planner {
                     ],
                 )),
                 Arc::new(NodeRule("beside_columns", beside_columns)),
+                Arc::new(NodeRule("wide_frames", wide_frames)),
                 Arc::new(ExpressionRules(
                     "numbers",
                     &[wide_integers, byte_casts, rounded_decimals, frames_of_bytes],
