@@ -1,4 +1,5 @@
-//! Expands windows that extend a named one, `OVER (w ORDER BY at)`, because DataFusion 55.2 ignores the name.
+//! Expands windows that extend a named one, `OVER (w ORDER BY at)`, because DataFusion 55.2 ignores the name; and names of
+//! windows in QUALIFY and ORDER BY, where it does not know them.
 
 use std::ops::ControlFlow;
 
@@ -20,8 +21,8 @@ type NamedWindows = Vec<(String, WindowSpec)>;
 /// Errors: there is no window of the name; a clause that the named window has already.
 pub(super) fn of_select(select: &mut Select) -> Result<()> {
     let known = known(&mut select.named_window)?;
-    spell(&mut select.projection, &known)?;
-    spell(&mut select.qualify, &known)
+    spell(&mut select.projection, &known, Names::Kept)?;
+    spell(&mut select.qualify, &known, Names::Expanded)
 }
 
 /// Expands the windows in a query's ORDER BY. Errors: the same.
@@ -30,7 +31,15 @@ pub(super) fn of_order(query: &mut Query) -> Result<()> {
         SetExpr::Select(select) => known(&mut select.named_window)?,
         _ => NamedWindows::new(),
     };
-    spell(&mut query.order_by, &known)
+    spell(&mut query.order_by, &known, Names::Expanded)
+}
+
+/// What becomes of `OVER w`.
+#[derive(Clone, Copy, PartialEq)]
+enum Names {
+    /// Outputs are called as they are written, and DataFusion knows the windows of a select list.
+    Kept,
+    Expanded,
 }
 
 fn known(definitions: &mut [NamedWindowDefinition]) -> Result<NamedWindows> {
@@ -48,17 +57,26 @@ fn known(definitions: &mut [NamedWindowDefinition]) -> Result<NamedWindows> {
     Ok(known)
 }
 
-fn spell(exprs: &mut impl VisitMut, known: &NamedWindows) -> Result<()> {
+fn spell(exprs: &mut impl VisitMut, known: &NamedWindows, names: Names) -> Result<()> {
     let spelt = visit_expressions_mut(exprs, |expr| match expr {
-        Expr::Function(Function { over: Some(WindowType::WindowSpec(spec)), .. }) => {
-            or_break(begin(spec, known))
-        }
+        Expr::Function(Function { over: Some(over), .. }) => or_break(spell_window(over, known, names)),
         _ => ControlFlow::Continue(()),
     });
     match spelt {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(error) => Err(error),
     }
+}
+
+fn spell_window(window: &mut WindowType, known: &NamedWindows, names: Names) -> Result<()> {
+    match window {
+        WindowType::WindowSpec(spec) => begin(spec, known)?,
+        WindowType::NamedWindow(name) if names == Names::Expanded => {
+            *window = WindowType::WindowSpec(named(name, known)?.clone());
+        }
+        WindowType::NamedWindow(_) => {}
+    }
+    Ok(())
 }
 
 /// Copies the clauses of the named window into a specification that extends it.
