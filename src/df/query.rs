@@ -68,7 +68,7 @@ use super::operators::yielding::Yielding;
 use super::resolver::{Resolver, Types};
 use super::rewrite::{
     ExpressionRules, NodeRule, below, idle_orders, lag_defaults, lazy_functions, lossy_casts,
-    rounded_decimals,
+    rounded_decimals, row_offsets,
 };
 use super::rules::above_totals::AboveTotals;
 use super::rules::anti_join::AntiJoin;
@@ -227,7 +227,7 @@ impl Planner {
                     &[value_or_null, plain_texts, idle_orders, time_parts, times_of_numbers],
                 )),
                 Arc::new(Settled),
-                Arc::new(ExpressionRules("once_settled", &[lag_defaults, at_time_zone])),
+                Arc::new(ExpressionRules("once_settled", &[row_offsets, lag_defaults, at_time_zone])),
                 Arc::new(NodeRule("texts_as_binary_keys", texts_as_binary_keys)),
                 Arc::new(ExpressionRules(
                     "operands",

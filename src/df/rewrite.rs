@@ -459,10 +459,42 @@ pub fn is_exactly(expr: &Expr, ty: &DataType) -> bool {
     value.is_null() || back.is_ok_and(|back| back == *value)
 }
 
-/// An integer literal, possibly negated or cast.
-fn integer(expr: &Expr) -> Option<i32> {
+/// Makes LAG and LEAD by NULL rows give NULL, for which DataFusion takes 0 rows. Errors: NTH_VALUE of a row before the
+/// first one, for which DataFusion counts from the last one. Runs before type coercion.
+pub fn row_offsets(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    let Expr::WindowFunction(window) = &mut expr else { return Ok(Transformed::no(expr)) };
+    match (window.fun.name(), &mut window.params.args) {
+        ("nth_value", args) => match args.get(1).and_then(integer) {
+            Some(n @ ..1) => Err(to_df(
+                Error::invalid(format!("nth_value takes a positive number, not {n}"))
+                    .why("rows are counted from 1")
+                    .hint("write nth_value(x, 2); nth_value(x, 1) OVER (ORDER BY y DESC) counts from the last row")
+                    .state("22016"),
+            )),
+            _ => Ok(Transformed::no(expr)),
+        },
+        ("lag" | "lead", args) if args.get(1).is_some_and(is_null_literal) => {
+            let nothing = ScalarValue::try_from(&args[0].get_type(schema)?)?;
+            let by_one = Expr::Literal(ScalarValue::Int64(Some(1)), None);
+            *args = vec![Expr::Literal(nothing, None), by_one];
+            Ok(Transformed::yes(expr))
+        }
+        _ => Ok(Transformed::no(expr)),
+    }
+}
+
+fn is_null_literal(expr: &Expr) -> bool {
     match expr {
-        Expr::Literal(ScalarValue::Int64(Some(n)), _) => i32::try_from(*n).ok(),
+        Expr::Literal(value, _) => value.is_null(),
+        Expr::Cast(cast) => is_null_literal(&cast.expr),
+        _ => false,
+    }
+}
+
+/// An integer literal, possibly negated or cast.
+fn integer(expr: &Expr) -> Option<i64> {
+    match expr {
+        Expr::Literal(ScalarValue::Int64(Some(n)), _) => Some(*n),
         Expr::Negative(expr) => integer(expr)?.checked_neg(),
         Expr::Cast(cast) if cast.field.data_type().is_integer() => integer(&cast.expr),
         _ => None,
@@ -492,7 +524,7 @@ pub fn rounded_decimals(mut expr: Expr, schema: &DFSchema) -> DfResult<Transform
     if let Expr::ScalarFunction(ScalarFunction { func, args }) = &mut expr
         && func.name() == "round"
         && let [_, digits] = &mut args[..]
-        && let Some(known) = integer(digits)
+        && let Some(known) = integer(digits).and_then(|digits| i32::try_from(digits).ok())
     {
         *digits = Expr::Literal(ScalarValue::Int32(Some(known)), None);
         return Ok(Transformed::yes(expr));

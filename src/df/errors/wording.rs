@@ -446,6 +446,15 @@ fn values(text: &str) -> Option<Error> {
                 .hint("write lag(x, 2), or lag(x, 2, 0) for a value where there is no such row"),
         );
     }
+    let of_window = text.starts_with("There is only support Literal types for field at idx");
+    if of_window || text.starts_with("Expected a signed integer literal for the second argument of") {
+        let function = if of_window { "lag, lead and ntile take" } else { "nth_value takes" };
+        return Some(
+            error(format!("{function} an integer that is written out"), "22023")
+                .why("it is the same for all rows")
+                .hint("write lag(x, 2), lead(x, 2), ntile(4), nth_value(x, 2)"),
+        );
+    }
     if text.starts_with("NTILE requires a positive integer") {
         return Some(error("ntile takes a number of groups, 1 or more", "22014").hint("write ntile(4)"));
     }
