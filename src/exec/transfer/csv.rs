@@ -9,8 +9,8 @@ use arrow::datatypes::Schema;
 use arrow::record_batch::RecordBatch;
 
 use super::{
-    FileWriter, NewFile, RECORD_BYTES_MAX, RowCells, RowSource, TargetColumns, cell_error, parse_cell,
-    positions, skip_byte_order_mark,
+    BYTE_ORDER_MARK, FileWriter, NewFile, RECORD_BYTES_MAX, RowCells, RowSource, TargetColumns, cell_error,
+    parse_cell, positions, skip_byte_order_mark,
 };
 use crate::error::{Error, Result, sqlstate};
 use crate::row::write_text_cell;
@@ -336,9 +336,11 @@ impl CsvWriter {
         }
         let text = self.cell.as_bytes();
         let special = |b: &u8| *b == delimiter || *b == quote || matches!(b, b'\n' | b'\r');
+        // At the start of a file it would be skipped.
+        let is_marked = at == 0 && text.starts_with(BYTE_ORDER_MARK);
         if !there {
             self.rows.extend_from_slice(null.as_bytes());
-        } else if self.cell == *null || text.iter().any(special) {
+        } else if self.cell == *null || is_marked || text.iter().any(special) {
             self.rows.push(quote);
             for &b in text {
                 if b == quote {

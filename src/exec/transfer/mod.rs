@@ -201,14 +201,16 @@ const CHUNK_BYTES: u64 = 8 << 20;
 /// Longest line or record of a text file, in bytes: anything longer is a missing quote or not text.
 const RECORD_BYTES_MAX: usize = 64 << 20;
 
-/// Skips the byte order mark that some programs write; gives its length.
+/// What some programs begin a text file with.
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+/// Skips the byte order mark; gives its length.
 fn skip_byte_order_mark(input: &mut impl BufRead) -> Result<u64> {
-    const MARK: &[u8] = b"\xEF\xBB\xBF";
-    if !input.fill_buf()?.starts_with(MARK) {
+    if !input.fill_buf()?.starts_with(BYTE_ORDER_MARK) {
         return Ok(0);
     }
-    input.consume(MARK.len());
-    Ok(MARK.len() as u64)
+    input.consume(BYTE_ORDER_MARK.len());
+    Ok(BYTE_ORDER_MARK.len() as u64)
 }
 
 /// The index of `name` in `target`: exact, or else ignoring case.

@@ -179,6 +179,19 @@ fn text_files_look_as_they_should() {
     );
 }
 
+#[test]
+fn a_value_that_begins_like_a_file_is_kept() {
+    let columns = target(&[("note", ColumnType::Varchar)]);
+    let rows = [vec![Value::Text("\u{FEFF}".into())], vec![Value::Text("\u{FEFF}b".into())]];
+    let format = FileFormat::Csv(CsvOptions { header: false, ..CsvOptions::default() });
+    let read = written(&columns, &rows, &format, |path| {
+        assert_eq!(fs::read_to_string(path).unwrap(), "\"\u{FEFF}\"\n\"\u{FEFF}b\"\n");
+        open(path, &format, &columns, OnError::Stop).and_then(|mut reader| reader.next_chunk(100))
+    });
+    let expected: Vec<RowCells> = rows.iter().map(|row| row.iter().cloned().map(Some).collect()).collect();
+    assert_eq!(read.unwrap().unwrap_or_default(), expected);
+}
+
 /// The bytes of a file of two payments.
 fn small_parquet() -> Vec<u8> {
     let row = vec![Value::Int(1), Value::Decimal(2, 2), Value::Text("three".into())];
