@@ -280,6 +280,7 @@ fn warnings() {
         (reverse(2, None), "the part scatters times: a scan may fetch unwanted rows"),
         (text_of(3), "the part is unpadded: 11 sorts before 2"),
         (lpad(1, 4), "the part makes '9' and '09' one key"),
+        (Transform::Lpad { column: ColumnId(1), width: 4, pad: '_' }, "the part makes '9' and '_9' one key"),
         (reverse(1, 4), "the part makes '9' and '09' one key"),
         (rpad(1, 101, ' '), "keys take 101 bytes or more, 101 of them for the part"),
     ];

@@ -80,12 +80,15 @@ fn about(key: &KeyPart, followed: bool, column: ColumnLookup<'_, '_>) -> Vec<Rem
             "text sorts character by character",
             format!("use lpad({name}, n), or {name} itself, which is shorter"),
         ),
-        Transform::Lpad { .. } | Transform::Reverse { width: Some(_), .. } if !number => remark(
-            Concern::PaddedText,
-            format!("{sql} makes '9' and '09' one key"),
-            "padding a text hides how long it was",
-            format!("store \"{name}\" as a number, or use rpad({name}, n, ' ')"),
-        ),
+        padded @ (Transform::Lpad { .. } | Transform::Reverse { width: Some(_), .. }) if !number => {
+            let pad = if let Transform::Lpad { pad, .. } = padded { *pad } else { '0' };
+            remark(
+                Concern::PaddedText,
+                format!("{sql} makes '9' and '{pad}9' one key"),
+                "padding a text hides how long it was",
+                format!("store \"{name}\" as a number, or use rpad({name}, n, ' ')"),
+            )
+        }
         Transform::Modulo { buckets, .. }
         | Transform::Md5Bucket { buckets, .. }
         | Transform::Random { buckets }
