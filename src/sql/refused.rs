@@ -3,8 +3,8 @@
 //! Each error has a place: a clause that silently does nothing is worse than an error.
 
 use sqlparser::ast::{
-    AccessExpr, ConnectByKind, Expr, ForClause, ObjectNamePart, Query, Select, TableFactor, TableWithJoins,
-    UnaryOperator, Value, ValueWithSpan,
+    AccessExpr, ConnectByKind, Expr, ForClause, LimitClause, ObjectNamePart, Query, Select, TableFactor,
+    TableWithJoins, UnaryOperator, Value, ValueWithSpan,
 };
 
 use super::span_of;
@@ -19,6 +19,36 @@ pub(super) fn check_query(query: &Query) -> Result<()> {
         Some(ForClause::Browse) => "FOR BROWSE",
     };
     refuse(what, "COPY (SELECT ...) TO 'file.jsonl' writes rows as JSON", span_of(query))
+}
+
+/// Errors: LIMIT or OFFSET takes a literal that is no number of rows.
+pub(super) fn check_limits(query: &Query) -> Result<()> {
+    let (limit, offset) = match &query.limit_clause {
+        None => return Ok(()),
+        Some(LimitClause::LimitOffset { limit, offset, .. }) => {
+            (limit.as_ref(), offset.as_ref().map(|offset| &offset.value))
+        }
+        Some(LimitClause::OffsetCommaLimit { limit, offset }) => (Some(limit), Some(offset)),
+    };
+    limit.map_or(Ok(()), |rows| check_rows("LIMIT", rows))?;
+    offset.map_or(Ok(()), |rows| check_rows("OFFSET", rows))
+}
+
+fn check_rows(clause: &str, rows: &Expr) -> Result<()> {
+    let Expr::Value(given) = rows else { return Ok(()) };
+    let is_number = match &given.value {
+        Value::Null | Value::Placeholder(_) => true,
+        Value::Number(digits, _) => digits.replace('_', "").parse::<i64>().is_ok(),
+        _ => false,
+    };
+    if is_number {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("{clause} takes a number of rows, not {given}"))
+        .why(format!("it is a whole number, at most {}", i64::MAX))
+        .hint(format!("write {clause} 10"))
+        .state("2201W")
+        .at(span_of(given)))
 }
 
 /// Errors: CONNECT BY and its clauses; GLOBAL JOIN.

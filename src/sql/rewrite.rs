@@ -210,9 +210,8 @@ impl VisitorMut for Normaliser {
     type Break = Error;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
-        if let Err(error) = refused::check_query(query).and_then(|()| fetch_as_limit(query)) {
-            return ControlFlow::Break(error);
-        }
+        let plain = refused::check_query(query).and_then(|()| fetch_as_limit(query));
+        or_break(plain.and_then(|()| refused::check_limits(query)))?;
         if let Some(OrderBy { kind: OrderByKind::Expressions(order), .. }) = &mut query.order_by {
             without_repeats(order);
         }
@@ -299,7 +298,14 @@ impl VisitorMut for Normaliser {
         match expr {
             Expr::UnaryOp { op: UnaryOperator::Minus, expr } => keep_apart(expr),
             Expr::Cast { .. } => or_break(plain_cast(expr))?,
-            Expr::TypedString(typed) => widen_float(&mut typed.data_type),
+            Expr::TypedString(typed) => {
+                widen_float(&mut typed.data_type);
+                if is_decimal(&typed.data_type) {
+                    or_break(
+                        column_type(&typed.data_type).map(drop).map_err(|e| e.at(span_of(&typed.value))),
+                    )?;
+                }
+            }
             Expr::Function(Function { args: FunctionArguments::List(args), .. }) => {
                 for clause in &mut args.clauses {
                     if let FunctionArgumentClause::OrderBy(order) = clause {
@@ -373,7 +379,7 @@ fn keep_apart(negated: &mut Expr) {
 }
 
 /// Turns FLOAT into DOUBLE, and `CAST(x AS VARCHAR(n))` into the first `n` characters of `x`. Errors:
-/// TIMESTAMP(n); unknown types with something in parentheses.
+/// TIMESTAMP(n); a DECIMAL without usable digits; unknown types with something in parentheses.
 fn plain_cast(cast: &mut Expr) -> Result<()> {
     let place = span_of(&*cast);
     let Expr::Cast { data_type, .. } = cast else { return Ok(()) };
@@ -382,7 +388,7 @@ fn plain_cast(cast: &mut Expr) -> Result<()> {
     let is_unknown = matches!(data_type, DataType::Custom(_, modifiers) if !modifiers.is_empty());
     let is_time =
         matches!(data_type, DataType::Timestamp(..) | DataType::Datetime(_) | DataType::TimestampNtz(_));
-    if is_unknown || is_time {
+    if is_unknown || is_time || is_decimal(data_type) {
         column_type(data_type).map_err(|e| e.at(place))?;
     }
     let Some(limit) = text_limit(data_type) else { return Ok(()) };
@@ -412,6 +418,11 @@ pub(super) fn call(name: &str, args: Vec<FunctionArg>) -> Expr {
         over: None,
         within_group: Vec::new(),
     })
+}
+
+/// DataFusion has longer decimals, and makes 38 digits of their casts without a word.
+fn is_decimal(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Decimal(_) | DataType::Numeric(_))
 }
 
 fn widen_float(data_type: &mut DataType) {

@@ -176,9 +176,19 @@ fn pair(left: &Expr, right: &Expr) -> Result<Option<(Vec<Expr>, Vec<Expr>)>> {
     match (elements(left), elements(right)) {
         (Some(a), Some(b)) if a.len() == b.len() => Ok(Some((a, b))),
         (Some(a), Some(b)) => Err(different(a.len(), b.len(), right)),
-        (Some(a), None) if matches!(right, Expr::Value(_)) => Err(different(a.len(), 1, right)),
-        (None, Some(b)) if matches!(left, Expr::Value(_)) => Err(different(1, b.len(), left)),
+        (Some(a), None) if is_single(right) => Err(different(a.len(), 1, right)),
+        (None, Some(b)) if is_single(left) => Err(different(1, b.len(), left)),
         _ => Ok(None),
+    }
+}
+
+/// The expression is one value, and no subquery, which may give a row.
+fn is_single(expr: &Expr) -> bool {
+    match expr {
+        Expr::Nested(inner) => is_single(inner),
+        Expr::Value(_) | Expr::Identifier(_) | Expr::CompoundIdentifier(_) => true,
+        Expr::UnaryOp { .. } | Expr::BinaryOp { .. } | Expr::Cast { .. } => true,
+        _ => false,
     }
 }
 
@@ -311,7 +321,14 @@ mod tests {
 
     #[test]
     fn rows_must_be_of_one_length() {
-        for sql in ["(a, b) = (1, 2, 3)", "(a, b) IN ((1, 2), (3))", "(a, b) > 1", "(a, b) IN (1)"] {
+        for sql in [
+            "(a, b) = (1, 2, 3)",
+            "(a, b) IN ((1, 2), (3))",
+            "(a, b) > 1",
+            "(a, b) IN (1)",
+            "(a, b) > (1)",
+            "((a + 1)) < (a, b)",
+        ] {
             let error = parse(&format!("SELECT 1 FROM t WHERE {sql}")).unwrap_err();
             assert_eq!(error.what(), "rows of different length are compared", "{sql}");
             assert!(error.span().is_some(), "{sql}");

@@ -4,7 +4,7 @@ use crate::error::{Error, sqlstate};
 
 /// The error for a value that cannot be cast, from Arrow's message.
 pub fn cast_error(what: &str) -> Error {
-    malformed(what).or_else(|| out_of_range(what)).unwrap_or_else(|| {
+    malformed(what).or_else(|| out_of_range(what)).or_else(|| overflowing(what)).unwrap_or_else(|| {
         Error::invalid(what).hint("compare and cast only what has this type").state(sqlstate::INVALID_TEXT)
     })
 }
@@ -31,7 +31,7 @@ pub fn sql_words(text: &str) -> String {
         };
         // `Int64(1)` is a literal, `Timestamp(µs)` a type.
         match after.strip_prefix('(').and_then(|inner| inner.split_once(')')) {
-            Some((_, after)) if name == "TIMESTAMP" => {
+            Some((_, after)) if name == "TIMESTAMP" || name == "INTERVAL" => {
                 out.push_str(name);
                 rest = after;
             }
@@ -53,7 +53,7 @@ fn arrow_name(word: &str) -> Option<&'static str> {
     match word {
         "Utf8" | "Utf8View" | "LargeUtf8" => Some("VARCHAR"),
         "Binary" | "BinaryView" | "LargeBinary" => Some("VARBINARY"),
-        "Timestamp" | "Decimal128" | "Boolean" => sql_name(word),
+        "Timestamp" | "Interval" | "Decimal128" | "Boolean" => sql_name(word),
         word if word.ends_with(|c: char| c.is_ascii_digit()) => sql_name(word),
         _ => None,
     }
@@ -84,6 +84,25 @@ fn out_of_range(what: &str) -> Option<Error> {
     Some(error.hint("cast to a wider type").state(sqlstate::OUT_OF_RANGE))
 }
 
+/// `Cannot cast to Decimal128(5, 2). Overflowing on 1e300`; a decimal is shown there without its point.
+fn overflowing(what: &str) -> Option<Error> {
+    let (ty, rest) = what.strip_prefix("Cannot cast to ")?.split_once(". ")?;
+    let given = rest.strip_prefix("Overflowing on ");
+    let is_double = |given: &&str| given.contains(|c: char| !c.is_ascii_digit() && c != '-');
+    if ty.starts_with("Interval") {
+        let error = Error::invalid("this time is out of range for an INTERVAL");
+        return Some(
+            error
+                .why("it has nanoseconds, and room for 292 years of them")
+                .hint("leave out the CAST: a difference of times is as long as it has to be")
+                .state("22015"),
+        );
+    }
+    let value = given.filter(is_double).unwrap_or("this number");
+    let error = Error::invalid(format!("{value} is out of range for {}", sql_words(ty)));
+    Some(error.hint("cast to a wider type").state(sqlstate::OUT_OF_RANGE))
+}
+
 fn between<'a>(text: &'a str, before: &str, after: &str) -> Option<&'a str> {
     Some(text.strip_prefix(before)?.rsplit_once(after)?.0)
 }
@@ -99,6 +118,7 @@ fn sql_name(arrow: &str) -> Option<&'static str> {
         "Float64" => "DOUBLE",
         "Date32" => "DATE",
         _ if arrow.starts_with("Timestamp") => "TIMESTAMP",
+        _ if arrow.starts_with("Interval") => "INTERVAL",
         _ if arrow.starts_with("Decimal128") => "DECIMAL",
         _ => return None,
     })
@@ -118,6 +138,10 @@ mod tests {
             ("HAVING clause references: t.id > Int64(1) must", "HAVING clause references: t.id > 1 must"),
             ("compares Timestamp(µs) = Boolean", "compares TIMESTAMP = BOOLEAN"),
             (
+                "Unsupported CAST from Int64 to Interval(MonthDayNano)",
+                "Unsupported CAST from BIGINT to INTERVAL",
+            ),
+            (
                 "Internal error: Function 'sum' failed to match any signature, errors: x",
                 "sum does not take values of these types",
             ),
@@ -131,6 +155,19 @@ mod tests {
         for (arrow, ours) in [
             ("Cannot cast string 'it's' to value of Int32 type", "'it's' is not an INTEGER"),
             ("Error parsing timestamp from 'tuesday': too short", "'tuesday' is not a TIMESTAMP"),
+            (
+                "Cannot cast to Decimal128(5, 2). Overflowing on 1e300",
+                "1e300 is out of range for DECIMAL(5, 2)",
+            ),
+            ("Cannot cast to Decimal128(5, 2). Overflowing on NaN", "NaN is out of range for DECIMAL(5, 2)"),
+            (
+                "Cannot cast to Decimal128(38, 38). Overflowing on 155",
+                "this number is out of range for DECIMAL(38, 38)",
+            ),
+            (
+                "Cannot cast to Interval(MonthDayNano). Overflowing on 315506361600000000",
+                "this time is out of range for an INTERVAL",
+            ),
             ("Can't cast value 40000 to type Int16", "40000 is out of range for SMALLINT"),
             ("value of 40000 is out of range Int16", "40000 is out of range for SMALLINT"),
             ("Something else", "Something else"),
