@@ -153,6 +153,9 @@ const SHOWN: [&str; 9] =
 /// The error for an unknown setting; `others`: further words to suggest.
 fn unknown(name: &str, others: &[&str]) -> Error {
     let error = Error::invalid(format!("there is no setting \"{name}\"")).state(sqlstate::UNDEFINED_OBJECT);
+    if matches!(name, "databases" | "schemas") {
+        return error.hint("one database is open at a time, with one schema: SHOW TABLES lists its tables");
+    }
     let names = ALL.iter().map(|(name, _)| *name).chain(others.iter().copied());
     crate::suggest::with_suggestion(error, name, names, "SHOW SETTINGS lists them")
 }

@@ -3,6 +3,7 @@
 use sqlparser::tokenizer::{Location, Token};
 
 use super::Parser;
+use super::errors::elsewhere;
 use super::types::TypeSpec;
 use crate::error::{Error, Result, sqlstate};
 use crate::sql::ast::*;
@@ -42,7 +43,9 @@ impl Parser<'_> {
         if unique {
             return Err(self.expected("INDEX"));
         }
-        Err(self.expected("TABLE, INDEX or VIEW").hint("CREATE makes tables, indexes and views"))
+        let instead = self.peek_word().and_then(|word| elsewhere(&word.value));
+        let hint = instead.unwrap_or("CREATE makes tables, indexes and views");
+        Err(self.expected("TABLE, INDEX or VIEW").hint(hint))
     }
 
     fn create_table(&mut self) -> Result<Statement> {

@@ -23,8 +23,10 @@ impl Parser<'_> {
         let overriding = self.overriding()?;
         let source = self.insert_source()?;
         let mode = match upsert {
-            true if self.peek_words(&["ON", "CONFLICT"]) => {
-                return Err(self.error("UPSERT has no conflicts").hint("write INSERT ... ON CONFLICT"));
+            true if self.peek_words(&["ON", "CONFLICT"]) || self.peek_words(&["ON", "DUPLICATE"]) => {
+                return Err(self
+                    .error("UPSERT has no conflicts")
+                    .hint("write INSERT ... ON CONFLICT (key) DO UPDATE SET column = excluded.column"));
             }
             true => InsertMode::Upsert,
             false => self.on_conflict()?,
