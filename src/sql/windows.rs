@@ -1,5 +1,5 @@
-//! Expands windows that extend a named one, `OVER (w ORDER BY at)`, because DataFusion 55.2 ignores the name; and names of
-//! windows in QUALIFY and ORDER BY, where it does not know them.
+//! Expands windows that extend a named one, `OVER (w ORDER BY at)`, because DataFusion 55.2 ignores the name; and named
+//! windows in DISTINCT ON, QUALIFY and ORDER BY, where it does not know them.
 
 use std::ops::ControlFlow;
 
@@ -22,6 +22,7 @@ type NamedWindows = Vec<(String, WindowSpec)>;
 pub(super) fn of_select(select: &mut Select) -> Result<()> {
     let known = known(&mut select.named_window)?;
     spell(&mut select.projection, &known, Names::Kept)?;
+    spell(&mut select.distinct, &known, Names::Expanded)?;
     spell(&mut select.qualify, &known, Names::Expanded)
 }
 
