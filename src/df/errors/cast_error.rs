@@ -64,6 +64,12 @@ fn malformed(what: &str) -> Option<Error> {
         Some(rest) => rest.strip_suffix(" type")?.rsplit_once("' to value of ")?,
         None => (between(what, "Error parsing timestamp from '", "': ")?, "Timestamp"),
     };
+    // No column has this type: only frames do.
+    if ty == "UInt64" {
+        let error =
+            Error::invalid(format!("'{value}' is not a number of rows")).state(sqlstate::INVALID_TEXT);
+        return Some(error.hint("write ROWS 1 PRECEDING, or RANGE for a distance between values"));
+    }
     let ty = sql_name(ty)?;
     let article = if ty.starts_with('I') { "an" } else { "a" };
     let hint = match ty {
@@ -154,6 +160,7 @@ mod tests {
     fn values_and_types_in_sql() {
         for (arrow, ours) in [
             ("Cannot cast string 'it's' to value of Int32 type", "'it's' is not an INTEGER"),
+            ("Cannot cast string '1.5' to value of UInt64 type", "'1.5' is not a number of rows"),
             ("Error parsing timestamp from 'tuesday': too short", "'tuesday' is not a TIMESTAMP"),
             (
                 "Cannot cast to Decimal128(5, 2). Overflowing on 1e300",

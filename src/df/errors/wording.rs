@@ -434,6 +434,14 @@ fn values(text: &str) -> Option<Error> {
             );
         }
     }
+    if let Some((value, ty @ ("SMALLINT" | "INTEGER"))) =
+        text.strip_prefix("Cannot cast ").and_then(|rest| rest.rsplit_once(" to "))
+    {
+        let article = if ty == "INTEGER" { "an" } else { "a" };
+        return Some(
+            error(format!("'{value}' is not {article} {ty}"), sqlstate::INVALID_TEXT).hint("write a number"),
+        );
+    }
     if text == "Arithmetic Overflow in AvgAccumulator" {
         return Some(
             error("the mean is out of range for a DECIMAL of 38 digits", sqlstate::OUT_OF_RANGE)
