@@ -19,7 +19,7 @@ use datafusion::physical_plan::{
     ReplaceChildrenOptions,
 };
 
-use super::{JoinColumn, JoinKind, LookupBy, LookupJoinExec, ROWS_FIRST, ROWS_MAX, scan_of};
+use super::{JoinColumn, JoinKind, LookupBy, LookupJoinExec, ROWS_FIRST, ROWS_MAX, finds_for_each, scan_of};
 use crate::access::COST;
 use crate::df::kept::plan::{holds, picked};
 use crate::df::operators::few_first::few_first;
@@ -61,14 +61,24 @@ pub fn instead_of_hashes_either_way(
     plan: Arc<dyn ExecutionPlan>,
     by: LookupBy,
 ) -> DfResult<Arc<dyn ExecutionPlan>> {
-    either_way(plan, How { by, expected: None, any_order: true, sorted_above: false })
+    either_way(plan, How { by, expected: None, any_order: true, sorted_above: false }, &|_| false)
 }
 
-fn either_way(plan: Arc<dyn ExecutionPlan>, how: How) -> DfResult<Arc<dyn ExecutionPlan>> {
+/// `stays`: the join is better left as it is.
+fn either_way(
+    plan: Arc<dyn ExecutionPlan>,
+    how: How,
+    stays: &dyn Fn(&HashJoinExec) -> bool,
+) -> DfResult<Arc<dyn ExecutionPlan>> {
     plan.rewrite_up(|node| {
-        replaced(node, &|join| match LookupJoinExec::of(join, how)? {
-            None if JoinKind::of(join.join_type().swap()).is_some() => turned(join, how),
-            lookup => Ok(lookup.map(executable)),
+        replaced(node, &|join| {
+            if stays(join) {
+                return Ok(None);
+            }
+            match LookupJoinExec::of(join, how)? {
+                None if JoinKind::of(join.join_type().swap()).is_some() => turned(join, how),
+                lookup => Ok(lookup.map(executable)),
+            }
         })
     })
     .data()
@@ -77,7 +87,8 @@ fn either_way(plan: Arc<dyn ExecutionPlan>, how: How) -> DfResult<Arc<dyn Execut
 /// Replaces every hash join that can be a lookup join, as if there were few outer rows. [`are_worth_it`] decides for
 /// each run.
 pub fn instead_of_all_hashes(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
-    either_way(plan, How { by: LookupBy::Ranges, expected: Some(0.0), any_order: true, sorted_above: false })
+    let how = How { by: LookupBy::Ranges, expected: Some(0.0), any_order: true, sorted_above: false };
+    either_way(plan, how, &finds_for_each)
 }
 
 /// All joins of the plan are lookup joins.

@@ -23,7 +23,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use self::cut::SortLimit;
 pub use self::operator::NestedExec;
 use self::parts::NestedParts;
-pub use self::parts::led;
+pub use self::parts::{finds_for_each, led};
 use self::search::NestedSearch;
 use self::totals::TotalsOf;
 use super::JoinKind;

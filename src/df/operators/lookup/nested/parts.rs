@@ -17,7 +17,8 @@ use super::cut::SortLimit;
 use super::first::FirstMatches;
 use super::totals::TotalsOf;
 use crate::df::kept::above::Above;
-use crate::df::kept::plan::place;
+use crate::df::kept::plan::{self, place};
+use crate::df::operators::join_rows::rows_of;
 use crate::df::operators::lookup::{JoinColumn, JoinKind, LookupJoinExec, scan_of};
 use crate::df::operators::scan::ScanExec;
 use crate::df::rules::kept_sorts::FixedExec;
@@ -100,11 +101,10 @@ impl NestedParts {
     fn of_turned(join: &HashJoinExec) -> Option<NestedParts> {
         JoinKind::of(join.join_type().swap())?;
         let turned = join.swap_inputs(*join.partition_mode()).ok()?;
+        let parts = NestedParts::of_hash_join(hash_join_of(&turned)?)?;
         match turned.downcast_ref::<ProjectionExec>() {
-            None => NestedParts::of_hash_join(turned.downcast_ref()?),
-            Some(projection) => {
-                NestedParts::of_hash_join(projection.input().downcast_ref()?)?.projected(projection, &turned)
-            }
+            None => Some(parts),
+            Some(projection) => parts.projected(projection, &turned),
         }
     }
 
@@ -213,6 +213,27 @@ impl NestedParts {
         let output = output.iter().map(|at| all.get(*at).copied()).collect::<Option<_>>()?;
         Some(NestedParts { output, schema, ..self })
     }
+}
+
+/// Nested joins take the totals or the first matches of few rows on one side of this join, instead of looking up these
+/// rows for all totals or matches.
+pub fn finds_for_each(join: &HashJoinExec) -> bool {
+    let finds = |join: &HashJoinExec| {
+        let are_fewer = rows_of(join.left()).zip(rows_of(join.right())).is_some_and(|(few, all)| few <= all);
+        are_fewer && (FirstMatches::of(join).is_some() || TotalsOf::of(join).is_some())
+    };
+    let is_whole = |side| plan::picked(side).is_some();
+    if is_whole(join.left()) && is_whole(join.right()) {
+        return false;
+    }
+    let turned = || join.swap_inputs(*join.partition_mode()).ok();
+    finds(join) || turned().is_some_and(|turned| hash_join_of(&turned).is_some_and(finds))
+}
+
+/// The join below a projection, if there is one.
+fn hash_join_of(plan: &Arc<dyn ExecutionPlan>) -> Option<&HashJoinExec> {
+    let below = plan.downcast_ref::<ProjectionExec>().map_or(plan, ProjectionExec::input);
+    below.downcast_ref()
 }
 
 /// What an outer row takes of its matches.
