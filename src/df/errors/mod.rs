@@ -224,6 +224,7 @@ fn arrow_error(error: &arrow::error::ArrowError) -> Error {
         ArrowError::CastError(what) | ArrowError::ParseError(what) => {
             reworded(what).unwrap_or_else(|| cast_error(what))
         }
+        ArrowError::ComputeError(what) if what.starts_with("Cannot cast to ") => cast_error(what),
         ArrowError::InvalidArgumentError(what) if what.starts_with("Encountered non UTF-8") => {
             Error::invalid("these bytes are not text")
                 .why("they are not UTF-8")

@@ -188,9 +188,7 @@ impl Checked {
     fn new(name: &'static str, op: Operator, kernel: Kernel) -> Self {
         Checked { name, op, kernel, signature: Signature::any(2, Volatility::Immutable) }
     }
-}
 
-impl Checked {
     /// The results of `a op b`. Errors: one is a decimal of more than 38 digits.
     fn within_digits(&self, results: ArrayRef, a: &dyn Datum, b: &dyn Datum) -> Result<ArrayRef, ArrowError> {
         let Some(decimals) = results.as_primitive_opt::<Decimal128Type>() else { return Ok(results) };

@@ -22,7 +22,7 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Par
 pub use self::expected::ExpectedAccess;
 use super::learned::{self, learned};
 use super::until_enough::UntilEnough;
-use crate::access::{COST, Described, OrderBy, Path, RuntimeKeys, describe};
+use crate::access::{Access, COST, Described, Method, OrderBy, Path, RuntimeKeys, describe};
 use crate::df::computed::shown;
 use crate::df::errors::to_df;
 use crate::df::operators::inputs;
@@ -448,8 +448,10 @@ impl ScanExec {
     /// The path under the dynamic filters, unless it reads everything.
     fn narrow(&self) -> Result<Option<Bound>> {
         let (schema, names) = (&self.request.schema, self.request.names());
-        // Looking up more keys costs more than it saves.
-        let values_max = (self.bound()?.spec.access.entries / COST.get) as usize;
+        let Access { method, entries, cost, .. } = &self.bound()?.spec.access;
+        // Looking up more keys costs more than it saves; of a skip scan, the jumps cost most.
+        let reading = if matches!(method, Method::Scan { skip: Some(_), .. }) { cost } else { entries };
+        let values_max = (reading / COST.get) as usize;
         let learned = self.learned.iter().map(|filter| learned(filter, schema, names, values_max));
         let learned = Predicate::and(learned);
         if learned.is_true() {

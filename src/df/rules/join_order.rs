@@ -31,6 +31,7 @@ use crate::df::operators::lookup::only_equates;
 use crate::df::tree::RewriteTree;
 
 type Plan = Arc<dyn ExecutionPlan>;
+type Expr = Arc<dyn PhysicalExpr>;
 
 /// Most tables (count) that are moved.
 const TABLES_MAX: usize = 12;
@@ -138,64 +139,83 @@ fn grouped_first(node: &Plan) -> DfResult<Option<Plan>> {
     let Some(outer) = node.downcast_ref::<HashJoinExec>().filter(|join| is_plain(join)) else {
         return Ok(None);
     };
-    let (pairs, groups, swapped) = match outer.join_type() {
-        JoinType::LeftSemi => (outer.left(), outer.right(), false),
-        JoinType::RightSemi => (outer.right(), outer.left(), true),
-        _ => return Ok(None),
-    };
+    let Some((pairs, groups, on)) = filtered_by(outer) else { return Ok(None) };
     let (Some((inner, columns)), Some(grouping)) = (joined(pairs), grouping(groups)) else { return Ok(None) };
-    let Some(few) = rows_of(inner.left()) else { return Ok(None) };
-    let of_few = inner.left().schema().fields().len();
-    let table = inner.right();
-    let one = rows_of_value(table, inner.on().iter().map(|(_, of_table)| of_table));
-    if one.is_none_or(|one| one < 2.0) || rows_of(table).is_none_or(|all| few * COST.fetch > all) {
+    let (few, table) = (inner.left(), inner.right());
+    let found_by_each = rows_of_value(table, inner.on().iter().map(|(_, of_table)| of_table));
+    let are_few = rows_of(few).zip(rows_of(table)).is_some_and(|(few, all)| few * COST.fetch <= all);
+    if !are_few || found_by_each.is_none_or(|rows| rows < 2.0) {
         return Ok(None);
     }
-    let (mut of_rows, mut of_table) = (Vec::new(), Vec::new());
-    for (left, right) in outer.on() {
-        let (pair, group) = if swapped { (right, left) } else { (left, right) };
-        let (Some(pair), Some(group)) = (place(pair), place(group)) else { return Ok(None) };
-        let Some(column_of_pair) = columns.get(pair).copied() else { return Ok(None) };
-        match column_of_pair.checked_sub(of_few) {
-            None => of_rows.push((column_of_pair, group)),
-            Some(at) => {
-                let equal = inner.on().iter().find(|(_, right)| place(right) == Some(at));
-                match equal.map(|(left, _)| place(left)) {
-                    Some(Some(left)) => of_rows.push((left, group)),
-                    Some(None) => return Ok(None),
-                    None => of_table.push((at, group)),
-                }
-            }
-        }
-    }
-    let is_told = |group: &usize| of_rows.iter().any(|(_, told)| told == group);
+    let Some((of_few, of_table)) = by_side(inner, &columns, &on) else { return Ok(None) };
+    let is_told = |group: &usize| of_few.iter().any(|(_, told)| told == group);
     if of_table.is_empty() || !grouping.iter().all(is_told) {
         return Ok(None);
     }
-    let mode = *outer.partition_mode();
-    let on = of_rows.iter().map(|(row, group)| (column(inner.left(), *row), column(groups, *group)));
-    let join =
-        HashJoinExecBuilder::new(Arc::clone(inner.left()), Arc::clone(groups), on.collect(), JoinType::Inner);
-    let first: Plan = Arc::new(join.with_partition_mode(mode).build()?);
-    let by_group = of_table.iter().map(|(at, group)| (column(&first, of_few + group), column(table, *at)));
-    let on = inner.on().iter().map(|(row, at)| Some((column(&first, place(row)?), Arc::clone(at))));
-    let Some(on) = on.collect::<Option<Vec<_>>>() else { return Ok(None) };
-    let on = on.into_iter().chain(by_group).collect();
-    let then = HashJoinExecBuilder::new(Arc::clone(&first), Arc::clone(table), on, JoinType::Inner);
-    let then: Plan = Arc::new(then.with_partition_mode(mode).build()?);
-    let behind = first.schema().fields().len() - of_few;
-    let stands_at = |at: usize| if at < of_few { at } else { at + behind };
+
+    let join = |left: &Plan, right: &Plan, on: Vec<(Expr, Expr)>| -> DfResult<Plan> {
+        let join = HashJoinExecBuilder::new(Arc::clone(left), Arc::clone(right), on, JoinType::Inner);
+        Ok(Arc::new(join.with_partition_mode(*outer.partition_mode()).build()?))
+    };
+    let width = few.schema().fields().len();
+    let on_groups = of_few.iter().map(|(of_few, group)| (column(few, *of_few), column(groups, *group)));
+    let first = join(few, groups, on_groups.collect())?;
+    let by_group = of_table.iter().map(|(at, group)| (column(&first, width + group), column(table, *at)));
+    let equal = |(of_few, of_table): &(Expr, Expr)| Some((column(&first, place(of_few)?), of_table.clone()));
+    let Some(on) = inner.on().iter().map(equal).collect::<Option<Vec<_>>>() else { return Ok(None) };
+    let then = join(&first, table, on.into_iter().chain(by_group).collect())?;
+
+    let behind = groups.schema().fields().len();
     let output: Vec<usize> = match &outer.projection {
         Some(output) => output.iter().map(|at| columns[*at]).collect(),
         None => columns,
     };
     let schema = outer.schema();
-    let named = output.into_iter().zip(schema.fields()).map(|(at, field)| ProjectionExpr {
-        expr: column(&then, stands_at(at)),
-        alias: field.name().clone(),
+    let named = output.into_iter().zip(schema.fields()).map(|(at, field)| {
+        let at = if at < width { at } else { at + behind };
+        ProjectionExpr { expr: column(&then, at), alias: field.name().clone() }
     });
-    let named: Vec<ProjectionExpr> = named.collect();
-    Ok(Some(Arc::new(ProjectionExec::try_new(named, then)?)))
+    Ok(Some(Arc::new(ProjectionExec::try_new(named.collect::<Vec<_>>(), then)?)))
+}
+
+/// Columns (positions) of the two sides of a join that are equal.
+type EqualColumns = Vec<(usize, usize)>;
+
+/// The rows that a semi join filters, and those that it filters by; `None` for other joins.
+fn filtered_by(join: &HashJoinExec) -> Option<(&Plan, &Plan, EqualColumns)> {
+    let of_left = |(left, right): &(Expr, Expr)| Some((place(left)?, place(right)?));
+    let of_right = |(left, right): &(Expr, Expr)| Some((place(right)?, place(left)?));
+    Some(match join.join_type() {
+        JoinType::LeftSemi => {
+            (join.left(), join.right(), join.on().iter().map(of_left).collect::<Option<_>>()?)
+        }
+        JoinType::RightSemi => {
+            (join.right(), join.left(), join.on().iter().map(of_right).collect::<Option<_>>()?)
+        }
+        _ => return None,
+    })
+}
+
+/// Splits the columns that equal others, of a join's output, into those of its left and of its right side. A column of
+/// the right side that equals one of the left side counts as that.
+fn by_side(
+    join: &HashJoinExec,
+    output: &[usize],
+    equal: &EqualColumns,
+) -> Option<(EqualColumns, EqualColumns)> {
+    let width = join.left().schema().fields().len();
+    let (mut of_left, mut of_right) = (Vec::new(), Vec::new());
+    for (at, other) in equal {
+        let Some(of_table) = output.get(*at)?.checked_sub(width) else {
+            of_left.push((output[*at], *other));
+            continue;
+        };
+        match join.on().iter().find(|(_, right)| place(right) == Some(of_table)) {
+            Some((left, _)) => of_left.push((place(left)?, *other)),
+            None => of_right.push((of_table, *other)),
+        }
+    }
+    Some((of_left, of_right))
 }
 
 /// The output columns (positions) that are the groups of a grouped plan: no two rows agree in all of them.

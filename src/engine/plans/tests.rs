@@ -336,7 +336,7 @@ fn a_few_rows_are_joined_one_by_one() {
         "SELECT a.id, NOT EXISTS (SELECT 1 FROM b WHERE b.a = a.id AND b.v > 9) AS x FROM a WHERE a.id BETWEEN $1 AND $1 + 9",
         "SELECT a.id, (SELECT v FROM b WHERE b.a = a.id ORDER BY n DESC LIMIT 1) FROM a WHERE a.id BETWEEN $1 AND $1 + 9",
         "SELECT a.id, x.n, x.v FROM a CROSS JOIN LATERAL (SELECT n, v FROM b WHERE b.a = a.id ORDER BY n DESC LIMIT 2) x WHERE a.id BETWEEN $1 AND $1 + 5",
-        "SELECT b.a, b.v FROM a JOIN b ON b.a = a.id WHERE a.id BETWEEN $1 AND $1 + 9 AND b.n = (SELECT max(n) FROM b x WHERE x.a = a.id)",
+        "SELECT b.a, b.v FROM a JOIN b ON b.a = a.id WHERE a.k = $1 AND b.n = (SELECT max(n) FROM b x WHERE x.a = a.id)",
         "SELECT a.id, x.v FROM a LEFT JOIN LATERAL (SELECT v FROM b WHERE b.a = a.k ORDER BY n LIMIT 3) x ON true WHERE a.id = $1",
         "SELECT v FROM b WHERE a = $1 ORDER BY v DESC LIMIT 3",
         "SELECT v * 2 FROM b WHERE a = $1",

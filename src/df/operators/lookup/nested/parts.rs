@@ -15,6 +15,7 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use super::Join;
 use super::cut::SortLimit;
 use super::first::FirstMatches;
+use super::search::FEW_ROWS;
 use super::totals::TotalsOf;
 use crate::df::kept::above::Above;
 use crate::df::kept::plan::{self, place};
@@ -62,7 +63,7 @@ impl NestedParts {
         }
         if let Some(sort) = plan.downcast_ref::<SortExec>() {
             let below = NestedParts::of(sort.input())?;
-            return match below.order(sort) {
+            return match below.order(sort.expr()) {
                 Some(order) => Some(below.sorted(order, led(sort)).limited(0, sort.fetch())),
                 None => below.made(plan),
             };
@@ -71,10 +72,7 @@ impl NestedParts {
             return NestedParts::of(&join.rows)?.looking_up(join);
         }
         if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
-            // Its order would be that of the right side, which is looked up here.
-            let is_unordered = join.properties().output_ordering().is_none();
-            let parts = is_unordered.then(|| NestedParts::of_hash_join(join)).flatten();
-            return parts.or_else(|| NestedParts::of_turned(join));
+            return NestedParts::of_hash_join(join).or_else(|| NestedParts::of_turned(join));
         }
         let scan = plan.downcast_ref::<ScanExec>().filter(|scan| scan.is_whole())?;
         Some(NestedParts {
@@ -90,6 +88,17 @@ impl NestedParts {
 
     /// The parts of a join whose right side is looked up for each row of its left side.
     fn of_hash_join(join: &HashJoinExec) -> Option<NestedParts> {
+        let parts = NestedParts::finding(join)?;
+        // A hash join's order is that of its right side: operators above may rely on it.
+        let order = join.properties().output_ordering().map(|order| parts.order(order));
+        let parts = match order {
+            None => parts,
+            Some(order) => parts.sorted(order?, 0),
+        };
+        Some(parts.limited(0, join.fetch()))
+    }
+
+    fn finding(join: &HashJoinExec) -> Option<NestedParts> {
         let rows = NestedParts::of(join.left())?;
         match FirstMatches::of(join) {
             Some(matches) => rows.finding_first(join, matches),
@@ -101,7 +110,8 @@ impl NestedParts {
     fn of_turned(join: &HashJoinExec) -> Option<NestedParts> {
         JoinKind::of(join.join_type().swap())?;
         let turned = join.swap_inputs(*join.partition_mode()).ok()?;
-        let parts = NestedParts::of_hash_join(hash_join_of(&turned)?)?;
+        // The order of the join is that of its rows.
+        let parts = NestedParts::finding(hash_join_of(&turned)?)?.limited(0, join.fetch());
         match turned.downcast_ref::<ProjectionExec>() {
             None => Some(parts),
             Some(projection) => parts.projected(projection, &turned),
@@ -123,9 +133,9 @@ impl NestedParts {
     }
 
     /// The sort keys, if they are columns of the tables and no operator is above the joins yet.
-    fn order(&self, sort: &SortExec) -> Option<Vec<(ColumnOf, SortOptions)>> {
+    fn order(&self, order: &[PhysicalSortExpr]) -> Option<Vec<(ColumnOf, SortOptions)>> {
         let by = |by: &PhysicalSortExpr| Some((*self.output.get(place(&by.expr)?)?, by.options));
-        sort.expr().iter().map(by).collect::<Option<_>>().filter(|_| self.above.is_empty())
+        order.iter().map(by).collect::<Option<_>>().filter(|_| self.above.is_empty())
     }
 
     fn sorted(mut self, order: Vec<(ColumnOf, SortOptions)>, led: usize) -> NestedParts {
@@ -166,7 +176,7 @@ impl NestedParts {
         let first = totals.first(&table, &on);
         let matches = Matches { totals: Some(totals), first };
         let joined = NestedParts { by_ranges: true, ..self }.joined(kind, &table, &on, matches)?;
-        joined.limited(0, join.fetch()).with_output(&output_of(join), shown, join.schema())
+        joined.with_output(&output_of(join), shown, join.schema())
     }
 
     /// Adds a join with the first matches in a table.
@@ -183,7 +193,7 @@ impl NestedParts {
         let shown = table.request.schema.fields().len();
         let matches = Matches { totals: None, first: Some(first) };
         let joined = NestedParts { by_ranges: true, ..self }.joined(kind, table, &on, matches)?;
-        joined.limited(0, join.fetch()).with_output(&output, shown, join.schema())
+        joined.with_output(&output, shown, join.schema())
     }
 
     fn joined(
@@ -219,8 +229,9 @@ impl NestedParts {
 /// rows for all totals or matches.
 pub fn finds_for_each(join: &HashJoinExec) -> bool {
     let finds = |join: &HashJoinExec| {
-        let are_fewer = rows_of(join.left()).zip(rows_of(join.right())).is_some_and(|(few, all)| few <= all);
-        are_fewer && (FirstMatches::of(join).is_some() || TotalsOf::of(join).is_some())
+        let rows = rows_of(join.left()).zip(rows_of(join.right()));
+        let are_few = rows.is_some_and(|(few, all)| few <= all.max(FEW_ROWS as f64));
+        are_few && (FirstMatches::of(join).is_some() || TotalsOf::of(join).is_some())
     };
     let is_whole = |side| plan::picked(side).is_some();
     if is_whole(join.left()) && is_whole(join.right()) {
