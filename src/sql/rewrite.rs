@@ -292,6 +292,7 @@ impl VisitorMut for Normaliser {
         {
             return or_break(either_way_round(expr, &mut self.copies));
         }
+        negate_outside(expr);
         or_break(refused::check_expr(expr))?;
         or_break(in_values::as_select(expr))?;
         or_break(row_values::spread(expr, &mut self.copies))?;
@@ -368,6 +369,25 @@ fn fetch_as_limit(query: &mut Query) -> Result<()> {
     let limit = Some(fetch.quantity.unwrap_or_else(one));
     query.limit_clause = Some(LimitClause::LimitOffset { limit, offset, limit_by });
     Ok(())
+}
+
+/// Turns `(NOT EXISTS (..)) IS NULL`, as sqlparser reads it, into `NOT (EXISTS (..) IS NULL)`: NOT binds last.
+fn negate_outside(expr: &mut Expr) {
+    let (Expr::IsNull(asked)
+    | Expr::IsNotNull(asked)
+    | Expr::IsTrue(asked)
+    | Expr::IsNotTrue(asked)
+    | Expr::IsFalse(asked)
+    | Expr::IsNotFalse(asked)
+    | Expr::IsUnknown(asked)
+    | Expr::IsNotUnknown(asked)) = expr
+    else {
+        return;
+    };
+    if let Expr::Exists { negated: negated @ true, .. } = &mut **asked {
+        *negated = false;
+        *expr = Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(take(expr)) };
+    }
 }
 
 /// Keeps the parentheses in `-(-1)`: `--1` would be a comment.

@@ -167,7 +167,7 @@ fn what_a_row_finds_in_its_range_is_what_a_loop_over_both_tables_finds() {
             dice.shuffle(&mut terms);
             let on: Vec<&str> = terms.iter().map(|(sql, _)| *sql).collect();
             let on = on.join(" AND ");
-            let form = if dice.chance(75) { dice.below(7) } else { 7 + dice.below(4) };
+            let form = if dice.chance(75) { dice.below(7) } else { 7 + dice.below(5) };
             // The second run makes a plan that is kept, the third takes it.
             for below in [30, 50, 1 + dice.below(50) as i64] {
                 let r: Vec<&Row> = all.iter().filter(|r| r.id < below).collect();
@@ -252,6 +252,21 @@ fn what_a_row_finds_in_its_range_is_what_a_loop_over_both_tables_finds() {
                                 .collect(),
                         )
                     }
+                    // The greatest of each group, which the terms have no part in.
+                    10 => (
+                        format!(
+                            "SELECT r.id, t.id FROM r JOIN t ON t.k = r.k WHERE r.id < {below}
+                             AND t.pos = (SELECT max(x.pos) FROM t x WHERE x.k = r.k AND x.v > 2)"
+                        ),
+                        r.iter()
+                            .flat_map(|r| {
+                                let of_group = || t.iter().filter(|t| t.k.is_some() && t.k == r.k);
+                                let last = of_group().filter(|t| t.hi > Some(2)).filter_map(|t| t.lo).max();
+                                let are_last = of_group().filter(move |t| last.is_some() && t.lo == last);
+                                are_last.map(|t| format!("{} {}", r.id, t.id)).collect::<Vec<_>>()
+                            })
+                            .collect(),
+                    ),
                     _ => (
                         format!(
                             "SELECT r.id FROM r WHERE r.id < {below} AND r.lo >=
