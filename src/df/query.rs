@@ -388,21 +388,25 @@ impl Planner {
             let kept = self.keep_settling(plan, params, settled, cancel).await?;
             return Ok(kept.map(|(kept, values)| (kept, DependsOn { values, page: None })));
         };
-        if let Some(shared) = paging.shared(input, params)
-            && let Some((mut kept, values)) = self.keep_settling(shared, params, settled, cancel).await?
-        {
+        // Limits on reads are those of the page itself.
+        let may_share = paging.is_shared(params) && scope.binding.guards == Guards::default();
+        let shared = if may_share { paging.shared(input, params) } else { None };
+        let is_shared = shared.is_some();
+        let paged = match shared {
+            Some(shared) => shared,
+            None => {
+                let places: Vec<usize> = paging.places().collect();
+                open::settled(plan, params, &places).map_err(df_error)?
+            }
+        };
+        let kept = self.keep_settling(paged, params, settled, cancel).await?;
+        Ok(kept.map(|(mut kept, values)| {
             if kept.page(paging) {
-                return Ok(Some((kept, DependsOn { values, page: None })));
+                return (kept, DependsOn { values, page: None });
             }
-            // Limits on reads are those of the page itself.
-            if paging.is_shared(params) && scope.binding.guards == Guards::default() {
-                return Ok(Some((kept.cut(paging), DependsOn { values, page: Some(paging) })));
-            }
-        }
-        let places: Vec<usize> = paging.places().collect();
-        let alone = open::settled(plan, params, &places).map_err(df_error)?;
-        let kept = self.keep_settling(alone, params, settled, cancel).await?;
-        Ok(kept.map(|(kept, values)| (kept, DependsOn { values, page: Some(paging) })))
+            let kept = if is_shared { kept.cut(paging) } else { kept };
+            (kept, DependsOn { values, page: Some(paging) })
+        }))
     }
 
     /// Keeps a plan with the values of `settled` parameters in it; if none are given, of as few as possible. Their

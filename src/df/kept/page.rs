@@ -116,11 +116,10 @@ impl Paging {
     /// rows.
     fn class(self, params: &[Value]) -> Option<Option<u64>> {
         let (skip, fetch) = self.values(params)?;
-        let end = fetch.map(|fetch| skip.checked_add(fetch).and_then(u64::checked_next_power_of_two));
-        match end {
-            None => Some(None),
-            Some(rows) => rows.map(Some),
-        }
+        Some(match fetch {
+            None => None,
+            Some(fetch) => Some(skip.checked_add(fetch)?.checked_next_power_of_two()?),
+        })
     }
 
     /// Other pages can share the plan for this one: it reads hardly more than a plan for this one alone.

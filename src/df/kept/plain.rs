@@ -68,9 +68,9 @@ struct Count {
     param: Option<usize>,
 }
 
-impl Count {
-    fn given(self) -> RowCount {
-        self.param.map_or(RowCount::Literal(self.rows), RowCount::Parameter)
+impl From<Count> for RowCount {
+    fn from(Count { rows, param }: Count) -> RowCount {
+        param.map_or(RowCount::Literal(rows), RowCount::Parameter)
     }
 }
 
@@ -156,7 +156,7 @@ impl PlainQuery {
             PlainOutput::Columns(columns) => {
                 let schema = renamed(&scan.request.schema, columns);
                 let mut plan = UnboundPlan::of_scan(&scan, &schema);
-                let paging = Paging::new(Some(skip.given()), fetch.map(Count::given));
+                let paging = Paging::new(Some(skip.into()), fetch.map(RowCount::from));
                 let holds = paging.is_none_or(|paging| plan.page(paging));
                 Ok(holds.then_some(plan))
             }

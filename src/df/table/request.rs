@@ -291,9 +291,13 @@ impl ScanRequest {
         self.read_as_table().filter(|_| any)
     }
 
-    /// The rows that are enough of each group.
-    pub fn first_of_each(&self) -> Option<&Each> {
-        self.each.as_ref()
+    /// The rows that are enough of each group by these columns, if some key has them first.
+    pub fn first_of_each(&self, groups: &[ColumnId]) -> Option<FirstFound> {
+        let Each { of, order, rows } = self.each.as_ref()?;
+        let first = FirstFound { order: order.clone(), rows: *rows };
+        let is_group = |of: &Field| groups.iter().any(|group| *of == Field::Column(*group));
+        let is_first = order.is_empty() || self.orders(groups, &first);
+        (of.iter().all(is_group) && is_first).then_some(first)
     }
 
     /// All rows are wanted, not only some of each group.

@@ -11,6 +11,7 @@ use datafusion::physical_expr::{LexOrdering, PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec};
 use datafusion::physical_plan::limit::GlobalLimitExec;
+use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::work_table::WorkTableExec;
@@ -19,7 +20,8 @@ use datafusion::physical_plan::{
     ReplaceChildrenOptions,
 };
 
-use super::{JoinColumn, JoinKind, LookupBy, LookupJoinExec, ROWS_FIRST, ROWS_MAX, finds_for_each, scan_of};
+use super::nested::finds_for_each;
+use super::{JoinColumn, JoinKind, LookupBy, LookupJoinExec, ROWS_FIRST, ROWS_MAX, scan_of};
 use crate::access::COST;
 use crate::df::kept::plan::{holds, picked};
 use crate::df::operators::few_first::few_first;
@@ -193,12 +195,17 @@ pub(super) fn swapped(
     make: impl FnOnce(&HashJoinExec, Option<&Arc<dyn ExecutionPlan>>) -> DfResult<Option<Arc<dyn ExecutionPlan>>>,
 ) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
     let swapped = join.swap_inputs(*join.partition_mode())?;
-    if let Some(join) = swapped.downcast_ref::<HashJoinExec>() {
-        return make(join, None);
+    match (hash_join_of(&swapped), swapped.is::<HashJoinExec>()) {
+        (None, _) => Ok(None),
+        (Some(join), true) => make(join, None),
+        (Some(join), false) => make(join, Some(&swapped))?.map(|made| over(&swapped, made)).transpose(),
     }
-    let [below] = swapped.children()[..] else { return Ok(None) };
-    let Some(join) = below.downcast_ref::<HashJoinExec>() else { return Ok(None) };
-    make(join, Some(&swapped))?.map(|made| over(&swapped, made)).transpose()
+}
+
+/// The join, possibly below a projection.
+pub(super) fn hash_join_of(plan: &Arc<dyn ExecutionPlan>) -> Option<&HashJoinExec> {
+    let below = plan.downcast_ref::<ProjectionExec>().map_or(plan, ProjectionExec::input);
+    below.downcast_ref()
 }
 
 /// The operator over another input, its properties derived anew.

@@ -35,7 +35,6 @@ pub use self::instead::{
     are_all_lookups, are_worth_it, in_recursions, instead_of_all_hashes, instead_of_hashes,
     instead_of_hashes_either_way, only_equates,
 };
-use self::nested::finds_for_each;
 pub use self::nested::{Nested, NestedExec, NestedRun, led};
 pub use self::sorted::sorted_first;
 use super::scan::{ExpectedAccess, FEW_ROWS, ScanExec};

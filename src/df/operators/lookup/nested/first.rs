@@ -37,18 +37,15 @@ impl<'j> FirstMatches<'j> {
     /// Takes a join apart; `None` if its right side is anything else.
     pub fn of(join: &'j HashJoinExec) -> Option<FirstMatches<'j>> {
         let Numbered { table, columns, limit, parts } = Numbered::of(join.right())?;
-        let each = table.request.first_of_each().filter(|each| Some(each.rows) == limit)?;
         let columns: Vec<usize> = columns.into_iter().collect::<Option<_>>().filter(|_| is_plain(join))?;
         let on = equal_columns(join.on(), &join.left().schema(), table, &columns)?;
         // Each outer row finds all rows of one part, and no others.
         let is_part = |equal: &JoinColumn| parts.contains(&equal.of_table.index());
         let is_equal = |part: &usize| on.iter().any(|equal| equal.of_table.index() == *part);
-        let of_each = |part: &usize| table.request.output_field(*part).is_some_and(|f| each.of.contains(&f));
-        let are_parts = on.iter().all(is_part) && parts.iter().all(|part| is_equal(part) && of_each(part));
-        let first = FirstFound { order: each.order.clone(), rows: each.rows };
-        let behind: Vec<ColumnId> = on.iter().map(|equal| equal.key).collect();
-        let is_read_in_order = first.order.is_empty() || table.request.orders(&behind, &first);
-        (are_parts && is_read_in_order).then_some(FirstMatches { table, on, first, columns })
+        let groups: Vec<ColumnId> = on.iter().map(|equal| equal.key).collect();
+        let first = table.request.first_of_each(&groups).filter(|first| Some(first.rows) == limit)?;
+        let are_parts = on.iter().all(is_part) && parts.iter().all(is_equal);
+        are_parts.then_some(FirstMatches { table, on, first, columns })
     }
 }
 

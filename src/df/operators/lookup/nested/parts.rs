@@ -20,6 +20,7 @@ use super::totals::TotalsOf;
 use crate::df::kept::above::Above;
 use crate::df::kept::plan::{self, place};
 use crate::df::operators::join_rows::rows_of;
+use crate::df::operators::lookup::instead::hash_join_of;
 use crate::df::operators::lookup::{JoinColumn, JoinKind, LookupJoinExec, scan_of};
 use crate::df::operators::scan::ScanExec;
 use crate::df::rules::kept_sorts::FixedExec;
@@ -239,12 +240,6 @@ pub fn finds_for_each(join: &HashJoinExec) -> bool {
     }
     let turned = || join.swap_inputs(*join.partition_mode()).ok();
     finds(join) || turned().is_some_and(|turned| hash_join_of(&turned).is_some_and(finds))
-}
-
-/// The join below a projection, if there is one.
-fn hash_join_of(plan: &Arc<dyn ExecutionPlan>) -> Option<&HashJoinExec> {
-    let below = plan.downcast_ref::<ProjectionExec>().map_or(plan, ProjectionExec::input);
-    below.downcast_ref()
 }
 
 /// What an outer row takes of its matches.

@@ -16,7 +16,6 @@ use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 
 use super::parts::passed_on;
-use crate::access::Each;
 use crate::df::errors::df_error;
 use crate::df::expr::value_of;
 use crate::df::kept::numbers::ScanAggregate;
@@ -103,11 +102,8 @@ impl TotalsOf {
         if !self.output.iter().any(|output| matches!(output, Output::Total(_))) {
             return Some(FirstFound::any_one());
         }
-        // Groups are those of the join columns.
-        let Each { order, rows, .. } = table.request.first_of_each()?;
-        let first = FirstFound { order: order.clone(), rows: *rows };
-        let behind: Vec<ColumnId> = on.iter().map(|equal| equal.key).collect();
-        table.request.orders(&behind, &first).then_some(first)
+        let groups: Vec<ColumnId> = on.iter().map(|equal| equal.key).collect();
+        table.request.first_of_each(&groups)
     }
 
     /// The initial state of the aggregates.
