@@ -462,13 +462,19 @@ pub fn is_exactly(expr: &Expr, ty: &DataType) -> bool {
 /// Makes LAG and LEAD by NULL rows give NULL, for which DataFusion takes 0 rows. Errors: NTH_VALUE of a row before the
 /// first one, for which DataFusion counts from the last one. Runs before type coercion.
 pub fn row_offsets(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
-    let Expr::WindowFunction(window) = &mut expr else { return Ok(Transformed::no(expr)) };
-    match (window.fun.name(), &mut window.params.args) {
+    let (name, args) = match &mut expr {
+        Expr::WindowFunction(window) => (window.fun.name(), &mut window.params.args),
+        Expr::AggregateFunction(call) => (call.func.name(), &mut call.params.args),
+        _ => return Ok(Transformed::no(expr)),
+    };
+    match (name, args) {
         ("nth_value", args) => match args.get(1).and_then(integer) {
             Some(n @ ..1) => Err(to_df(
                 Error::invalid(format!("nth_value takes a positive number, not {n}"))
                     .why("rows are counted from 1")
-                    .hint("write nth_value(x, 2); nth_value(x, 1) OVER (ORDER BY y DESC) counts from the last row")
+                    .hint(
+                        "write nth_value(x, 2); nth_value(x, 1) in the other order counts from the last row",
+                    )
                     .state("22016"),
             )),
             _ => Ok(Transformed::no(expr)),

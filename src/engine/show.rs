@@ -12,7 +12,7 @@ use super::view::StatementView;
 use crate::catalog::{CATALOG_KEYSPACE, Relation};
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::check::{CheckDepth, Checker, Problem};
-use crate::plan::LikePattern;
+use crate::plan::{LikePattern, PLAIN_ESCAPE};
 use crate::row::{Compression, field};
 use crate::schema::{Column, FamilyId, IndexDef, IndexState, TableDef, ViewDef};
 use crate::sql::{Check, CheckTarget, Show, name_of, name_sql, span_of_name};
@@ -22,11 +22,12 @@ use crate::value::{ColumnType, length_text};
 pub fn show(view: &StatementView, what: &Show) -> Result<RecordBatch> {
     let catalog = &view.catalog;
     match what {
-        Show::Tables => {
+        Show::Tables { like } => {
+            let is_wanted = names_like(like.as_deref())?;
             let reader = view.snapshot.reader()?;
             let mut names = Vec::new();
             let (mut keys, mut rows, mut indexes) = (Vec::new(), Vec::new(), Vec::new());
-            for table in catalog.tables() {
+            for table in catalog.tables().filter(|table| is_wanted(&table.name)) {
                 names.push(table.name.clone());
                 keys.push(table.key.sql());
                 rows.push(reader.entries(table.rows())? as i64);
@@ -75,11 +76,17 @@ pub fn show(view: &StatementView, what: &Show) -> Result<RecordBatch> {
     }
 }
 
+/// Whether a name matches the pattern of a SHOW, in any case.
+fn names_like(like: Option<&str>) -> Result<impl Fn(&str) -> bool> {
+    let pattern = like.map(|like| LikePattern::new(like, Some(PLAIN_ESCAPE))).transpose()?;
+    Ok(move |name: &str| pattern.as_ref().is_none_or(|pattern| pattern.matches(name, true)))
+}
+
 /// SHOW FUNCTIONS: those whose names match a pattern.
 fn functions(like: Option<&str>) -> Result<RecordBatch> {
-    let pattern = like.map(|like| LikePattern::new(like, Some('\\'))).transpose()?;
+    let is_wanted = names_like(like)?;
     let mut all = Planner::shared().functions();
-    all.retain(|function| pattern.as_ref().is_none_or(|pattern| pattern.matches(&function.name, true)));
+    all.retain(|function| is_wanted(&function.name));
     rows_of(vec![
         ("function", text(all.iter().map(|f| f.name.clone()).collect())),
         ("kind", text(all.iter().map(|f| f.kind.to_owned()).collect())),

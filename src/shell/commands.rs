@@ -70,7 +70,9 @@ pub const COMMANDS: &[Spec] = &[
         of => Err(Error::invalid(format!("there is no help on {of} here"))
             .hint(".help lists the commands; the guide has a table of statements")),
     }),
-    spec(&["tables", "dt"], "", "tables", |_| Ok(Command::Sql("SHOW TABLES".to_owned()))),
+    spec(&["tables", "dt"], "[PATTERN]", "tables, or those whose names are like order%", |rest| {
+        Ok(Command::Sql(show_like("TABLES", rest)))
+    }),
     spec(&["schema"], "[TABLE]", "the CREATE statements of a table with its indexes, or of all", |rest| {
         let name = |rest: &str| match rest.starts_with('"') {
             true => unquoted(rest).to_owned(),
@@ -91,10 +93,7 @@ pub const COMMANDS: &[Spec] = &[
         |rest| Ok(heatmap(required(rest, "a table, or SIMULATE WRITES ...")?)),
     ),
     spec(&["functions", "df"], "[PATTERN]", "functions, or those whose names are like date%", |rest| {
-        Ok(Command::Sql(match optional(rest) {
-            None => "SHOW FUNCTIONS".to_owned(),
-            Some(pattern) => format!("SHOW FUNCTIONS LIKE '{}'", unquoted(pattern).replace('\'', "''")),
-        }))
+        Ok(Command::Sql(show_like("FUNCTIONS", rest)))
     }),
     spec(&["views", "dv"], "", "views", |_| Ok(Command::Sql("SHOW VIEWS".to_owned()))),
     spec(&["describe", "d"], "[TABLE]", "columns and key layout of a table", |rest| {
@@ -275,6 +274,14 @@ fn heatmap(rest: &str) -> Command {
     let is_statement = first.is_some_and(|word| word.eq_ignore_ascii_case("simulate"));
     let sql = if is_statement { of.to_owned() } else { format!("SHOW TRAFFIC FROM {}", name(of)) };
     Command::Heatmap(sql, file)
+}
+
+/// SHOW of those whose names match a pattern, in which `*` is `%`, as in other shells.
+fn show_like(what: &str, pattern: &str) -> String {
+    match unquoted(pattern).replace('*', "%").replace('\'', "''") {
+        pattern if pattern.is_empty() => format!("SHOW {what}"),
+        pattern => format!("SHOW {what} LIKE '{pattern}'"),
+    }
 }
 
 fn optional(rest: &str) -> Option<&str> {

@@ -1,12 +1,13 @@
-//! Tab completion: commands, names of the database, SQL keywords.
+//! Tab completion: commands, names of the database, functions, SQL keywords.
 
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
 use rustyline::Context;
 use rustyline::completion::{Completer, FilenameCompleter, Pair};
 
 use super::commands::{COMMANDS, find, is_command};
-use super::keywords::KEYWORDS;
+use super::keywords::{KEYWORDS, is_keyword};
 use super::tokens::{Token, TokenKind, is_name_part, tokens};
 use super::variables::quote;
 use crate::engine::Database;
@@ -15,12 +16,14 @@ use crate::engine::Database;
 pub struct Completion {
     db: Database,
     files: FilenameCompleter,
+    /// Names of the functions, from the first need.
+    functions: OnceCell<Vec<String>>,
 }
 
 impl Completion {
     /// Offers the names of `db`.
     pub fn new(db: Database) -> Self {
-        Completion { db, files: FilenameCompleter::new() }
+        Completion { db, files: FilenameCompleter::new(), functions: OnceCell::new() }
     }
 
     /// Start of the word before `pos`, and its completions. `before`: the lines of the statement above this
@@ -59,34 +62,90 @@ impl Completion {
         }
     }
 
-    /// Names and keywords that begin with `word`: columns of the tables that `sql` mentions (or of all), and
-    /// tables; after FROM and the like, only tables. `before`: the part of `sql` before the word.
+    /// What may stand where `word` begins: behind `t.`, the columns of `t`; behind FROM and the like, tables;
+    /// elsewhere the columns and aliases of the tables that `sql` mentions (or the columns of all), tables,
+    /// functions and keywords. `before`: the part of `sql` before the word.
     fn sql_words(&self, sql: &str, before: &str, word: &str) -> BTreeSet<String> {
-        let tables = self.db.table_names();
-        let mentioned: BTreeSet<String> =
-            tokens(sql).filter(|t| t.kind == TokenKind::Word).map(|t| t.text.to_lowercase()).collect();
-        let mut sources: Vec<&String> = tables.iter().filter(|table| mentioned.contains(*table)).collect();
-        if sources.is_empty() {
-            sources = tables.iter().collect();
-        }
-        let is_blank = |t: &Token<'_>| matches!(t.kind, TokenKind::Space | TokenKind::Comment);
-        if tokens(before).filter(|t| !is_blank(t)).last().is_some_and(|t| names_a_table(t.text)) {
-            let tables = tables.iter().cloned().chain(self.db.index_names()).chain(self.db.view_names());
-            let tables: BTreeSet<String> =
-                tables.filter(|name| starts_with(name, word)).map(|name| written(&name)).collect();
+        let begins = |names: &BTreeSet<String>| -> BTreeSet<String> {
+            names.iter().filter(|name| starts_with(name, word)).map(|name| written(name)).collect()
+        };
+        let relations: BTreeSet<String> =
+            [self.db.table_names(), self.db.index_names(), self.db.view_names()]
+                .into_iter()
+                .flatten()
+                .collect();
+        let mentioned = mentioned(sql, &relations);
+        let before: Vec<Token<'_>> = significant(before).collect();
+        if before.last().is_some_and(|t| names_a_table(t.text)) {
+            let tables = begins(&relations);
             if !tables.is_empty() {
                 return tables;
             }
         }
-        let columns = sources.into_iter().flat_map(|table| self.db.column_names(table));
-        let names = columns.chain(tables.iter().cloned()).chain(self.db.index_names());
-        let mut words: BTreeSet<String> =
-            names.filter(|name| starts_with(name, word)).map(|name| written(&name)).collect();
-        // With an empty word, all keywords would match and bury the names.
+        let qualifier = match &before[..] {
+            [.., name, point] if point.is_symbol(".") => Some(name_of(name)),
+            _ => None,
+        };
+        let is_meant = |m: &&Mentioned| {
+            qualifier.as_ref().is_none_or(|qualifier| m.alias.as_ref().unwrap_or(&m.name) == qualifier)
+        };
+        let mut names = self.columns(mentioned.iter().filter(is_meant).map(|m| &m.name));
+        if names.is_empty() {
+            names = self.columns(&relations);
+        }
+        if qualifier.is_some() && !begins(&names).is_empty() {
+            return begins(&names);
+        }
+        names.extend(mentioned.into_iter().filter_map(|m| m.alias));
+        names.extend(relations);
+        let mut words = begins(&names);
+        // With an empty word, all of these would match and bury the names.
         if !word.is_empty() {
             words.extend(KEYWORDS.iter().filter(|k| starts_with(k, word)).map(|k| in_case_of(word, k)));
+            let functions = self.functions.get_or_init(|| self.db.function_names());
+            words.extend(functions.iter().filter(|f| starts_with(f, word)).map(|f| format!("{f}(")));
         }
         words
+    }
+
+    fn columns<'a>(&self, tables: impl IntoIterator<Item = &'a String>) -> BTreeSet<String> {
+        tables.into_iter().flat_map(|table| self.db.column_names(table)).collect()
+    }
+}
+
+/// Tokens but blanks and comments.
+fn significant(sql: &str) -> impl Iterator<Item = Token<'_>> {
+    tokens(sql).filter(|token| !matches!(token.kind, TokenKind::Space | TokenKind::Comment))
+}
+
+/// A table, index table or view in a text.
+struct Mentioned {
+    name: String,
+    alias: Option<String>,
+}
+
+/// Those of the relations that a text mentions.
+fn mentioned(sql: &str, relations: &BTreeSet<String>) -> Vec<Mentioned> {
+    let tokens: Vec<Token<'_>> = significant(sql).collect();
+    let found = tokens.iter().enumerate().map(|(at, token)| (at, name_of(token)));
+    let found = found.filter(|(_, name)| relations.contains(name));
+    let alias = |at: usize| {
+        let is_as = tokens.get(at + 1).is_some_and(|token| token.text.eq_ignore_ascii_case("AS"));
+        let behind = tokens.get(at + 1 + usize::from(is_as))?;
+        let is_name = match behind.kind {
+            TokenKind::Word => !is_keyword(behind.text),
+            kind => kind == TokenKind::QuotedName,
+        };
+        is_name.then(|| name_of(behind))
+    };
+    found.map(|(at, name)| Mentioned { name, alias: alias(at) }).collect()
+}
+
+/// The name that a token writes.
+fn name_of(token: &Token<'_>) -> String {
+    match token.kind {
+        TokenKind::QuotedName => token.text.trim_matches('"').replace("\"\"", "\""),
+        _ => token.text.to_lowercase(),
     }
 }
 
@@ -175,7 +234,12 @@ mod tests {
             pairs.into_iter().map(|pair| pair.replacement).collect::<Vec<_>>()
         };
         assert_eq!(offers("select * from "), ["part", "parts"]);
-        assert_eq!(offers("select * from part where par"), ["parent", "part", "partition"]);
+        assert_eq!(offers("select * from part where par"), ["parent", "part", "partition", "parts"]);
+        assert_eq!(offers("select * from part p where p."), ["id", "parent"]);
+        assert_eq!(offers("select * from part AS \"P\" where \"P\".p"), ["parent"]);
+        assert_eq!(offers("select p."), ["id", "parent"]);
+        assert_eq!(offers("select * from part older where old"), ["older"]);
+        assert_eq!(offers("select md5_"), ["md5_bucket("]);
     }
 
     #[test]

@@ -502,8 +502,8 @@ pub enum CopyFormat {
 #[derive(Clone, Debug, PartialEq)]
 #[expect(missing_docs, reason = "the text of a variant speaks of its fields")]
 pub enum Show {
-    /// `SHOW TABLES`
-    Tables,
+    /// `SHOW TABLES [LIKE 'pattern']`
+    Tables { like: Option<String> },
     /// `SHOW INDEXES [FROM table]`
     Indexes { table: Option<Ident> },
     /// `SHOW VIEWS`

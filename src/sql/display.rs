@@ -357,6 +357,11 @@ impl Display for CopyFile {
     }
 }
 
+/// The LIKE of a SHOW.
+fn like_clause(like: &Option<String>) -> Clause<Literal<'_>> {
+    Clause("LIKE", like.as_deref().map(|like| Literal(ValueRef::Text(like))))
+}
+
 /// The name of a setting, part by part.
 fn setting(name: &str) -> String {
     name.split('.').map(name_sql).collect::<Vec<_>>().join(".")
@@ -365,14 +370,11 @@ fn setting(name: &str) -> String {
 impl Display for Show {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
-            Show::Tables => f.write_str("SHOW TABLES"),
+            Show::Tables { like } => write!(f, "SHOW TABLES{}", like_clause(like)),
             Show::Indexes { table } => write!(f, "SHOW INDEXES{}", Clause("FROM", table.as_ref())),
             Show::Views => f.write_str("SHOW VIEWS"),
             Show::Snapshots => f.write_str("SHOW SNAPSHOTS"),
-            Show::Functions { like } => {
-                let like = like.as_deref().map(|like| Literal(ValueRef::Text(like)));
-                write!(f, "SHOW FUNCTIONS{}", Clause("LIKE", like.as_ref()))
-            }
+            Show::Functions { like } => write!(f, "SHOW FUNCTIONS{}", like_clause(like)),
             Show::CreateTable { name } => write!(f, "SHOW CREATE TABLE {name}"),
             Show::Regions { name } => write!(f, "SHOW REGIONS FROM {name}"),
             Show::Traffic { name } => write!(f, "SHOW TRAFFIC FROM {name}"),

@@ -222,17 +222,20 @@ impl Parser<'_> {
         Ok(Statement::Show(self.show_what()?))
     }
 
+    /// The pattern of `LIKE 'pattern'`, if that follows.
+    fn like(&mut self, what: &str) -> Result<Option<String>> {
+        if self.word("LIKE") { self.text(what).map(Some) } else { Ok(None) }
+    }
+
     fn show_what(&mut self) -> Result<Show> {
         if self.word("TABLES") {
-            Ok(Show::Tables)
+            Ok(Show::Tables { like: self.like("a pattern, as in LIKE 'order%'")? })
         } else if self.word("VIEWS") {
             Ok(Show::Views)
         } else if self.word("SNAPSHOTS") {
             Ok(Show::Snapshots)
         } else if self.word("FUNCTIONS") {
-            let like =
-                if self.word("LIKE") { Some(self.text("a pattern, as in LIKE 'date%'")?) } else { None };
-            Ok(Show::Functions { like })
+            Ok(Show::Functions { like: self.like("a pattern, as in LIKE 'date%'")? })
         } else if self.word("INDEXES") || self.word("INDEX") || self.word("INDICES") {
             let of_table = self.preposition() || self.word("ON");
             let table = if of_table { Some(self.object_name("the name of a table")?) } else { None };
