@@ -122,9 +122,10 @@ impl EmbeddedStore {
         if version < mark.settled() {
             return Err(too_old(version, mark.settled()));
         }
-        // The process may have been killed before its last flush finished.
+        // The last commit of the tree may not be on the disk, and no flush writes what one has failed to write. One
+        // more commit brings the same.
         if in_tree > mark.settled() {
-            tree.env.force_sync()?;
+            tree.begin()?.commit(in_tree)?;
             mark.settle(in_tree);
         }
         let is_behind = !memtable.is_empty();

@@ -121,7 +121,7 @@ impl Log {
     ) -> Result<Log> {
         let mark = Mark::open(folder, trust.clone())?;
         let MarkedNumbers { oldest, acknowledged, .. } = mark.marked();
-        let segments = segments_that_count(folder, oldest)?;
+        let segments = segments_that_count(folder, &mark)?;
         let mut last: Option<Read> = None;
         for (n, segment) in segments.iter().enumerate() {
             if *segment != oldest + n as u64 {
@@ -149,7 +149,11 @@ impl Log {
                     return Err(damaged(folder, format!("log-{segment}"), why));
                 }
             };
+            let mut acknowledged_end = records.at;
             while let Some(content) = records.next() {
+                if records.number <= acknowledged + 1 {
+                    acknowledged_end = records.at;
+                }
                 replay(content)?;
             }
             let (number, end, is_at_end) = (records.number, records.at as u64, records.is_at_end());
@@ -162,9 +166,10 @@ impl Log {
                 return Err(damaged(folder, format!("log-{segment}"), why));
             }
             let room = if is_at_end { bytes.len() as u64 } else { end };
-            last = Some(Read { segment: *segment, next: number, end, room });
+            let doubtful = bytes[acknowledged_end..records.at].to_vec();
+            last = Some(Read { segment: *segment, next: number, end, room, doubtful });
         }
-        let Some(Read { segment, next, end, room }) = last else {
+        let Some(Read { segment, next, end, room, doubtful }) = last else {
             return Err(damaged(folder, format!("log-{oldest}"), "it is missing"));
         };
         let resume = || {
@@ -173,15 +178,17 @@ impl Log {
                 sync_directory(folder)?;
             }
             let mut file = File::options().read(true).write(true).open(path_of(folder, segment))?;
-            file.seek(SeekFrom::Start(end))?;
+            file.seek(SeekFrom::Start(end - doubtful.len() as u64))?;
+            // A flush of these may have failed: for the system their pages are clean then, and no flush writes them.
+            file.write_all(&doubtful)?;
             // Cuts off a torn record and everything behind it, so that it never comes back.
             let is_torn = file.metadata()?.len() > room;
             if is_torn {
                 file.set_len(room)?;
             }
-            // The records replayed may have been written but not flushed.
-            if is_torn || next > acknowledged + 1 {
+            if is_torn || !doubtful.is_empty() {
                 file.sync_all()?;
+                sync_directory(folder)?;
                 mark.acknowledge(next - 1);
             }
             Ok(file)
@@ -251,18 +258,14 @@ impl Log {
     fn write(&mut self) -> io::Result<()> {
         let end = self.end + self.record.len() as u64;
         if end > self.room {
-            let record_bytes = self.record.len();
+            // The zeros first: once the record is whole, readers of a relaxed log believe it.
             let ahead = end.next_multiple_of(AHEAD_BYTES);
-            self.record.resize(record_bytes + (ahead - end) as usize, 0);
-            let written = self.file.write_all(&self.record);
-            self.record.truncate(record_bytes);
-            written?;
             self.file.seek(SeekFrom::Start(end))?;
+            self.file.write_all(&vec![0; (ahead - end) as usize])?;
+            self.file.seek(SeekFrom::Start(self.end))?;
             self.room = ahead;
-        } else {
-            self.file.write_all(&self.record)?;
         }
-        Ok(())
+        self.file.write_all(&self.record)
     }
 
     /// Begins a new segment; gives the number of the previous one.
@@ -311,12 +314,20 @@ struct Read {
     /// Where that record goes, and the length of the file up to which it is usable.
     end: u64,
     room: u64,
+    /// The bytes before `end` of which nothing says that they are on the disk.
+    doubtful: Vec<u8>,
 }
 
-/// The segments from `oldest` on, ascending; older ones are removed.
-fn segments_that_count(folder: &Path, oldest: u64) -> Result<Vec<u64>> {
+/// The segments that are needed, ascending; older ones are removed.
+fn segments_that_count(folder: &Path, mark: &Mark) -> Result<Vec<u64>> {
+    let oldest = mark.marked().oldest;
     let mut segments = segments(folder).map_err(|e| unavailable("the log cannot be read", e))?;
-    for segment in segments.extract_if(.., |segment| *segment < oldest) {
+    let older: Vec<u64> = segments.extract_if(.., |segment| *segment < oldest).collect();
+    if !older.is_empty() {
+        // What says that they are not needed may not be on the disk.
+        mark.keep_from(oldest)?;
+    }
+    for segment in older {
         // On failure it is removed the next time.
         let _ = fs::remove_file(path_of(folder, segment));
     }

@@ -45,20 +45,19 @@ impl ReadOnlyStore {
     /// Errors: as those of the writing store.
     pub(in crate::store) fn over(directory: Directory) -> Result<ReadOnlyStore> {
         let folder = directory.log_folder();
-        let closed = directory.keep_closed();
         let tree = Arc::new(Tree::open_read_only(directory)?);
         let logged = Logged { tail: LogTail::new(folder), in_tree: 0, version: 0, memtable: Arc::default() };
         let store = ReadOnlyStore { tree, logged: Mutex::new(logged) };
-        store.moment(closed.is_some())?.view.reader().check_keyspaces()?;
+        store.moment()?.view.reader().check_keyspaces()?;
         Ok(store)
     }
 
     /// A view of all that is acknowledged by now.
-    fn moment(&self, is_closed: bool) -> Result<StoreState> {
+    fn moment(&self) -> Result<StoreState> {
         let mut logged = self.logged.lock();
         let since = Instant::now();
         loop {
-            match logged.look(&self.tree, is_closed) {
+            match logged.look(&self.tree) {
                 Err(_) if since.elapsed() < PATIENCE => {
                     logged.forget();
                     thread::sleep(LOOK);
@@ -70,7 +69,7 @@ impl ReadOnlyStore {
 }
 
 impl Logged {
-    fn look(&mut self, tree: &Arc<Tree>, is_closed: bool) -> Result<StoreState> {
+    fn look(&mut self, tree: &Arc<Tree>) -> Result<StoreState> {
         let view = TreeView::beside_a_writer(tree)?;
         let in_tree = view.version()?;
         if in_tree != self.in_tree {
@@ -79,7 +78,9 @@ impl Logged {
         }
         let folder = tree.directory().log_folder();
         let Logged { tail, version, memtable, .. } = self;
-        let settled = tail.read(is_closed, |content| replay(&folder, content, memtable, version))?;
+        // Read from the start while no writer has it, the log shows what an open would replay.
+        let closed = if tail.is_at_start() { tree.directory().keep_closed() } else { None };
+        let settled = tail.read(closed.is_some(), |content| replay(&folder, content, memtable, version))?;
         if *version < settled {
             return Err(too_old(*version, settled));
         }
@@ -97,7 +98,7 @@ impl Logged {
 
 impl Store for ReadOnlyStore {
     fn snapshot(&self) -> Result<Arc<dyn Snapshot>> {
-        Ok(Arc::new(EmbeddedSnapshot::new(Arc::new(self.moment(false)?))))
+        Ok(Arc::new(EmbeddedSnapshot::new(Arc::new(self.moment()?))))
     }
 
     fn commit(&self, batch: WriteBatch) -> Result<()> {

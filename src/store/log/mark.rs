@@ -183,19 +183,21 @@ impl Mark {
         Ok(())
     }
 
-    /// Removes the segments up to `segment`, which are no longer needed.
-    pub(in crate::store) fn forget(&self, segment: u64) -> Result<()> {
-        let before = {
+    /// Notes the oldest segment that is needed, on the disk.
+    pub(super) fn keep_from(&self, segment: u64) -> Result<()> {
+        {
             let mut state = self.state.lock();
             let MarkState { file, oldest, is_dirty, .. } = &mut *state;
-            let before = oldest.value;
-            if before <= segment {
-                *is_dirty = true;
-                oldest.write(file, segment + 1).map_err(|e| self.trust.after_write(e))?;
-            }
-            before
-        };
-        self.sync()?;
+            *is_dirty = true;
+            oldest.write(file, segment).map_err(|e| self.trust.after_write(e))?;
+        }
+        self.sync()
+    }
+
+    /// Removes the segments up to `segment`, which are no longer needed.
+    pub(in crate::store) fn forget(&self, segment: u64) -> Result<()> {
+        let before = self.marked().oldest;
+        self.keep_from(before.max(segment + 1))?;
         for segment in before..=segment {
             // On failure it is removed when the log is opened.
             let _ = fs::remove_file(path_of(&self.folder, segment));

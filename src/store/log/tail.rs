@@ -42,6 +42,11 @@ impl LogTail {
         self.place = None;
     }
 
+    /// The log is still to be read from its beginning.
+    pub(in crate::store) fn is_at_start(&self) -> bool {
+        self.place.is_none()
+    }
+
     /// Passes to `visit` the content of each following record that was acknowledged. If `is_closed` (no writer has
     /// the log open), also those that would count when it is opened. Gives a version that the tree has reached at
     /// least.

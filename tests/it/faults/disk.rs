@@ -61,6 +61,7 @@ pub enum Loss {
 }
 
 /// One operation, as `libc.c` noted it.
+#[derive(Clone)]
 pub struct Note {
     pub what: u8,
     /// It was flushed before it returned.

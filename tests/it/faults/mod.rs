@@ -51,6 +51,7 @@ const FAULTS: [(&str, usize); 11] = [
 ];
 
 /// One place where it goes wrong.
+#[derive(Clone)]
 struct Point {
     engine: Engine,
     fault: (&'static str, usize),
@@ -237,6 +238,28 @@ impl Point {
         Ok(())
     }
 
+    /// After a failed flush the database is opened again, as the error advises, and used until the power fails: what the
+    /// flush gave up was still to be read, but is on no disk.
+    fn go_on(
+        &self,
+        more: Vec<String>,
+        fared: &Fared,
+        bench: &Bench,
+        dice: &mut Dice,
+    ) -> Result<(), (&'static str, String)> {
+        let before = disk::read(&bench.path("db"));
+        let mut then = Point { script: more, fault: ("kill", 1), at: 0, before, ..self.clone() };
+        let whole = bench.fare(&then);
+        let answered = whole.notes.iter().rfind(|note| note.what == b'>');
+        then.at = answered.map_or(1, |note| note.number as usize + 1);
+        let Fared { answers, notes, hung, panicked } = bench.fare(&then);
+        let both =
+            Point { script: [&self.script[..], &then.script].concat(), loss: Loss::All, ..self.clone() };
+        let answers = fared.answers.iter().cloned().chain(answers).collect();
+        let notes = fared.notes.iter().cloned().chain(notes).collect();
+        both.judge(&Fared { answers, notes, hung, panicked }, dice, &bench.path("again"))
+    }
+
     /// A statement that changed anything and was acknowledged after a flush had failed. What a refused one had done
     /// before it was refused, such as an index that IF NOT EXISTS finds Building, is no change of this one.
     fn acknowledged_in_vain(&self, notes: &[Note]) -> Option<String> {
@@ -296,7 +319,7 @@ fn a_full_disk_that_cannot_undo_an_index_leaves_it_to_the_next_open() {
 }
 
 /// Runs some statements; the disk fails with the first write or flush of the second one.
-fn with_fault(engine: Engine, how: &'static str, times: usize, with: u8) -> Option<(Bench, Fared)> {
+fn with_fault(engine: Engine, how: &'static str, times: usize, with: u8) -> Option<(Bench, Point, Fared)> {
     let bench = Bench::new()?;
     drop(engines::open(bench.path("base"), engine));
     let script = [
@@ -319,17 +342,19 @@ fn with_fault(engine: Engine, how: &'static str, times: usize, with: u8) -> Opti
     let second = without.iter().skip_while(|note| note.what != b'>').find(|note| note.what == with);
     point.at = second.unwrap().number as usize;
     let fared = bench.fare(&point);
-    Some((bench, fared))
+    Some((bench, point, fared))
 }
 
 #[test]
 fn after_a_failed_flush_the_database_is_read_only_until_it_is_opened_again() {
     for engine in Engine::ALL {
-        let Some((bench, fared)) = with_fault(engine, "eio", 1, b's') else { return };
+        let Some((bench, point, fared)) = with_fault(engine, "eio", 1, b's') else { return };
         let told = |i: usize| &fared.answers[i]["error"]["message"];
         assert_eq!(told(1), "the database cannot be read or written");
         assert_eq!(told(2), "the database can only be read since a commit failed");
         assert_eq!(fared.answers[3]["rows"], serde_json::json!([]));
+        let more = ["INSERT INTO t VALUES (4)".to_owned(), "INSERT INTO t VALUES (5)".to_owned()];
+        assert_eq!(point.go_on(more.to_vec(), &fared, &bench, &mut Dice::new(1, 1)), Ok(()), "{engine}");
         let db = Database::open(bench.path("db")).unwrap();
         assert_eq!(db.execute("INSERT INTO t VALUES (3)").unwrap(), 1);
         assert_eq!(problems(&db), [""; 0]);
@@ -340,7 +365,7 @@ fn after_a_failed_flush_the_database_is_read_only_until_it_is_opened_again() {
 fn when_a_full_disk_has_room_again_work_goes_on() {
     // LMDB: the write, the flush that shows that none has failed, and the file that finds no room either.
     for (engine, times) in [(Engine::Lmdb, 3), (Engine::Lsm, 1)] {
-        let Some((_, fared)) = with_fault(engine, "full", times, b'w') else { return };
+        let Some((.., fared)) = with_fault(engine, "full", times, b'w') else { return };
         assert_eq!(fared.answers[1]["error"]["message"], "the disk is full");
         assert_eq!(fared.answers[2]["affected"], 1);
         assert_eq!(fared.answers[3]["rows"], serde_json::json!([[2]]));
@@ -396,6 +421,11 @@ fn fails_anywhere(engine: Engine) {
             *reached.entry((point.fault.0, kind(&note.name).to_owned())).or_insert(0) += 1;
         }
         let mut judged = point.judge(&fared, &mut dice, &bench.path("again"));
+        let has_answered = fared.answers.len() == point.script.len();
+        if judged.is_ok() && has_answered && fared.notes.iter().any(|note| note.what == b'f') {
+            let more = (0..3).map(|_| statement(engine, &mut dice, &csv, &mut next)).collect();
+            judged = point.go_on(more, &fared, &bench, &mut dice);
+        }
         if judged.is_ok()
             && let Some(sql) = point.acknowledged_in_vain(&fared.notes)
         {
