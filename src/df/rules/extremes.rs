@@ -11,7 +11,7 @@ use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, JoinType, ScalarValue};
 use datafusion::datasource::{provider_as_source, source_as_provider};
 use datafusion::error::Result as DfResult;
-use datafusion::logical_expr::expr::{AggregateFunction, Sort};
+use datafusion::logical_expr::expr::{AggregateFunction, NullTreatment, Sort};
 use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{
     Aggregate, BinaryExpr, Expr, Filter, Join, LogicalPlan, LogicalPlanBuilder, Operator, Projection,
@@ -71,27 +71,85 @@ fn column_of(expr: &Expr) -> Option<&Column> {
     }
 }
 
-/// For groups without aggregates, or with one extreme: tells the source that one row of each group is enough.
-fn one_of_each(aggregate: &Aggregate) -> DfResult<Option<LogicalPlan>> {
-    let columns: Option<Vec<&Column>> = aggregate.group_expr.iter().map(column_of).collect();
-    let extremes: Option<Vec<Extreme<'_>>> = aggregate.aggr_expr.iter().map(extreme).collect();
-    let (Some(columns), Some(extremes)) = (columns, extremes) else { return Ok(None) };
-    let all_alike = extremes.iter().all(|e| (e.column, e.is_max) == (extremes[0].column, extremes[0].is_max));
-    let groups = columns.len();
-    let order = |source: &TableSource, columns: &[Column]| match (extremes.first(), columns) {
-        (Some(extreme), [column]) => extreme.order(source, column),
-        _ => Some(Vec::new()),
-    };
-    let columns: Vec<Column> =
-        columns.into_iter().chain(extremes.first().map(|extreme| extreme.column)).cloned().collect();
-    let enough = Enough { groups, order: &order, rows: 1 };
-    match enough.of(&aggregate.input, &columns)?.filter(|_| all_alike) {
-        Some(input) => {
-            let (groups, calls) = (aggregate.group_expr.clone(), aggregate.aggr_expr.clone());
-            Ok(Some(LogicalPlan::Aggregate(Aggregate::try_new(Arc::new(input), groups, calls)?)))
-        }
-        None => Ok(None),
+/// A key of the order in which the row that matters comes first.
+#[derive(Clone, Copy)]
+struct FirstBy<'p> {
+    column: &'p Column,
+    descending: bool,
+    /// NULLs stand where a key has them, or do not matter.
+    nulls_fit: bool,
+}
+
+impl<'p> FirstBy<'p> {
+    /// The keys of a sort without those by `groups`, which are the same in all rows of a group; `None` if one is not a
+    /// column.
+    fn of_sort(sorts: &'p [Sort], groups: &[&Column]) -> Option<Vec<FirstBy<'p>>> {
+        let by = |sort: &'p Sort| {
+            let column = column_of(&sort.expr)?;
+            Some(FirstBy { column, descending: !sort.asc, nulls_fit: sort.nulls_first == sort.asc })
+        };
+        let sorts: Option<Vec<FirstBy<'p>>> = sorts.iter().map(by).collect();
+        Some(sorts?.into_iter().filter(|by| !groups.contains(&by.column)).collect())
     }
+
+    /// The order in which an aggregate's row comes first: of an extreme, of FIRST_VALUE or LAST_VALUE.
+    fn of_call(call: &'p Expr, groups: &[&Column]) -> Option<Vec<FirstBy<'p>>> {
+        if let Some(Extreme { column, is_max, .. }) = extreme(call) {
+            // NULLs come first, but are no minimum.
+            return Some(vec![FirstBy { column, descending: is_max, nulls_fit: is_max }]);
+        }
+        let Expr::AggregateFunction(AggregateFunction { func, params }) = bare(call) else { return None };
+        if params.filter.is_some() || params.null_treatment == Some(NullTreatment::IgnoreNulls) {
+            return None;
+        }
+        let mut order = FirstBy::of_sort(&params.order_by, groups)?;
+        match func.name() {
+            "first_value" => {}
+            "last_value" => order.iter_mut().for_each(|by| by.descending = !by.descending),
+            _ => return None,
+        }
+        Some(order)
+    }
+
+    /// The order as the source's; `None` if it has no such order. `columns` are the source's.
+    fn order_of(order: &[FirstBy<'_>], source: &TableSource, columns: &[Column]) -> Option<Vec<OrderBy>> {
+        let by = |(by, column): (&FirstBy<'_>, &Column)| {
+            let (field, nullable) = source.field(&column.name)?;
+            (by.nulls_fit || !nullable).then_some(OrderBy { field, descending: by.descending })
+        };
+        order.iter().zip(columns).map(by).collect()
+    }
+}
+
+/// For groups whose aggregates all take the same row, if they have any: tells the source that one row of each is enough.
+fn one_of_each(aggregate: &Aggregate) -> DfResult<Option<LogicalPlan>> {
+    let groups: Option<Vec<&Column>> = aggregate.group_expr.iter().map(column_of).collect();
+    let Some(groups) = groups else { return Ok(None) };
+    let orders: Option<Vec<Vec<FirstBy<'_>>>> =
+        aggregate.aggr_expr.iter().map(|call| FirstBy::of_call(call, &groups)).collect();
+    let Some(mut orders) = orders else { return Ok(None) };
+    let first = orders.pop().unwrap_or_default();
+    let is_first = |order: &Vec<FirstBy<'_>>| {
+        let same =
+            |(a, b): (&FirstBy<'_>, &FirstBy<'_>)| (a.column, a.descending) == (b.column, b.descending);
+        order.len() == first.len() && order.iter().zip(&first).all(same)
+    };
+    if !orders.iter().all(is_first) {
+        return Ok(None);
+    }
+    let fits = |by: usize| orders.iter().all(|order| order[by].nulls_fit);
+    let first: Vec<FirstBy<'_>> = first
+        .into_iter()
+        .enumerate()
+        .map(|(at, by)| FirstBy { nulls_fit: by.nulls_fit && fits(at), ..by })
+        .collect();
+    let order = |source: &TableSource, columns: &[Column]| FirstBy::order_of(&first, source, columns);
+    let columns: Vec<Column> =
+        groups.iter().copied().chain(first.iter().map(|by| by.column)).cloned().collect();
+    let enough = Enough { groups: groups.len(), order: &order, rows: 1 };
+    let Some(input) = enough.of(&aggregate.input, &columns)? else { return Ok(None) };
+    let (groups, calls) = (aggregate.group_expr.clone(), aggregate.aggr_expr.clone());
+    Ok(Some(LogicalPlan::Aggregate(Aggregate::try_new(Arc::new(input), groups, calls)?)))
 }
 
 /// For one extreme without groups, of a column inside a key: tells the source that the first row of each group by the
@@ -147,19 +205,11 @@ fn first_of_each(filter: &Filter) -> DfResult<Option<LogicalPlan>> {
     let (Some(rows), "row_number") = (rows, call.fun.name()) else { return Ok(None) };
     let columns: Option<Vec<&Column>> = call.params.partition_by.iter().map(column_of).collect();
     let Some(columns) = columns.filter(|columns| !columns.is_empty()) else { return Ok(None) };
-    let sorts = &call.params.order_by;
-    let sorted: Option<Vec<&Column>> = sorts.iter().map(|sort| column_of(&sort.expr)).collect();
-    let Some(sorted) = sorted else { return Ok(None) };
+    let Some(sorted) = FirstBy::of_sort(&call.params.order_by, &columns) else { return Ok(None) };
     let groups = columns.len();
-    let order = |source: &TableSource, columns: &[Column]| {
-        let by = |(sort, column): (&Sort, &Column)| {
-            let (field, nullable) = source.field(&column.name)?;
-            let natural = sort.nulls_first == sort.asc;
-            (natural || !nullable).then_some(OrderBy { field, descending: !sort.asc })
-        };
-        sorts.iter().zip(columns).map(by).collect()
-    };
-    let columns: Vec<Column> = columns.into_iter().chain(sorted).cloned().collect();
+    let order = |source: &TableSource, columns: &[Column]| FirstBy::order_of(&sorted, source, columns);
+    let columns: Vec<Column> =
+        columns.into_iter().chain(sorted.iter().map(|by| by.column)).cloned().collect();
     let enough = Enough { groups, order: &order, rows };
     let Some(input) = enough.of(&window.input, &columns)? else { return Ok(None) };
     let mut window = LogicalPlan::Window(Window::try_new(window.window_expr.clone(), Arc::new(input))?);
