@@ -45,6 +45,7 @@ use super::expressions::intervals::interval_lengths;
 use super::expressions::like::own_patterns;
 use super::expressions::long_decimals::long_decimals;
 use super::expressions::one_by_one::one_by_one;
+use super::expressions::rounding::{rounded_casts, rounded_decimals};
 use super::expressions::settled::Settled;
 use super::expressions::step_types::steps_as_first;
 use super::expressions::text::{byte_casts, plain_texts, text_casts, text_operands};
@@ -67,8 +68,7 @@ use super::operators::tell::Telling;
 use super::operators::yielding::Yielding;
 use super::resolver::{Resolver, Types};
 use super::rewrite::{
-    ExpressionRules, NodeRule, below, idle_orders, lag_defaults, lazy_functions, lossy_casts,
-    rounded_decimals, row_offsets,
+    ExpressionRules, NodeRule, below, idle_orders, lag_defaults, lazy_functions, lossy_casts, row_offsets,
 };
 use super::rules::above_totals::AboveTotals;
 use super::rules::anti_join::AntiJoin;
@@ -245,7 +245,7 @@ impl Planner {
                 Arc::new(NodeRule("wide_frames", wide_frames)),
                 Arc::new(ExpressionRules(
                     "numbers",
-                    &[wide_integers, byte_casts, rounded_decimals, frames_of_bytes],
+                    &[wide_integers, byte_casts, rounded_casts, rounded_decimals, frames_of_bytes],
                 )),
                 Arc::new(Coercion(TypeCoercion::new())),
                 Arc::new(NodeRule("steps_as_first", steps_as_first)),

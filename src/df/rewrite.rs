@@ -498,7 +498,7 @@ fn is_null_literal(expr: &Expr) -> bool {
 }
 
 /// An integer literal, possibly negated or cast.
-fn integer(expr: &Expr) -> Option<i64> {
+pub fn integer(expr: &Expr) -> Option<i64> {
     match expr {
         Expr::Literal(ScalarValue::Int64(Some(n)), _) => Some(*n),
         Expr::Negative(expr) => integer(expr)?.checked_neg(),
@@ -518,29 +518,6 @@ pub fn lossy_casts(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Ex
         }
     {
         **of = cast(std::mem::take(&mut **of), DataType::Decimal256(DECIMAL256_MAX_PRECISION, scale));
-        return Ok(Transformed::yes(expr));
-    }
-    Ok(Transformed::no(expr))
-}
-
-/// Gives the argument of FLOOR and CEIL of a decimal one more digit: `ceil(0.5)` has one before the point. Makes the
-/// digits of ROUND an INTEGER literal: its result type depends on them, and a cast would hide them until run time. Runs
-/// before type coercion.
-pub fn rounded_decimals(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
-    if let Expr::ScalarFunction(ScalarFunction { func, args }) = &mut expr
-        && func.name() == "round"
-        && let [_, digits] = &mut args[..]
-        && let Some(known) = integer(digits).and_then(|digits| i32::try_from(digits).ok())
-    {
-        *digits = Expr::Literal(ScalarValue::Int32(Some(known)), None);
-        return Ok(Transformed::yes(expr));
-    }
-    if let Expr::ScalarFunction(ScalarFunction { func, args }) = &mut expr
-        && matches!(func.name(), "floor" | "ceil")
-        && let [arg] = &mut args[..]
-        && let Ok(DataType::Decimal128(digits @ ..38, scale @ 1..)) = arg.get_type(schema)
-    {
-        *arg = cast(std::mem::take(arg), DataType::Decimal128(digits + 1, scale));
         return Ok(Transformed::yes(expr));
     }
     Ok(Transformed::no(expr))

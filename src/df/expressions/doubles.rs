@@ -1,10 +1,7 @@
-//! Turns decimals beside doubles, and those that are divided, into doubles; and reals beside integers.
+//! Turns decimals beside doubles into doubles, and reals beside integers.
 //!
 //! DataFusion turns the double of `d > 1.5` into a decimal, which fails for great values and hides the column from its
 //! keys. SQL has it the other way round: the exact number gives way (SQL:2016, 9.5).
-//!
-//! A quotient is not exact anyway. DataFusion cuts it four digits behind those of the dividend, so that `1.0 / 3 *
-//! 3000` is 999.99; a double has sixteen digits, as in SQLite and DuckDB.
 //!
 //! DataFusion turns an integer beside a REAL into a REAL, which has 24 bits: 16,777,217 would equal 16,777,216.
 
@@ -15,6 +12,7 @@ use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::expr::{Between, Case, InList, ScalarFunction};
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator, cast};
 
+use super::quotients::quotient;
 use crate::df::rewrite::{is_exactly, settled_type};
 use crate::value::decimal_to_double;
 
@@ -28,6 +26,12 @@ pub fn doubles_win(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Ex
         let changed = widen_reals(vec![left, right], &types);
         return Ok(if changed { Transformed::yes(expr) } else { Transformed::no(expr) });
     }
+    if let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Divide, right }) = &expr
+        && let Some(quotient) = quotient(left, right, schema)
+    {
+        return Ok(Transformed::yes(quotient));
+    }
+    // What may be a decimal in another run of the plan is divided as a double.
     let divided = matches!(&expr, Expr::BinaryExpr(BinaryExpr { op: Operator::Divide, .. }));
     let mut changed = false;
     for peers in peers(&mut expr) {

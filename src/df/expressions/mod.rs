@@ -12,6 +12,8 @@ pub(super) mod intervals;
 pub(super) mod like;
 pub(super) mod long_decimals;
 pub(super) mod one_by_one;
+mod quotients;
+pub(super) mod rounding;
 pub(super) mod settled;
 pub(super) mod step_types;
 pub(super) mod text;
