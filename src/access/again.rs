@@ -94,72 +94,114 @@ fn is_cheap(access: &Access, looked_at: Option<u64>) -> bool {
     }
 }
 
-/// The access of a statement of plain comparisons, for any values: from parameters to key bytes without
-/// planning.
+/// The access of a statement, for any values: from parameters to key bytes without planning.
 #[derive(Clone, Debug)]
-pub enum Again {
-    /// A GET of the rowkey made from the parameters.
+pub struct Again {
+    keys: KnownKeys,
+    /// The conditions (positions) that the keys answer: comparisons of their columns.
+    terms: Vec<usize>,
+    /// The others, and whether index entries decide them.
+    rest: Vec<usize>,
+    rest_of_entries: bool,
+}
+
+/// Keys made from the values of comparisons.
+#[derive(Clone, Debug)]
+enum KnownKeys {
+    /// A rowkey, for a GET.
     Get(RangeShape),
-    /// One range of keys.
-    Stretch(Stretch, Option<RangeShape>),
+    /// One range.
+    Stretch(Stretch, RangeShape),
 }
 
 impl Again {
-    /// For an access chosen by nothing but these comparisons; `None` for any other.
-    pub fn of(
+    /// For an access chosen by nothing but these conditions, of which comparisons of columns are given; `None` for any
+    /// other. `value` gives what a comparison compared with in that run, `filled` some of the conditions.
+    pub fn of<'v>(
         source: Source<'_>,
         need: &Need,
         access: &Access,
-        terms: &[(ColumnId, CmpOp)],
+        conditions: &[Option<(ColumnId, CmpOp)>],
+        value: impl Fn(usize) -> Option<&'v Value>,
+        filled: impl FnOnce(&[usize]) -> Option<Predicate>,
     ) -> Option<Again> {
         let (layout, target) = keys(source, access.path)?;
         let is_of_keys =
-            |(id, _): &(ColumnId, CmpOp)| layout.parts().iter().any(|p| p.columns().contains(id));
-        let shape = terms.iter().all(is_of_keys).then(|| RangeShape::of(terms, layout, target)).flatten();
-        let is_get = matches!(&access.method, Method::Get(keys) if keys.len() == 1)
-            && access.path == Path::Primary
-            && access.filter.is_true();
-        match shape {
-            Some(shape) if shape.is_point() => is_get.then_some(Again::Get(shape)),
-            shape => Stretch::of(source, need, access).map(|stretch| Again::Stretch(stretch, shape)),
+            |(id, _): (ColumnId, CmpOp)| layout.parts().iter().any(|p| p.columns().contains(&id));
+        let (terms, rest): (Vec<usize>, Vec<usize>) =
+            (0..conditions.len()).partition(|at| conditions[*at].is_some_and(is_of_keys));
+        let compared: Vec<(ColumnId, CmpOp)> = terms.iter().filter_map(|at| conditions[*at]).collect();
+        let shape = RangeShape::of(&compared, layout, target)?;
+        let rest_of_entries = !access.entry_filter.is_true();
+        let is_free = need.each.is_none() && !need.hints.full;
+        if !rest.is_empty() && !(is_free && access.checks(&filled(&rest)?)) {
+            return None;
         }
+        let keys = match &access.method {
+            Method::Get(keys) if shape.is_point() && keys.len() == 1 && access.path == Path::Primary => {
+                KnownKeys::Get(shape)
+            }
+            Method::Scan { .. } if !shape.is_point() && rest.is_empty() => {
+                KnownKeys::Stretch(Stretch::of(source, need, access)?, shape)
+            }
+            Method::Scan { ranges, .. } if !shape.is_point() => {
+                let same = shape.ranges(layout, |term| value(*terms.get(term)?))? == *ranges;
+                KnownKeys::Stretch(Stretch::of_range(need, access).filter(|_| same)?, shape)
+            }
+            _ => return None,
+        };
+        Some(Again { keys, terms, rest, rest_of_entries })
     }
 
-    /// The range, if it reads one.
+    /// The conditions (positions) that the keys answer.
+    pub fn terms(&self) -> &[usize] {
+        &self.terms
+    }
+
+    /// The other conditions.
+    pub fn rest(&self) -> &[usize] {
+        &self.rest
+    }
+
+    /// The range, if it reads one, and no other condition is left.
     pub fn stretch(&self) -> Option<&Stretch> {
-        match self {
-            Again::Get(_) => None,
-            Again::Stretch(stretch, _) => Some(stretch),
+        match &self.keys {
+            KnownKeys::Stretch(stretch, _) if self.rest.is_empty() => Some(stretch),
+            _ => None,
         }
     }
 
-    /// The access for some values, given by term, without looking at the data; `None` if the planner must
-    /// decide, because of a NULL or a value that no key can hold. Also the number of entries within which an
-    /// index range must end for the access to be valid.
+    /// The access for some values, given by term, and the other conditions filled with them; `None` if the planner must
+    /// decide, because of a NULL or a value that no key can hold, or because much would be read. Also the number of
+    /// entries within which an index range must end for the access to be valid.
     pub fn access<'v>(
         &self,
         source: Source<'_>,
         value: impl Fn(usize) -> Option<&'v Value>,
+        rest: Predicate,
         looked_at: Option<u64>,
+        stats: &dyn Statistics,
     ) -> Option<(Access, Option<usize>)> {
-        let (stretch, shape) = match self {
-            Again::Get(shape) => {
+        let (stretch, shape) = match &self.keys {
+            KnownKeys::Get(shape) => {
                 let (layout, _) = keys(source, Path::Primary)?;
                 let keys = vec![shape.key(layout, &value)?];
-                return Some((Access::of_keys(keys, Predicate::True, 1.0), None));
+                return Some((Access::of_keys(keys, rest, 1.0), None));
             }
-            Again::Stretch(stretch, shape) => (stretch, shape.as_ref()?),
+            KnownKeys::Stretch(stretch, shape) => (stretch, shape),
         };
         let (layout, _) = keys(source, stretch.path)?;
-        let access = stretch.reading(shape.ranges(layout, value)?);
+        let mut access = stretch.reading(shape.ranges(layout, value)?);
+        let place = if self.rest_of_entries { &mut access.entry_filter } else { &mut access.filter };
+        *place = rest.into();
         if stretch.is_cheap(&access, looked_at) {
             return Some((access, None));
         }
-        if !matches!(access.path, Path::IndexFetch(_)) {
-            return None;
+        if matches!(access.path, Path::IndexFetch(_)) {
+            // A number this small does not matter.
+            return Some((Access { entries: 0.0, ..access }, Some(COST.probe_entries as usize)));
         }
-        // A number this small does not matter.
-        Some((Access { entries: 0.0, ..access }, Some(COST.probe_entries as usize)))
+        if self.rest.is_empty() { None } else { if_few(access, source, stats).map(|access| (access, None)) }
     }
 }
 
@@ -179,11 +221,29 @@ pub struct Stretch {
 impl Stretch {
     /// The path of an access of this kind, chosen by nothing but comparisons of columns.
     pub fn of(source: Source<'_>, need: &Need, access: &Access) -> Option<Stretch> {
-        let Method::Scan { direction, merge: None, skip: None, .. } = access.method else { return None };
         if need.hints.full {
             return None;
         }
         stretch(source, access.path, &need.predicate)?;
+        Stretch::of_range(need, access)
+    }
+
+    /// The path of an access that reads one range, for a condition beside `others`, which are left to check.
+    pub fn beside(
+        source: Source<'_>,
+        need: &Need,
+        access: &Access,
+        condition: &Predicate,
+        others: &Predicate,
+    ) -> Option<Stretch> {
+        let Method::Scan { ranges, .. } = &access.method else { return None };
+        let same = access.checks(others) && stretch(source, access.path, condition)? == *ranges;
+        Stretch::of_range(need, access).filter(|_| same && !need.hints.full)
+    }
+
+    /// The path of an access that reads one range.
+    fn of_range(need: &Need, access: &Access) -> Option<Stretch> {
+        let Method::Scan { direction, merge: None, skip: None, .. } = access.method else { return None };
         let Access { path, ordered, entries, .. } = *access;
         Some(Stretch { path, direction, ordered, entries, each: need.each.is_some() })
     }

@@ -196,6 +196,14 @@ impl Access {
         }
     }
 
+    /// Is this what is checked of rows, or all of it of index entries?
+    pub fn checks(&self, predicate: &Predicate) -> bool {
+        match self.filter.is_true() {
+            true => *self.entry_filter == *predicate,
+            false => self.entry_filter.is_true() && *self.filter == *predicate,
+        }
+    }
+
     /// The combined accesses, or itself.
     pub fn walks(&self) -> &[Access] {
         match &self.method {

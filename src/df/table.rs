@@ -283,6 +283,7 @@ impl TableSource {
             again: None,
             output: projection.iter().map(|i| relation.fields[*i]).collect(),
             places: OnceLock::new(),
+            known_places: OnceLock::new(),
             schema,
             rows: match limit {
                 Some(n) if rows == RowGoal::All && order.is_empty() => RowGoal::First(n),

@@ -211,7 +211,7 @@ impl ScanExec {
             *way = self.request.way(planned, condition.clone(), first, paths)?;
         }
         let Some(way) = way else { return Ok(None) };
-        let spec = Arc::new(self.request.on_way(planned, way, condition)?);
+        let Some(spec) = self.request.on_way(planned, way, condition)?.map(Arc::new) else { return Ok(None) };
         let limit = first.filter(|_| spec.access.ordered).map(|first| first.rows);
         let snapshot = Arc::clone(&planned.binding.snapshot);
         let scan = Scan::new(spec, snapshot, limit, Arc::clone(&self.counters));

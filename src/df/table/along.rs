@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use super::{Binding, Bound, QueryRelation, ScanRequest};
-use crate::access::{Choice, Method, Need, OrderBy, Path, Stretch, along, share_of_equals};
+use crate::access::{Access, Choice, Method, Need, OrderBy, Path, Stretch, along, share_of_equals};
 use crate::df::wanted::{FirstFound, RowGoal};
 use crate::error::{Error, Result};
 use crate::exec::scan::ScanSpec;
 use crate::key::{ColumnId, KeyPart};
-use crate::plan::{CmpOp, Field, Predicate};
+use crate::plan::{CmpOp, Field, Filter, Predicate, RowView};
 use crate::schema::{IndexDef, IndexState};
-use crate::value::{ColumnType, Value};
+use crate::value::{ColumnType, Value, ValueRef};
 
 /// A key that sorts rows with equal values of some columns by another column.
 pub struct Behind {
@@ -26,6 +26,11 @@ pub struct Behind {
 pub struct ProbePath {
     /// Bound for the first of the conditions.
     pub bound: Bound,
+    /// What the scan asks besides: of columns that each condition gives a value for, and of others.
+    decided: Filter,
+    decided_of: Vec<Field>,
+    others: Predicate,
+    /// Set if the condition gives one range of keys, and the others are left to check.
     stretch: Option<Stretch>,
 }
 
@@ -33,6 +38,33 @@ impl ProbePath {
     /// The first condition gives a whole key: that says nothing about conditions that do not.
     pub fn is_of_one(&self) -> bool {
         matches!(self.bound.spec.access.method, Method::Get(_))
+    }
+}
+
+/// The values that a condition compares columns with, by `=`.
+struct Told<'c>(&'c Predicate);
+
+impl Told<'_> {
+    fn value(&self, field: Field) -> Option<&Value> {
+        let terms = match self.0 {
+            Predicate::And(terms) => &terms[..],
+            one => std::slice::from_ref(one),
+        };
+        terms.iter().find_map(|term| match term {
+            Predicate::Compare { field: of, op: CmpOp::Eq, value } if *of == field => Some(value),
+            _ => None,
+        })
+    }
+
+    fn decides(&self, predicate: &Predicate) -> bool {
+        !predicate.has_opaque() && predicate.fields().iter().all(|field| self.value(*field).is_some())
+    }
+}
+
+impl RowView for Told<'_> {
+    fn field(&self, field: Field) -> Result<ValueRef<'_>> {
+        let value = self.value(field).map(Value::as_ref);
+        value.ok_or_else(|| Error::internal("a column that no condition compares with a value"))
     }
 }
 
@@ -46,7 +78,14 @@ impl ScanRequest {
         first: Option<&FirstFound>,
         paths: &[Path],
     ) -> Result<Option<ProbePath>> {
-        let predicate = Predicate::and([planned.need.predicate.clone(), condition]);
+        let asked = planned.need.predicate.clone().conjuncts().into_iter();
+        let (decided, others): (Vec<_>, Vec<_>) = asked.partition(|term| Told(&condition).decides(term));
+        let (decided, others) = (Predicate::and(decided), Predicate::and(others));
+        let (decided_of, decided) = (decided.fields(), Filter::from(decided));
+        if !decided.passes(&Told(&condition))? {
+            return Ok(None);
+        }
+        let predicate = Predicate::and([others.clone(), condition.clone()]);
         let mut need = Need { predicate, ..planned.need.clone() };
         if let Some(first) = first {
             (need.order, need.limit) = (first.order.clone(), Some(first.rows));
@@ -59,23 +98,32 @@ impl ScanRequest {
         let choice = Choice { access, chosen, rejected: Vec::new(), note: None };
         let bound = self.bound(need, choice, planned.binding.clone());
         self.check(&bound)?;
-        let stretch = Stretch::of(source, &bound.need, &bound.spec.access);
-        Ok(Some(ProbePath { bound, stretch }))
+        let stretch = Stretch::beside(source, &bound.need, &bound.spec.access, &condition, &others);
+        Ok(Some(ProbePath { bound, decided, decided_of, others, stretch }))
     }
 
-    /// What to read for a condition with other values.
-    pub fn on_way(&self, planned: &Bound, way: &ProbePath, condition: Predicate) -> Result<ScanSpec> {
-        let (source, ProbePath { bound, stretch }) = (self.relation.source(), way);
-        let predicate = Predicate::and([planned.need.predicate.clone(), condition]);
-        let access = match stretch.and_then(|stretch| stretch.along(source, &predicate)) {
-            Some(access) => access,
-            None => {
-                let need = Need { predicate, ..bound.need.clone() };
-                let along = along(source, &need, bound.spec.access.path, &self.statistics(&bound.binding));
-                along.ok_or_else(|| Error::internal("a path that served once does not serve"))?
+    /// What to read for a condition with other values; `None`: nothing.
+    pub fn on_way(&self, planned: &Bound, way: &ProbePath, condition: Predicate) -> Result<Option<ScanSpec>> {
+        let (source, bound) = (self.relation.source(), &way.bound);
+        let told = Told(&condition);
+        let predicate = if way.decided_of.iter().all(|field| told.value(*field).is_some()) {
+            if !way.decided.passes(&told)? {
+                return Ok(None);
             }
+            if let Some(access) = way.stretch.and_then(|stretch| stretch.along(source, &condition)) {
+                let Access { entry_filter, filter, .. } = bound.spec.access.clone();
+                let places = Arc::clone(&bound.spec.places);
+                let access = Access { entry_filter, filter, ..access };
+                return Ok(Some(self.spec_of(access, &bound.need.output, places)));
+            }
+            Predicate::and([way.others.clone(), condition])
+        } else {
+            Predicate::and([planned.need.predicate.clone(), condition])
         };
-        Ok(self.spec(access, &bound.need.output))
+        let need = Need { predicate, ..bound.need.clone() };
+        let along = along(source, &need, bound.spec.access.path, &self.statistics(&bound.binding));
+        let access = along.ok_or_else(|| Error::internal("a path that served once does not serve"))?;
+        Ok(Some(self.spec(access, &bound.need.output)))
     }
 
     /// The leading column of the wanted order, and its type. `None`: the order has no leading column of the table, or a

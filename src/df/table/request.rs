@@ -19,7 +19,7 @@ use crate::exec::scan::{ScanSources, ScanSpec, field_type};
 use crate::key::{ColumnId, KeyLayout, KeyPart, Rowkey};
 use crate::plan::{CmpOp, Field, Predicate};
 use crate::row::field;
-use crate::schema::{IndexDef, TableDef};
+use crate::schema::TableDef;
 use crate::value::{ColumnType, Value};
 
 /// What a plan wants of one table or index table; each run chooses a path anew.
@@ -34,6 +34,8 @@ pub struct ScanRequest {
     pub(super) output: Arc<[Field]>,
     /// Cached positions of the output columns in keys and rows, for a scan without filters.
     pub(super) places: OnceLock<(Path, Arc<ScanSources>)>,
+    /// The same with the columns of filters, for what [`Again`] reads.
+    pub(super) known_places: OnceLock<Arc<ScanSources>>,
     /// Columns of the scan.
     pub schema: SchemaRef,
     /// Order that the statement wants.
@@ -84,7 +86,13 @@ impl ScanRequest {
     /// The same request for some of its columns, under other names.
     pub fn pick(&self, columns: &[usize], schema: &SchemaRef) -> ScanRequest {
         let output = columns.iter().map(|at| self.output[*at]).collect();
-        ScanRequest { output, places: OnceLock::new(), schema: Arc::clone(schema), ..self.clone() }
+        ScanRequest {
+            output,
+            places: OnceLock::new(),
+            known_places: OnceLock::new(),
+            schema: Arc::clone(schema),
+            ..self.clone()
+        }
     }
 
     /// The same request for another page.
@@ -122,6 +130,7 @@ impl ScanRequest {
             path: None,
             again: None,
             places: OnceLock::new(),
+            known_places: OnceLock::new(),
             order: first.map_or_else(|| self.order.clone(), |first| first.order.clone()),
             rows: first.map_or(self.rows, |first| RowGoal::First(first.rows)),
             each: None,
@@ -147,14 +156,22 @@ impl ScanRequest {
 
     /// The same request with what its first run tells about the access of any run, if that is simple.
     pub(super) fn knowing(self, bound: &Bound) -> ScanRequest {
-        let term = |filter: &Template| match filter {
+        let comparison = |filter: &Template| match filter {
             Template::Compare { field: Field::Column(id), op, .. } => Some((*id, *op)),
             _ => None,
         };
-        let terms: Option<Vec<_>> = self.filters.iter().map(term).collect();
-        let again = terms
-            .and_then(|terms| Again::of(self.relation.source(), &bound.need, &bound.spec.access, &terms));
-        ScanRequest { again, ..self }
+        let conditions: Vec<_> = self.filters.iter().map(comparison).collect();
+        let values: Vec<_> =
+            (0..conditions.len()).map(|at| self.compared_with(at, &bound.binding.params)).collect();
+        let again = Again::of(
+            self.relation.source(),
+            &bound.need,
+            &bound.spec.access,
+            &conditions,
+            |at| values.get(at)?.as_deref(),
+            |rest| self.filled(rest.iter().map(|at| &self.filters[*at]), &bound.binding),
+        );
+        ScanRequest { again, known_places: OnceLock::new(), ..self }
     }
 
     /// Chooses the path for these parameters and this snapshot. `None` if a parameter does not suit its filter: then
@@ -197,8 +214,12 @@ impl ScanRequest {
     }
 
     /// [`ScanRequest::predicate`] for some of the filters.
-    pub fn filled(&self, filters: &[Template], binding: &Binding) -> Option<Predicate> {
-        let filled = filters.iter().map(|filter| filter.fill(&self.relation.names, binding));
+    pub fn filled<'t>(
+        &self,
+        filters: impl IntoIterator<Item = &'t Template>,
+        binding: &Binding,
+    ) -> Option<Predicate> {
+        let filled = filters.into_iter().map(|filter| filter.fill(&self.relation.names, binding));
         Some(Predicate::and(filled.collect::<Option<Vec<_>>>()?))
     }
 
@@ -212,21 +233,27 @@ impl ScanRequest {
         if binding.guards != Guards::default() {
             return None;
         }
-        let values = self.compared_with(&binding.params)?;
+        let again = self.again.as_ref()?;
+        let of_terms = again.terms().iter().map(|at| self.compared_with(*at, &binding.params));
+        let values = of_terms.collect::<Option<Vec<_>>>()?;
         let value = |term: usize| values.get(term).map(|value| &**value);
-        let (access, entries_max) =
-            self.again.as_ref()?.access(self.relation.source(), value, self.looked_at())?;
-        Some((self.spec(access, &self.output), entries_max))
+        let rest = self.filled(again.rest().iter().map(|at| &self.filters[*at]), binding)?;
+        let (source, stats) = (self.relation.source(), self.statistics(binding));
+        let (access, entries_max) = again.access(source, value, rest, self.looked_at(), &stats)?;
+        if again.rest().is_empty() {
+            return Some((self.spec(access, &self.output), entries_max));
+        }
+        let places = || Arc::new(self.sources(&access, &self.output));
+        let places = Arc::clone(self.known_places.get_or_init(places));
+        Some((self.spec_of(access, &self.output, places), entries_max))
     }
 
-    /// The value that each filter compares with; `None` as for [`ScanRequest::bind`], or if a filter is not a
-    /// comparison.
-    fn compared_with<'v>(&self, params: &'v [Value]) -> Option<Vec<Cow<'v, Value>>> {
-        let value = |filter: &Template| match filter {
+    /// The value that a filter compares with; `None` as for [`ScanRequest::bind`], or if it is not a comparison.
+    fn compared_with<'v>(&self, filter: usize, params: &'v [Value]) -> Option<Cow<'v, Value>> {
+        match &self.filters[filter] {
             Template::Compare { ty, param, .. } => suited_or_same(params.get(*param)?, *ty),
             _ => None,
-        };
-        self.filters.iter().map(value).collect()
+        }
     }
 
     /// Chooses the path anew for the rows that also pass one more condition.
@@ -432,13 +459,23 @@ impl ScanRequest {
     }
 
     pub(super) fn spec(&self, access: Access, output: &Arc<[Field]>) -> ScanSpec {
+        let places = self.places(&access, output);
+        self.spec_of(access, output, places)
+    }
+
+    pub(super) fn spec_of(
+        &self,
+        access: Access,
+        output: &Arc<[Field]>,
+        places: Arc<ScanSources>,
+    ) -> ScanSpec {
         let relation = &self.relation;
         let index = access.index(relation.source());
         ScanSpec {
             table: Arc::clone(&relation.table),
             index: index.map(|index| index.id),
             as_table: relation.index.is_some(),
-            places: self.places(index, &access, output),
+            places,
             access,
             output: Arc::clone(output),
             schema: Arc::clone(&self.schema),
@@ -447,20 +484,19 @@ impl ScanRequest {
     }
 
     /// Positions of `output` in keys and rows: cached, as most runs share them.
-    pub(super) fn places(
-        &self,
-        index: Option<&IndexDef>,
-        access: &Access,
-        output: &Arc<[Field]>,
-    ) -> Arc<ScanSources> {
-        let of = |output: &[Field]| Arc::new(ScanSources::new(&self.relation.table, index, access, output));
+    fn places(&self, access: &Access, output: &Arc<[Field]>) -> Arc<ScanSources> {
         let compares = !(access.filter.is_true() && access.entry_filter.is_true());
         if compares || !Arc::ptr_eq(output, &self.output) {
-            return of(output);
+            return Arc::new(self.sources(access, output));
         }
-        match self.places.get_or_init(|| (access.path, of(output))) {
+        match self.places.get_or_init(|| (access.path, Arc::new(self.sources(access, output)))) {
             (path, places) if *path == access.path => Arc::clone(places),
-            _ => of(output),
+            _ => Arc::new(self.sources(access, output)),
         }
+    }
+
+    fn sources(&self, access: &Access, output: &[Field]) -> ScanSources {
+        let index = access.index(self.relation.source());
+        ScanSources::new(&self.relation.table, index, access, output)
     }
 }
