@@ -65,7 +65,7 @@ use super::operators::recursion::RowByRow;
 use super::operators::scan::threads;
 use super::operators::tell::Telling;
 use super::operators::yielding::Yielding;
-use super::resolver::{Resolver, Types};
+use super::resolver::{PlannedViews, Resolver, Types};
 use super::rewrite::{
     ExpressionRules, NodeRule, below, idle_orders, lag_defaults, lazy_functions, lossy_casts,
     rounded_decimals, row_offsets,
@@ -325,8 +325,17 @@ impl Planner {
     /// a name or a hint that names nothing.
     fn resolved(&self, query: Query, scope: &NameScope<'_>, params: &[Value]) -> Result<(LogicalPlan, bool)> {
         let (hints, is_now) = (Hinted::default(), Cell::new(true));
-        let resolver =
-            Resolver { state: &self.state, scope, params, views: Vec::new(), hints: &hints, is_now: &is_now };
+        let (planned, height) = (PlannedViews::default(), Cell::new(0));
+        let resolver = Resolver {
+            state: &self.state,
+            scope,
+            params,
+            views: Vec::new(),
+            planned: &planned,
+            height: &height,
+            hints: &hints,
+            is_now: &is_now,
+        };
         let plan = resolver.to_plan(query).map_err(df_error)?;
         hints.check(scope.catalog)?;
         Ok((plan, is_now.get()))

@@ -1,7 +1,8 @@
 //! Resolves the names of one statement: tables, views, snapshots, functions, types.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field as ArrowField, FieldRef, SchemaRef};
@@ -26,7 +27,7 @@ use super::query::{NameScope, type_of_value};
 use super::rewrite::{check_calls, plain_calls};
 use super::table::{Binding, TableAdvice, TableSource};
 use crate::catalog::Relation;
-use crate::error::{Error, sqlstate};
+use crate::error::{Error, Result, sqlstate};
 use crate::plan::{CmpOp, Field, Predicate};
 use crate::schema::{ENDED_AT, TableDef, ViewDef, WRITTEN_AT};
 use crate::sql::rewrite::ROWKEY;
@@ -46,6 +47,17 @@ fn keyed(table: &TableDef) -> Option<KeyedTable> {
     Some(KeyedTable { key, columns })
 }
 
+/// A planned view. Errors count as planned, too: the statement fails with them, or does not need the view.
+pub(super) struct PlannedView {
+    source: Result<Arc<dyn DfTableSource>>,
+    /// Levels of views, this one included.
+    height: usize,
+}
+
+/// Planned views by name. A query asks for the columns of the views that it joins before it is planned, so views over
+/// views would take exponential time if each of them were planned whenever it is named.
+pub(super) type PlannedViews = RefCell<HashMap<String, Rc<PlannedView>>>;
+
 /// Resolves the names of one statement.
 pub(super) struct Resolver<'a> {
     pub(super) state: &'a SessionState,
@@ -54,6 +66,10 @@ pub(super) struct Resolver<'a> {
     pub(super) params: &'a [Value],
     /// Views that contain this query, outermost first.
     pub(super) views: Vec<String>,
+    /// Views of this catalog that are planned already.
+    pub(super) planned: &'a PlannedViews,
+    /// Levels of views below this query, so far.
+    pub(super) height: &'a Cell<usize>,
     pub(super) hints: &'a Hinted,
     /// Cleared when the statement names a snapshot or a time.
     pub(super) is_now: &'a Cell<bool>,
@@ -92,18 +108,35 @@ impl Resolver<'_> {
         if self.views.contains(&view.name) {
             return Err(to_df(Error::invalid(format!("view \"{}\" reads itself", view.name))));
         }
-        if self.views.len() >= VIEW_DEPTH {
+        let known = self.planned.borrow().get(&view.name).cloned();
+        if self.views.len() + known.as_ref().map_or(1, |known| known.height) > VIEW_DEPTH {
             return Err(to_df(Error::invalid(format!("views nest more than {VIEW_DEPTH} deep"))));
         }
+        let planned = known.unwrap_or_else(|| self.planned_view(view));
+        self.height.set(self.height.get().max(planned.height));
+        planned.source.as_ref().map(Arc::clone).map_err(|e| to_df(e.copied()))
+    }
+
+    fn planned_view(&self, view: &ViewDef) -> Rc<PlannedView> {
+        let below = Cell::new(0);
+        let source = self.view_source(view, &below).map_err(df_error);
+        let planned = Rc::new(PlannedView { source, height: below.get() + 1 });
+        self.planned.borrow_mut().insert(view.name.clone(), Rc::clone(&planned));
+        planned
+    }
+
+    fn view_source(&self, view: &ViewDef, height: &Cell<usize>) -> DfResult<Arc<dyn DfTableSource>> {
         let mut query = crate::sql::parse_query(&view.sql).map_err(to_df)?;
         crate::sql::name_outputs(&mut query);
+        // The views that it joins are planned with its hints.
+        self.hints.take(&mut query).map_err(to_df)?;
         let wanted = crate::sql::mentions_rowkey(&query);
         // Each query decides for itself whether tables have a rowkey column.
         let rowkeys = if wanted { vec![ROWKEY] } else { Vec::new() };
         let scope =
             &NameScope { rowkeys, rows: Vec::new(), binding: self.scope.binding.clone(), ..*self.scope };
         let views = self.views.iter().chain([&view.name]).cloned().collect();
-        let inside = Resolver { scope, views, ..*self };
+        let inside = Resolver { scope, views, height, ..*self };
         let columns_of = |name: &ast::ObjectName| inside.columns_of(name);
         crate::sql::name_natural_columns(&mut query, &columns_of);
         crate::sql::resolve_joins(&mut query, &|name| wanted && self.has_rowkey(name), &columns_of)
@@ -222,7 +255,9 @@ impl Resolver<'_> {
             rowkeys: rowkeys.clone(),
             rows: Vec::new(),
         };
-        Resolver { scope, views: self.views.clone(), ..*self }.get_table_source(TableReference::bare(name))
+        let planned = &PlannedViews::default();
+        let then = Resolver { scope, planned, views: self.views.clone(), ..*self };
+        then.get_table_source(TableReference::bare(name))
     }
 }
 
