@@ -24,6 +24,7 @@ use super::{Database, analyze, backup, build, copy, damaged, ddl, design, moment
 use crate::catalog::Catalog;
 use crate::df::explain;
 use crate::df::kept::plan::BoundPlan;
+use crate::df::query::NameScope;
 use crate::error::{Error, Result};
 use crate::exec::watch::{CancelHandle, OnProgress, Watch};
 use crate::row::field;
@@ -445,11 +446,11 @@ impl Session {
                 vec![write::explained_rows(&view, &stmt.statement)?],
             );
         };
-        let (query, mut rowkeys) = view.prepare(query)?;
-        if matches!(*stmt.statement, Statement::Update(_) | Statement::Delete(_)) {
-            rowkeys.push(write::ROWKEY);
-        }
-        let scope = view.scope(rowkeys, Vec::new());
+        let rowkeys = match *stmt.statement {
+            Statement::Update(_) | Statement::Delete(_) => vec![write::ROWKEY],
+            _ => Vec::new(),
+        };
+        let scope = NameScope { rowkeys, ..view.scope() };
         let planner = self.db.planner();
         let plan = planner.physical(planner.plan(query, &scope, params)?, &view.limits(), false).await?;
         if stmt.analyze {

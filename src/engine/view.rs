@@ -7,7 +7,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::{Schema, SchemaRef};
 use futures::TryStreamExt;
 use futures::future::BoxFuture;
-use sqlparser::ast::{Expr, Ident, ObjectName, ObjectNamePart, Query};
+use sqlparser::ast::{Expr, Ident, Query};
 
 use super::Database;
 use super::clock;
@@ -16,7 +16,7 @@ use super::rows::literal;
 use super::runtime::with_stack;
 use super::settings::SessionSettings;
 use crate::access::Guards;
-use crate::catalog::{Catalog, Relation};
+use crate::catalog::Catalog;
 use crate::df::kept::page::DependsOn;
 use crate::df::kept::plain;
 use crate::df::kept::plan::{BoundPlan, UnboundPlan};
@@ -27,7 +27,6 @@ use crate::error::{Error, Result, sqlstate};
 use crate::exec::watch::Watch;
 use crate::key::{ColumnId, KeyRange};
 use crate::schema::{TableDef, ViewDef};
-use crate::sql::rewrite::ROWKEY;
 use crate::sql::{self, Lifted, Statement, name_of, name_sql, span_of_name};
 use crate::store::{Direction, KeyspaceId, Recording, Snapshot};
 use crate::value::Value;
@@ -109,9 +108,10 @@ impl StatementView {
         Ok(cursor.next()?.map(|(key, _)| key.to_vec()))
     }
 
-    pub fn scope<'a>(&'a self, rowkeys: Vec<&'a str>, rows: Vec<(String, RecordBatch)>) -> NameScope<'a> {
+    /// What the names of a query stand for.
+    pub fn scope(&self) -> NameScope<'_> {
         let (binding, moments) = (self.binding(Arc::from([])), &self.moments);
-        NameScope { catalog: &self.catalog, moments, binding, rowkeys, rows }
+        NameScope { catalog: &self.catalog, moments, binding, rowkeys: Vec::new(), rows: Vec::new() }
     }
 
     /// The resource limits of a run.
@@ -171,8 +171,7 @@ impl StatementView {
         rows: Vec<(String, RecordBatch)>,
         params: &[Value],
     ) -> Result<RecordBatch> {
-        let (query, rowkeys) = self.prepare(query)?;
-        let scope = self.scope(rowkeys, rows);
+        let scope = NameScope { rows, ..self.scope() };
         self.db.planner().collect(query, &scope, params, &self.limits()).await
     }
 
@@ -208,9 +207,9 @@ impl StatementView {
         query: &Keyed,
         rows: &[(String, RecordBatch)],
     ) -> Result<Option<RowMap>> {
-        let (ast, rowkeys) = self.prepare(sql::parse_query(&lifted.text)?)?;
+        let ast = sql::parse_query(&lifted.text)?;
         let binding = self.binding(Arc::clone(&query.params));
-        let scope = NameScope { binding, ..self.scope(rowkeys, rows.to_vec()) };
+        let scope = NameScope { binding, rows: rows.to_vec(), ..self.scope() };
         self.db.planner().keep_map(ast, &scope, &self.watch.cancel).await
     }
 
@@ -229,9 +228,8 @@ impl StatementView {
             {
                 return Ok(batch);
             }
-            let (query, mut rowkeys) = self.prepare(Arc::unwrap_or_clone(asked).query)?;
-            rowkeys.push(name);
-            let scope = self.scope(rowkeys, Vec::new());
+            let query = Arc::unwrap_or_clone(asked).query;
+            let scope = NameScope { rowkeys: vec![name], ..self.scope() };
             self.db.planner().collect(query, &scope, params, &self.limits()).await
         })
     }
@@ -320,9 +318,8 @@ impl StatementView {
         by_one_thread: bool,
     ) -> BoxFuture<'a, Result<(BatchStream, SchemaRef)>> {
         Box::pin(async move {
-            let (query, rowkeys) = self.prepare(query)?;
             let planner = self.db.planner();
-            let plan = planner.plan(query, &self.scope(rowkeys, Vec::new()), params)?;
+            let plan = planner.plan(query, &self.scope(), params)?;
             let plan = planner.physical(plan, &self.limits(), by_one_thread).await?;
             planner.run(plan, &self.limits())
         })
@@ -370,27 +367,22 @@ impl StatementView {
         })
     }
 
-    fn plain_plan(&self, ast: &Query, query: &Keyed, mut rowkeys: Vec<&str>) -> Result<Option<UnboundPlan>> {
-        if sql::mentions_rowkey(ast) {
-            rowkeys.push(ROWKEY);
-        }
+    fn plain_plan(&self, ast: &Query, query: &Keyed, rowkeys: Vec<&str>) -> Result<Option<UnboundPlan>> {
         let binding = self.binding(Arc::clone(&query.params));
-        plain::plan(ast, &NameScope { binding, ..self.scope(rowkeys, Vec::new()) })
+        plain::plan(ast, &NameScope { binding, rowkeys, ..self.scope() })
     }
 
     async fn plan_to_keep(
         &self,
         ast: Query,
         query: &Keyed,
-        more: Vec<&str>,
+        rowkeys: Vec<&str>,
     ) -> Result<Option<(UnboundPlan, DependsOn)>> {
-        if let Some(plan) = self.plain_plan(&ast, query, more.clone())? {
+        if let Some(plan) = self.plain_plan(&ast, query, rowkeys.clone())? {
             return Ok(Some((plan, DependsOn::default())));
         }
-        let (ast, mut rowkeys) = self.prepare(ast)?;
-        rowkeys.extend(more);
         let binding = self.binding(Arc::clone(&query.params));
-        let scope = NameScope { binding, ..self.scope(rowkeys, Vec::new()) };
+        let scope = NameScope { binding, rowkeys, ..self.scope() };
         self.db.planner().keep(ast, &scope, &query.depends_on, &self.watch.cancel).await
     }
 
@@ -407,14 +399,13 @@ impl StatementView {
     /// Output columns of a view.
     pub fn view_schema(&self, view: &ViewDef) -> Result<Schema> {
         let query = sql::parse_query(&format!("SELECT * FROM {}", super::rows::quote(&view.name)))?;
-        let plan = self.db.planner().plan(query, &self.scope(Vec::new(), Vec::new()), &[])?;
+        let plan = self.db.planner().plan(query, &self.scope(), &[])?;
         Ok(plan.schema().as_arrow().clone())
     }
 
     /// Errors: the query cannot be planned, or has another number of columns than `names` (0: any).
     pub fn check_query(&self, query: Query, names: usize) -> Result<()> {
-        let (query, rowkeys) = self.prepare(query)?;
-        let plan = self.db.planner().plan(query, &self.scope(rowkeys, Vec::new()), &[])?;
+        let plan = self.db.planner().plan(query, &self.scope(), &[])?;
         let columns = plan.schema().fields().len();
         if names != 0 && names != columns {
             return Err(Error::invalid(format!("{names} names for {columns} columns"))
@@ -429,45 +420,6 @@ impl StatementView {
                 .why("a view shows each name once")
                 .hint("give one of them another name: x AS y")
                 .state(sqlstate::DUPLICATE_COLUMN)),
-        }
-    }
-
-    /// Adds the rowkey as a column, hidden from wildcards, to tables of a query that mentions it; gives the
-    /// column's names.
-    pub fn prepare<'n>(&self, mut query: Query) -> Result<(Query, Vec<&'n str>)> {
-        sql::name_outputs(&mut query);
-        sql::name_natural_columns(&mut query, &|name| self.columns_of(name));
-        let wanted = sql::mentions_rowkey(&query);
-        let has_pseudo = |name: &ObjectName| match self.find(name) {
-            Some(Relation::Table(table)) => wanted && !table.names_rowkey(),
-            Some(Relation::Index(..)) => wanted,
-            Some(Relation::View(_)) | None => false,
-        };
-        sql::resolve_joins(&mut query, &has_pseudo, &|name| self.columns_of(name))?;
-        Ok((query, if wanted { vec![ROWKEY] } else { Vec::new() }))
-    }
-
-    /// The columns of the table or view that a name in a query refers to, if known.
-    fn columns_of(&self, name: &ObjectName) -> Option<Vec<String>> {
-        match self.find(name)? {
-            Relation::Table(table) => Some(table.live_columns().map(|(_, c)| c.name.clone()).collect()),
-            Relation::View(view) => {
-                let schema = self.view_schema(&view).ok()?;
-                Some(schema.fields().iter().map(|field| field.name().clone()).collect())
-            }
-            Relation::Index(..) => None,
-        }
-    }
-
-    /// What a name in a query refers to.
-    fn find(&self, name: &ObjectName) -> Option<Relation> {
-        let moment = match &name.0[..] {
-            [ObjectNamePart::Identifier(snapshot), _] => self.moments.get(&name_of(snapshot)),
-            _ => None,
-        };
-        match moment {
-            Some(moment) => moment.catalog.find(&name_of(name.0.last()?.as_ident()?)),
-            None => self.catalog.find(&sql::table_name_of(name).ok()?),
         }
     }
 }

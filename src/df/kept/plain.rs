@@ -33,7 +33,8 @@ use crate::error::Result;
 use crate::exec::sums::{self, AggregateTerm};
 use crate::plan::{CmpOp, Field, Predicate};
 use crate::row::arrow_type;
-use crate::sql::{name_of, table_name_of};
+use crate::sql::rewrite::ROWKEY;
+use crate::sql::{mentions_rowkey, name_of, table_name_of};
 use crate::value::{ColumnType, Value};
 
 /// Plans a query; `None` if it needs DataFusion.
@@ -112,7 +113,9 @@ impl PlainQuery {
         if !is_bare || !is_bare_select(select) {
             return None;
         }
-        let table = NamedTable::of(select, scope)?;
+        let rowkeys: Vec<&str> =
+            scope.rowkeys.iter().copied().chain(mentions_rowkey(query).then_some(ROWKEY)).collect();
+        let table = NamedTable::of(select, scope, &rowkeys)?;
         let output = table.output(&select.projection)?;
         let order = order_by.as_ref().map_or(Some(Vec::new()), |by| table.order(by, &output))?;
         let (skip, fetch) =
@@ -231,7 +234,7 @@ fn is_bare_select(select: &Select) -> bool {
 }
 
 impl<'p> NamedTable<'p> {
-    fn of(select: &Select, scope: &'p NameScope<'_>) -> Option<NamedTable<'p>> {
+    fn of(select: &Select, scope: &'p NameScope<'_>, rowkeys: &[&str]) -> Option<NamedTable<'p>> {
         let [TableWithJoins { relation, joins }] = &select.from[..] else { return None };
         let TableFactor::Table {
             name,
@@ -268,7 +271,7 @@ impl<'p> NamedTable<'p> {
             hints: Default::default(),
             statistics: scope.catalog.statistics(table.id).cloned(),
         };
-        let source = TableSource::new(table, index, scope.binding.clone(), &scope.rowkeys, advice);
+        let source = TableSource::new(table, index, scope.binding.clone(), rowkeys, advice);
         Some(NamedTable { source, name, params: &scope.binding.params })
     }
 
