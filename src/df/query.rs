@@ -15,7 +15,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::{Field, SchemaRef};
 use datafusion::common::{ParamValues, ScalarValue};
 use datafusion::datasource::source_as_provider;
-use datafusion::error::{DataFusionError, Result as DfResult};
+use datafusion::error::DataFusionError;
 use datafusion::execution::TaskContext;
 use datafusion::execution::context::SessionState;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
@@ -98,6 +98,8 @@ use crate::df::operators::{grouped, in_turn};
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::watch::CancelHandle;
 use crate::plan::{Formula, Predicate};
+use crate::sql::mentions_rowkey;
+use crate::sql::rewrite::ROWKEY;
 use crate::store::Snapshot;
 use crate::value::{ColumnType, Value};
 
@@ -134,10 +136,18 @@ pub struct NameScope<'a> {
     pub moments: &'a Moments,
     /// Snapshot, and the parameters that the plan leaves open.
     pub binding: Binding,
-    /// Names under which the rowkey is a column of every table, besides that by which the query mentions it.
+    /// Names under which the rowkey is a column of every table: [`ROWKEY`] in queries that mention it, others in all.
     pub rowkeys: Vec<&'a str>,
     /// Rows of no table, by name; they hide tables of the same name.
     pub rows: Vec<(String, RecordBatch)>,
+}
+
+impl<'a> NameScope<'a> {
+    /// Names under which the rowkey is a column of the tables in a query.
+    pub fn rowkeys_of(&self, query: &Query) -> Vec<&'a str> {
+        let is_mentioned = mentions_rowkey(query);
+        self.rowkeys.iter().copied().filter(|name| is_mentioned || *name != ROWKEY).collect()
+    }
 }
 
 /// Resource limits of a run, and its time.
@@ -324,35 +334,20 @@ impl Planner {
     /// Resolves the names of a query, for parameters of these types; also: whether no name refers to the past. Errors:
     /// a name or a hint that names nothing.
     fn resolved(&self, query: Query, scope: &NameScope<'_>, params: &[Value]) -> Result<(LogicalPlan, bool)> {
-        self.with_resolver(scope, params, |resolver| resolver.plan(query))
-    }
-
-    /// The optimised plan of an expression over the rows of a table, which does not see their rowkeys.
-    fn over_rows(&self, query: Query, scope: &NameScope<'_>) -> Result<LogicalPlan> {
-        let (plan, _) = self.with_resolver(scope, &[], |resolver| resolver.plan_prepared(query))?;
-        self.state.optimize(&plan).map_err(df_error)
-    }
-
-    fn with_resolver(
-        &self,
-        scope: &NameScope<'_>,
-        params: &[Value],
-        to_plan: impl FnOnce(Resolver<'_>) -> DfResult<LogicalPlan>,
-    ) -> Result<(LogicalPlan, bool)> {
         let (hints, is_now) = (Hinted::default(), Cell::new(true));
         let (planned, height) = (PlannedViews::default(), Cell::new(0));
         let resolver = Resolver {
             state: &self.state,
             scope,
             params,
-            rowkeys: scope.rowkeys.clone(),
+            rowkeys: Vec::new(),
             views: Vec::new(),
             planned: &planned,
             height: &height,
             hints: &hints,
             is_now: &is_now,
         };
-        let plan = to_plan(resolver).map_err(df_error)?;
+        let plan = resolver.plan(query).map_err(df_error)?;
         hints.check(scope.catalog)?;
         Ok((plan, is_now.get()))
     }
@@ -549,7 +544,7 @@ impl Planner {
 
     /// The condition of a query over one table, for the WHERE of an index.
     pub fn condition(&self, query: Query, scope: &NameScope<'_>) -> Result<Condition> {
-        let plan = self.over_rows(query, scope)?;
+        let plan = self.state.optimize(&self.plan(query, scope, &[])?).map_err(df_error)?;
         let (mut found, mut formulas) = (Vec::new(), Vec::new());
         let source = source_of(&plan)?;
         conditions(&plan, source.as_ref(), &mut |predicate, expr| {
@@ -563,7 +558,7 @@ impl Planner {
 
     /// The formula or column that is the one output of a query over one table; `None` if it is neither.
     pub fn formula(&self, query: Query, scope: &NameScope<'_>) -> Result<Option<Formula>> {
-        let plan = self.over_rows(query, scope)?;
+        let plan = self.state.optimize(&self.plan(query, scope, &[])?).map_err(df_error)?;
         let LogicalPlan::Projection(projection) = &plan else { return Ok(None) };
         let (Some(source), [expr]) = (source_of(&plan)?, &projection.expr[..]) else { return Ok(None) };
         let expr = at_scan(expr.clone(), &projection.input);

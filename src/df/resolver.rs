@@ -64,7 +64,7 @@ pub(super) struct Resolver<'a> {
     pub(super) scope: &'a NameScope<'a>,
     /// Values of `$1`, `$2`, ...
     pub(super) params: &'a [Value],
-    /// Names under which the rowkey is a column of the tables in this query.
+    /// Names under which the rowkey is a column of the tables in the query that is planned.
     pub(super) rowkeys: Vec<&'a str>,
     /// Views that contain this query, outermost first.
     pub(super) views: Vec<String>,
@@ -83,18 +83,12 @@ impl Resolver<'_> {
         crate::sql::name_outputs(&mut query);
         // Hints hold for the views that are planned to find their columns.
         self.hints.take(&mut query).map_err(to_df)?;
-        let columns_of = |name: &ObjectName| self.columns_of(name);
-        crate::sql::name_natural_columns(&mut query, &columns_of);
+        crate::sql::name_natural_columns(&mut query, &|name| self.columns_of(name));
         // Each query decides for itself whether tables have a rowkey column.
-        let wanted = crate::sql::mentions_rowkey(&query);
-        let has_pseudo = |name: &ObjectName| wanted && self.has_rowkey(name);
-        crate::sql::resolve_joins(&mut query, &has_pseudo, &columns_of).map_err(to_df)?;
-        self.rowkeys.extend(wanted.then_some(ROWKEY));
-        self.plan_prepared(query)
-    }
-
-    /// The plan of a query whose outputs, joins and rowkeys are resolved, or that has none to resolve.
-    pub(super) fn plan_prepared(&self, mut query: Query) -> DfResult<LogicalPlan> {
+        self.rowkeys = self.scope.rowkeys_of(&query);
+        let hides = self.rowkeys.contains(&ROWKEY);
+        let has_pseudo = |name: &ObjectName| hides && self.has_rowkey(name);
+        crate::sql::resolve_joins(&mut query, &has_pseudo, &|name| self.columns_of(name)).map_err(to_df)?;
         let type_of = |at: usize| self.params.get(at).and_then(type_of_value);
         let recurs = crate::sql::prepare_recursions(&mut query, &type_of).map_err(to_df)?;
         plain_calls(&mut query);
@@ -144,12 +138,8 @@ impl Resolver<'_> {
 
     fn view_source(&self, view: &ViewDef, height: &Cell<usize>) -> DfResult<Arc<dyn DfTableSource>> {
         let query = crate::sql::parse_query(&view.sql).map_err(to_df)?;
-        let scope = &NameScope {
-            rowkeys: Vec::new(),
-            rows: Vec::new(),
-            binding: self.scope.binding.clone(),
-            ..*self.scope
-        };
+        let binding = self.scope.binding.clone();
+        let scope = &NameScope { rowkeys: vec![ROWKEY], rows: Vec::new(), binding, ..*self.scope };
         let views = self.views.iter().chain([&view.name]).cloned().collect();
         let plan = Resolver { scope, rowkeys: Vec::new(), views, height, ..*self }.plan(query);
         let plan = rename(plan.map_err(|e| to_df(in_view(df_error(e), &view.name)))?, &view.columns)?;

@@ -27,6 +27,7 @@ use crate::error::{Error, Result, sqlstate};
 use crate::exec::watch::Watch;
 use crate::key::{ColumnId, KeyRange};
 use crate::schema::{TableDef, ViewDef};
+use crate::sql::rewrite::ROWKEY;
 use crate::sql::{self, Lifted, Statement, name_of, name_sql, span_of_name};
 use crate::store::{Direction, KeyspaceId, Recording, Snapshot};
 use crate::value::Value;
@@ -108,10 +109,11 @@ impl StatementView {
         Ok(cursor.next()?.map(|(key, _)| key.to_vec()))
     }
 
-    /// What the names of a query stand for.
-    pub fn scope(&self) -> NameScope<'_> {
+    /// What the names of a query stand for; every table has its rowkey as a column of this name, too.
+    pub fn scope<'a>(&'a self, rowkey: Option<&'a str>) -> NameScope<'a> {
         let (binding, moments) = (self.binding(Arc::from([])), &self.moments);
-        NameScope { catalog: &self.catalog, moments, binding, rowkeys: Vec::new(), rows: Vec::new() }
+        let rowkeys = [ROWKEY].into_iter().chain(rowkey).collect();
+        NameScope { catalog: &self.catalog, moments, binding, rowkeys, rows: Vec::new() }
     }
 
     /// The resource limits of a run.
@@ -171,7 +173,7 @@ impl StatementView {
         rows: Vec<(String, RecordBatch)>,
         params: &[Value],
     ) -> Result<RecordBatch> {
-        let scope = NameScope { rows, ..self.scope() };
+        let scope = NameScope { rows, ..self.scope(None) };
         self.db.planner().collect(query, &scope, params, &self.limits()).await
     }
 
@@ -209,7 +211,7 @@ impl StatementView {
     ) -> Result<Option<RowMap>> {
         let ast = sql::parse_query(&lifted.text)?;
         let binding = self.binding(Arc::clone(&query.params));
-        let scope = NameScope { binding, rows: rows.to_vec(), ..self.scope() };
+        let scope = NameScope { binding, rows: rows.to_vec(), ..self.scope(None) };
         self.db.planner().keep_map(ast, &scope, &self.watch.cancel).await
     }
 
@@ -229,7 +231,7 @@ impl StatementView {
                 return Ok(batch);
             }
             let query = Arc::unwrap_or_clone(asked).query;
-            let scope = NameScope { rowkeys: vec![name], ..self.scope() };
+            let scope = self.scope(Some(name));
             self.db.planner().collect(query, &scope, params, &self.limits()).await
         })
     }
@@ -241,7 +243,7 @@ impl StatementView {
         query: &mut Keyed,
         name: &str,
     ) -> Result<Option<RecordBatch>> {
-        let Some((run, schema)) = self.run_kept(lifted, query, vec![name]).await? else { return Ok(None) };
+        let Some((run, schema)) = self.run_kept(lifted, query, Some(name)).await? else { return Ok(None) };
         let batches: Vec<RecordBatch> = match run {
             BoundPlan::Alone(mut alone) => {
                 let next = || self.watch.cancel.check().and_then(|()| alone.next_batch()).transpose();
@@ -261,15 +263,15 @@ impl StatementView {
         &self,
         lifted: &Lifted,
         query: &mut Keyed,
-        rowkeys: Vec<&str>,
+        rowkey: Option<&str>,
     ) -> Result<Option<(BoundPlan, SchemaRef)>> {
         let kept = match self.known(query) {
             Some(PlanCacheEntry::Plan(kept)) => Some(kept),
-            Some(PlanCacheEntry::Seen) => match self.keep(lifted, query, rowkeys).await {
+            Some(PlanCacheEntry::Seen) => match self.keep(lifted, query, rowkey).await {
                 PlanCacheEntry::Plan(kept) => Some(kept),
                 _ => None,
             },
-            None => self.plain(lifted, query, rowkeys)?,
+            None => self.plain(lifted, query, rowkey)?,
             _ => None,
         };
         let Some(kept) = kept else { return Ok(None) };
@@ -287,7 +289,7 @@ impl StatementView {
     ) -> BoxFuture<'a, Result<(BatchStream, SchemaRef)>> {
         Box::pin(async move {
             let run = match keyed(STREAM, asked.lifted.as_ref(), params, self.settings.guards) {
-                Some((lifted, mut keyed)) => self.run_kept(lifted, &mut keyed, Vec::new()).await?,
+                Some((lifted, mut keyed)) => self.run_kept(lifted, &mut keyed, None).await?,
                 None => None,
             };
             match run.filter(|(run, _)| !(in_order && run.is_shared())) {
@@ -319,7 +321,7 @@ impl StatementView {
     ) -> BoxFuture<'a, Result<(BatchStream, SchemaRef)>> {
         Box::pin(async move {
             let planner = self.db.planner();
-            let plan = planner.plan(query, &self.scope(), params)?;
+            let plan = planner.plan(query, &self.scope(None), params)?;
             let plan = planner.physical(plan, &self.limits(), by_one_thread).await?;
             planner.run(plan, &self.limits())
         })
@@ -335,11 +337,11 @@ impl StatementView {
         known
     }
 
-    /// Plans a query and keeps the plan; every table has its rowkey as a column of these names. Errors are
+    /// Plans a query and keeps the plan; every table has its rowkey as a column of this name, too. Errors are
     /// not reported here: the query's own run will, with the right places.
-    pub async fn keep(&self, lifted: &Lifted, query: &Keyed, rowkeys: Vec<&str>) -> PlanCacheEntry {
+    pub async fn keep(&self, lifted: &Lifted, query: &Keyed, rowkey: Option<&str>) -> PlanCacheEntry {
         let plan = match sql::parse(&lifted.text) {
-            Ok(Statement::Query(ast)) => self.plan_to_keep(*ast, query, rowkeys).await.ok().flatten(),
+            Ok(Statement::Query(ast)) => self.plan_to_keep(*ast, query, rowkey).await.ok().flatten(),
             _ => None,
         };
         let (plans, catalog) = (self.db.plans(), self.catalog.identity());
@@ -358,31 +360,36 @@ impl StatementView {
         known
     }
 
-    /// A plan made without DataFusion, if possible; every table has its rowkey as a column of these names.
-    pub fn plain(&self, lifted: &Lifted, query: &Keyed, rowkeys: Vec<&str>) -> Result<Option<Arc<KeptPlan>>> {
+    /// A plan made without DataFusion, if possible; every table has its rowkey as a column of this name, too.
+    pub fn plain(
+        &self,
+        lifted: &Lifted,
+        query: &Keyed,
+        rowkey: Option<&str>,
+    ) -> Result<Option<Arc<KeptPlan>>> {
         with_stack(|| {
             let Ok(Statement::Query(ast)) = sql::parse(&lifted.text) else { return Ok(None) };
-            let plan = self.plain_plan(&ast, query, rowkeys)?;
+            let plan = self.plain_plan(&ast, query, rowkey)?;
             Ok(plan.map(|plan| Arc::new(KeptPlan::new(plan, &query.params))))
         })
     }
 
-    fn plain_plan(&self, ast: &Query, query: &Keyed, rowkeys: Vec<&str>) -> Result<Option<UnboundPlan>> {
+    fn plain_plan(&self, ast: &Query, query: &Keyed, rowkey: Option<&str>) -> Result<Option<UnboundPlan>> {
         let binding = self.binding(Arc::clone(&query.params));
-        plain::plan(ast, &NameScope { binding, rowkeys, ..self.scope() })
+        plain::plan(ast, &NameScope { binding, ..self.scope(rowkey) })
     }
 
     async fn plan_to_keep(
         &self,
         ast: Query,
         query: &Keyed,
-        rowkeys: Vec<&str>,
+        rowkey: Option<&str>,
     ) -> Result<Option<(UnboundPlan, DependsOn)>> {
-        if let Some(plan) = self.plain_plan(&ast, query, rowkeys.clone())? {
+        if let Some(plan) = self.plain_plan(&ast, query, rowkey)? {
             return Ok(Some((plan, DependsOn::default())));
         }
         let binding = self.binding(Arc::clone(&query.params));
-        let scope = NameScope { binding, rowkeys, ..self.scope() };
+        let scope = NameScope { binding, ..self.scope(rowkey) };
         self.db.planner().keep(ast, &scope, &query.depends_on, &self.watch.cancel).await
     }
 
@@ -399,13 +406,13 @@ impl StatementView {
     /// Output columns of a view.
     pub fn view_schema(&self, view: &ViewDef) -> Result<Schema> {
         let query = sql::parse_query(&format!("SELECT * FROM {}", super::rows::quote(&view.name)))?;
-        let plan = self.db.planner().plan(query, &self.scope(), &[])?;
+        let plan = self.db.planner().plan(query, &self.scope(None), &[])?;
         Ok(plan.schema().as_arrow().clone())
     }
 
     /// Errors: the query cannot be planned, or has another number of columns than `names` (0: any).
     pub fn check_query(&self, query: Query, names: usize) -> Result<()> {
-        let plan = self.db.planner().plan(query, &self.scope(), &[])?;
+        let plan = self.db.planner().plan(query, &self.scope(None), &[])?;
         let columns = plan.schema().fields().len();
         if names != 0 && names != columns {
             return Err(Error::invalid(format!("{names} names for {columns} columns"))
@@ -472,7 +479,7 @@ mod tests {
         let is_plain = |sql: &str| {
             let lifted = sql::lift(sql);
             let (lifted, query) = keyed("", lifted.as_ref(), &[], Guards::default()).unwrap();
-            session.view().unwrap().plain(lifted, &query, Vec::new()).unwrap().is_some()
+            session.view().unwrap().plain(lifted, &query, None).unwrap().is_some()
         };
         plain.into_iter().for_each(|sql| assert!(is_plain(sql), "{sql}"));
         others.into_iter().for_each(|sql| assert!(!is_plain(sql), "{sql}"));

@@ -33,8 +33,7 @@ use crate::error::Result;
 use crate::exec::sums::{self, AggregateTerm};
 use crate::plan::{CmpOp, Field, Predicate};
 use crate::row::arrow_type;
-use crate::sql::rewrite::ROWKEY;
-use crate::sql::{mentions_rowkey, name_of, table_name_of};
+use crate::sql::{name_of, table_name_of};
 use crate::value::{ColumnType, Value};
 
 /// Plans a query; `None` if it needs DataFusion.
@@ -113,9 +112,7 @@ impl PlainQuery {
         if !is_bare || !is_bare_select(select) {
             return None;
         }
-        let rowkeys: Vec<&str> =
-            scope.rowkeys.iter().copied().chain(mentions_rowkey(query).then_some(ROWKEY)).collect();
-        let table = NamedTable::of(select, scope, &rowkeys)?;
+        let table = NamedTable::of(select, scope, &scope.rowkeys_of(query))?;
         let output = table.output(&select.projection)?;
         let order = order_by.as_ref().map_or(Some(Vec::new()), |by| table.order(by, &output))?;
         let (skip, fetch) =

@@ -165,7 +165,7 @@ impl ScratchDatabase {
             ..self.db.session().view()?
         };
         let planner = self.db.planner();
-        let plan = planner.plan(query.clone(), &here.scope(), params)?;
+        let plan = planner.plan(query.clone(), &here.scope(None), params)?;
         let plan = planner.physical(plan, &view.limits(), false).await?;
         let (mut stream, _) = planner.run(Arc::clone(&plan), &view.limits())?;
         while stream.try_next().await?.is_some() {
