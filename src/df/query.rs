@@ -66,7 +66,7 @@ use super::operators::recursion::RowByRow;
 use super::operators::scan::threads;
 use super::operators::tell::Telling;
 use super::operators::yielding::Yielding;
-use super::resolver::{Resolver, Types};
+use super::resolver::{PlannedViews, Resolver, Types};
 use super::rewrite::{
     ExpressionRules, NodeRule, below, idle_orders, lag_defaults, lazy_functions, lossy_casts, row_offsets,
 };
@@ -98,6 +98,8 @@ use crate::df::operators::{grouped, in_turn};
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::watch::CancelHandle;
 use crate::plan::{Formula, Predicate};
+use crate::sql::mentions_rowkey;
+use crate::sql::rewrite::ROWKEY;
 use crate::store::Snapshot;
 use crate::value::{ColumnType, Value};
 
@@ -134,10 +136,18 @@ pub struct NameScope<'a> {
     pub moments: &'a Moments,
     /// Snapshot, and the parameters that the plan leaves open.
     pub binding: Binding,
-    /// Names under which the rowkey is a column of every table; none unless the statement mentions it.
+    /// Names under which the rowkey is a column of every table: [`ROWKEY`] in queries that mention it, others in all.
     pub rowkeys: Vec<&'a str>,
     /// Rows of no table, by name; they hide tables of the same name.
     pub rows: Vec<(String, RecordBatch)>,
+}
+
+impl<'a> NameScope<'a> {
+    /// Names under which the rowkey is a column of the tables in a query.
+    pub fn rowkeys_of(&self, query: &Query) -> Vec<&'a str> {
+        let is_mentioned = mentions_rowkey(query);
+        self.rowkeys.iter().copied().filter(|name| is_mentioned || *name != ROWKEY).collect()
+    }
 }
 
 /// Resource limits of a run, and its time.
@@ -325,9 +335,19 @@ impl Planner {
     /// a name or a hint that names nothing.
     fn resolved(&self, query: Query, scope: &NameScope<'_>, params: &[Value]) -> Result<(LogicalPlan, bool)> {
         let (hints, is_now) = (Hinted::default(), Cell::new(true));
-        let resolver =
-            Resolver { state: &self.state, scope, params, views: Vec::new(), hints: &hints, is_now: &is_now };
-        let plan = resolver.to_plan(query).map_err(df_error)?;
+        let (planned, height) = (PlannedViews::default(), Cell::new(0));
+        let resolver = Resolver {
+            state: &self.state,
+            scope,
+            params,
+            rowkeys: Vec::new(),
+            views: Vec::new(),
+            planned: &planned,
+            height: &height,
+            hints: &hints,
+            is_now: &is_now,
+        };
+        let plan = resolver.plan(query).map_err(df_error)?;
         hints.check(scope.catalog)?;
         Ok((plan, is_now.get()))
     }

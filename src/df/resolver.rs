@@ -1,7 +1,8 @@
 //! Resolves the names of one statement: tables, views, snapshots, functions, types.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field as ArrowField, FieldRef, SchemaRef};
@@ -16,7 +17,7 @@ use datafusion::logical_expr::{
     TableSource as DfTableSource, WindowUDF,
 };
 use datafusion::sql::planner::{ParserOptions, SqlToRel};
-use sqlparser::ast::{self, Query};
+use sqlparser::ast::{self, ObjectName, Query};
 
 use super::errors::{df_error, to_df};
 use super::expressions::step_types::nothing_is_lost;
@@ -26,11 +27,11 @@ use super::query::{NameScope, type_of_value};
 use super::rewrite::{check_calls, plain_calls};
 use super::table::{Binding, TableAdvice, TableSource};
 use crate::catalog::Relation;
-use crate::error::{Error, sqlstate};
+use crate::error::{Error, Result, sqlstate};
 use crate::plan::{CmpOp, Field, Predicate};
 use crate::schema::{ENDED_AT, TableDef, ViewDef, WRITTEN_AT};
 use crate::sql::rewrite::ROWKEY;
-use crate::sql::{AsOf, CATALOG_HINT, CATALOG_SCHEMAS, KeyedTable, name_sql, output_name};
+use crate::sql::{AsOf, CATALOG_HINT, CATALOG_SCHEMAS, KeyedTable, name_of, name_sql, output_name};
 use crate::value::Value;
 
 /// Deepest nesting of views.
@@ -46,21 +47,48 @@ fn keyed(table: &TableDef) -> Option<KeyedTable> {
     Some(KeyedTable { key, columns })
 }
 
+/// A planned view. Errors count as planned, too: the statement fails with them, or does not need the view.
+pub(super) struct PlannedView {
+    source: Result<Arc<dyn DfTableSource>>,
+    /// Levels of views, this one included.
+    height: usize,
+}
+
+/// Planned views by name. A query asks for the columns of the views that it joins before it is planned, so views over
+/// views would take exponential time if each of them were planned whenever it is named.
+pub(super) type PlannedViews = RefCell<HashMap<String, Rc<PlannedView>>>;
+
 /// Resolves the names of one statement.
 pub(super) struct Resolver<'a> {
     pub(super) state: &'a SessionState,
     pub(super) scope: &'a NameScope<'a>,
     /// Values of `$1`, `$2`, ...
     pub(super) params: &'a [Value],
+    /// Names under which the rowkey is a column of the tables in the query that is planned.
+    pub(super) rowkeys: Vec<&'a str>,
     /// Views that contain this query, outermost first.
     pub(super) views: Vec<String>,
+    /// Views of this catalog that are planned already.
+    pub(super) planned: &'a PlannedViews,
+    /// Levels of views below this query, so far.
+    pub(super) height: &'a Cell<usize>,
     pub(super) hints: &'a Hinted,
     /// Cleared when the statement names a snapshot or a time.
     pub(super) is_now: &'a Cell<bool>,
 }
 
 impl Resolver<'_> {
-    pub(super) fn to_plan(&self, mut query: Query) -> DfResult<LogicalPlan> {
+    /// The plan of a query as it was written.
+    pub(super) fn plan(mut self, mut query: Query) -> DfResult<LogicalPlan> {
+        crate::sql::name_outputs(&mut query);
+        // Hints hold for the views that are planned to find their columns.
+        self.hints.take(&mut query).map_err(to_df)?;
+        crate::sql::name_natural_columns(&mut query, &|name| self.columns_of(name));
+        // Each query decides for itself whether tables have a rowkey column.
+        self.rowkeys = self.scope.rowkeys_of(&query);
+        let hides = self.rowkeys.contains(&ROWKEY);
+        let has_pseudo = |name: &ObjectName| hides && self.has_rowkey(name);
+        crate::sql::resolve_joins(&mut query, &has_pseudo, &|name| self.columns_of(name)).map_err(to_df)?;
         let type_of = |at: usize| self.params.get(at).and_then(type_of_value);
         let recurs = crate::sql::prepare_recursions(&mut query, &type_of).map_err(to_df)?;
         plain_calls(&mut query);
@@ -70,7 +98,6 @@ impl Resolver<'_> {
         crate::sql::name_outer_tables(&mut query, &has_column);
         let is_scalar = |name: &str| self.get_function_meta(name).is_some();
         check_calls(&query, &is_scalar).map_err(to_df)?;
-        self.hints.take(&mut query).map_err(to_df)?;
         let table_of = |name: &str| keyed(&*catalog.table(name).ok()?);
         let implied = crate::sql::with_implied_groups(&query, &table_of);
         // DataFusion wants all columns listed. Where it takes the list as it is, more columns make larger groups.
@@ -92,31 +119,45 @@ impl Resolver<'_> {
         if self.views.contains(&view.name) {
             return Err(to_df(Error::invalid(format!("view \"{}\" reads itself", view.name))));
         }
-        if self.views.len() >= VIEW_DEPTH {
+        let known = self.planned.borrow().get(&view.name).cloned();
+        if self.views.len() + known.as_ref().map_or(1, |known| known.height) > VIEW_DEPTH {
             return Err(to_df(Error::invalid(format!("views nest more than {VIEW_DEPTH} deep"))));
         }
-        let mut query = crate::sql::parse_query(&view.sql).map_err(to_df)?;
-        crate::sql::name_outputs(&mut query);
-        let wanted = crate::sql::mentions_rowkey(&query);
-        // Each query decides for itself whether tables have a rowkey column.
-        let rowkeys = if wanted { vec![ROWKEY] } else { Vec::new() };
-        let scope =
-            &NameScope { rowkeys, rows: Vec::new(), binding: self.scope.binding.clone(), ..*self.scope };
+        let planned = known.unwrap_or_else(|| self.planned_view(view));
+        self.height.set(self.height.get().max(planned.height));
+        planned.source.as_ref().map(Arc::clone).map_err(|e| to_df(e.copied()))
+    }
+
+    fn planned_view(&self, view: &ViewDef) -> Rc<PlannedView> {
+        let below = Cell::new(0);
+        let source = self.view_source(view, &below).map_err(df_error);
+        let planned = Rc::new(PlannedView { source, height: below.get() + 1 });
+        self.planned.borrow_mut().insert(view.name.clone(), Rc::clone(&planned));
+        planned
+    }
+
+    fn view_source(&self, view: &ViewDef, height: &Cell<usize>) -> DfResult<Arc<dyn DfTableSource>> {
+        let query = crate::sql::parse_query(&view.sql).map_err(to_df)?;
+        let binding = self.scope.binding.clone();
+        let scope = &NameScope { rowkeys: vec![ROWKEY], rows: Vec::new(), binding, ..*self.scope };
         let views = self.views.iter().chain([&view.name]).cloned().collect();
-        let inside = Resolver { scope, views, ..*self };
-        let columns_of = |name: &ast::ObjectName| inside.columns_of(name);
-        crate::sql::name_natural_columns(&mut query, &columns_of);
-        crate::sql::resolve_joins(&mut query, &|name| wanted && self.has_rowkey(name), &columns_of)
-            .map_err(to_df)?;
-        let plan = inside.to_plan(query);
+        let plan = Resolver { scope, rowkeys: Vec::new(), views, height, ..*self }.plan(query);
         let plan = rename(plan.map_err(|e| to_df(in_view(df_error(e), &view.name)))?, &view.columns)?;
         Ok(provider_as_source(Arc::new(ViewTable::new(plan, Some(view.sql.clone())))))
     }
 
+    /// What a name in the query refers to.
+    fn find(&self, name: &TableReference) -> Option<Relation> {
+        let catalog = match past_schema(name) {
+            Some(snapshot) => &*self.scope.moments.get(snapshot)?.catalog,
+            None => self.scope.catalog,
+        };
+        catalog.find(name.table())
+    }
+
     /// The name is a table or an index table whose rowkey is not among its columns already.
-    fn has_rowkey(&self, name: &ast::ObjectName) -> bool {
-        let name = crate::sql::table_name_of(name).ok();
-        match name.and_then(|name| self.scope.catalog.find(&name)) {
+    fn has_rowkey(&self, name: &ObjectName) -> bool {
+        match reference(name).and_then(|name| self.find(&name)) {
             Some(Relation::Table(table)) => !table.names_rowkey(),
             Some(Relation::Index(..)) => true,
             Some(Relation::View(_)) | None => false,
@@ -124,15 +165,16 @@ impl Resolver<'_> {
     }
 
     /// Columns of the table or view with this name, if known.
-    fn columns_of(&self, name: &ast::ObjectName) -> Option<Vec<String>> {
-        let source = match self.scope.catalog.find(&crate::sql::table_name_of(name).ok()?)? {
-            Relation::Table(table) => {
-                return Some(table.live_columns().map(|(_, column)| column.name.clone()).collect());
+    fn columns_of(&self, name: &ObjectName) -> Option<Vec<String>> {
+        let name = reference(name)?;
+        match self.find(&name)? {
+            Relation::Table(table) => Some(table.live_columns().map(|(_, c)| c.name.clone()).collect()),
+            Relation::View(_) => {
+                let source = self.get_table_source(name).ok()?;
+                Some(source.schema().fields().iter().map(|field| field.name().clone()).collect())
             }
-            Relation::View(view) => self.view(&view).ok()?,
-            Relation::Index(..) => return None,
-        };
-        Some(source.schema().fields().iter().map(|field| field.name().clone()).collect())
+            Relation::Index(..) => None,
+        }
     }
 
     /// The table or view as it was at a past moment.
@@ -198,7 +240,7 @@ impl Resolver<'_> {
 
     /// A table or view as of a snapshot.
     fn as_of_snapshot(&self, snapshot: &str, name: &str) -> DfResult<Arc<dyn DfTableSource>> {
-        let NameScope { moments, binding, rowkeys, .. } = self.scope;
+        let NameScope { moments, binding, .. } = self.scope;
         let Some(moment) = moments.get(snapshot) else {
             let hint = match CATALOG_SCHEMAS.contains(&snapshot) {
                 true => CATALOG_HINT.to_owned(),
@@ -219,11 +261,29 @@ impl Resolver<'_> {
                 as_of_us: moment.as_of_us,
                 ..binding.clone()
             },
-            rowkeys: rowkeys.clone(),
+            rowkeys: Vec::new(),
             rows: Vec::new(),
         };
-        Resolver { scope, views: self.views.clone(), ..*self }.get_table_source(TableReference::bare(name))
+        let planned = &PlannedViews::default();
+        let (rowkeys, views) = (self.rowkeys.clone(), self.views.clone());
+        let then = Resolver { scope, planned, rowkeys, views, ..*self };
+        then.get_table_source(TableReference::bare(name))
     }
+}
+
+/// A name in a query, with its schema if it has one.
+fn reference(name: &ObjectName) -> Option<TableReference> {
+    let parts: Option<Vec<String>> = name.0.iter().map(|part| part.as_ident().map(name_of)).collect();
+    match &parts?[..] {
+        [name] => Some(TableReference::bare(name.as_str())),
+        [schema, name] => Some(TableReference::partial(schema.as_str(), name.as_str())),
+        _ => None,
+    }
+}
+
+/// The schema of a name, if it stands for a moment: it is not ours.
+fn past_schema(name: &TableReference) -> Option<&str> {
+    name.schema().filter(|schema| !crate::sql::is_our_schema(schema))
 }
 
 /// A table, and the table of its ended versions.
@@ -282,7 +342,7 @@ fn rename(plan: LogicalPlan, names: &[String]) -> DfResult<LogicalPlan> {
 
 impl ContextProvider for Resolver<'_> {
     fn get_table_source(&self, name: TableReference) -> DfResult<Arc<dyn DfTableSource>> {
-        if let Some(schema) = name.schema().filter(|schema| !crate::sql::is_our_schema(schema)) {
+        if let Some(schema) = past_schema(&name) {
             return self.as_of(schema, name.table());
         }
         let name = name.table();
@@ -302,7 +362,7 @@ impl ContextProvider for Resolver<'_> {
         };
         let hints = self.hints.about(&table, index.as_ref());
         let advice = TableAdvice { hints, statistics: scope.catalog.statistics(table.id).cloned() };
-        let source = TableSource::new(table, index, scope.binding.clone(), &scope.rowkeys, advice);
+        let source = TableSource::new(table, index, scope.binding.clone(), &self.rowkeys, advice);
         Ok(provider_as_source(Arc::new(source)))
     }
 

@@ -176,7 +176,7 @@ impl Session {
             Some(PlanCacheEntry::Each | PlanCacheEntry::ByValues(_) | PlanCacheEntry::Map(_)) => {
                 Start::Plan(None)
             }
-            None => match view.plain(lifted, &query, Vec::new())? {
+            None => match view.plain(lifted, &query, None)? {
                 Some(plan) => self.run_kept(&plan, &view, &query)?.map_or(Start::Plan(None), Start::Ran),
                 None => Start::Plan(None),
             },
@@ -211,7 +211,7 @@ impl Session {
     ) -> Result<Outcome> {
         if let Some((lifted, query)) = again {
             let view = self.view()?;
-            let known = async { Ok(view.keep(lifted, &query, Vec::new()).await) };
+            let known = async { Ok(view.keep(lifted, &query, None).await) };
             if let PlanCacheEntry::Plan(kept) = self.watch.cancel.guard(known).await?
                 && let Some(outcome) = self.run_kept(&kept, &view, &query)?
             {
@@ -445,11 +445,8 @@ impl Session {
                 vec![write::explained_rows(&view, &stmt.statement)?],
             );
         };
-        let (query, mut rowkeys) = view.prepare(query)?;
-        if matches!(*stmt.statement, Statement::Update(_) | Statement::Delete(_)) {
-            rowkeys.push(write::ROWKEY);
-        }
-        let scope = view.scope(rowkeys, Vec::new());
+        let is_of_rows = matches!(*stmt.statement, Statement::Update(_) | Statement::Delete(_));
+        let scope = view.scope(is_of_rows.then_some(write::ROWKEY));
         let planner = self.db.planner();
         let plan = planner.physical(planner.plan(query, &scope, params)?, &view.limits(), false).await?;
         if stmt.analyze {

@@ -7,7 +7,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::{Schema, SchemaRef};
 use futures::TryStreamExt;
 use futures::future::BoxFuture;
-use sqlparser::ast::{Expr, Ident, ObjectName, ObjectNamePart, Query};
+use sqlparser::ast::{Expr, Ident, Query};
 
 use super::Database;
 use super::clock;
@@ -16,7 +16,7 @@ use super::rows::literal;
 use super::runtime::with_stack;
 use super::settings::SessionSettings;
 use crate::access::Guards;
-use crate::catalog::{Catalog, Relation};
+use crate::catalog::Catalog;
 use crate::df::kept::page::DependsOn;
 use crate::df::kept::plain;
 use crate::df::kept::plan::{BoundPlan, UnboundPlan};
@@ -109,9 +109,11 @@ impl StatementView {
         Ok(cursor.next()?.map(|(key, _)| key.to_vec()))
     }
 
-    pub fn scope<'a>(&'a self, rowkeys: Vec<&'a str>, rows: Vec<(String, RecordBatch)>) -> NameScope<'a> {
+    /// What the names of a query stand for; every table has its rowkey as a column of this name, too.
+    pub fn scope<'a>(&'a self, rowkey: Option<&'a str>) -> NameScope<'a> {
         let (binding, moments) = (self.binding(Arc::from([])), &self.moments);
-        NameScope { catalog: &self.catalog, moments, binding, rowkeys, rows }
+        let rowkeys = [ROWKEY].into_iter().chain(rowkey).collect();
+        NameScope { catalog: &self.catalog, moments, binding, rowkeys, rows: Vec::new() }
     }
 
     /// The resource limits of a run.
@@ -171,8 +173,7 @@ impl StatementView {
         rows: Vec<(String, RecordBatch)>,
         params: &[Value],
     ) -> Result<RecordBatch> {
-        let (query, rowkeys) = self.prepare(query)?;
-        let scope = self.scope(rowkeys, rows);
+        let scope = NameScope { rows, ..self.scope(None) };
         self.db.planner().collect(query, &scope, params, &self.limits()).await
     }
 
@@ -208,9 +209,9 @@ impl StatementView {
         query: &Keyed,
         rows: &[(String, RecordBatch)],
     ) -> Result<Option<RowMap>> {
-        let (ast, rowkeys) = self.prepare(sql::parse_query(&lifted.text)?)?;
+        let ast = sql::parse_query(&lifted.text)?;
         let binding = self.binding(Arc::clone(&query.params));
-        let scope = NameScope { binding, ..self.scope(rowkeys, rows.to_vec()) };
+        let scope = NameScope { binding, rows: rows.to_vec(), ..self.scope(None) };
         self.db.planner().keep_map(ast, &scope, &self.watch.cancel).await
     }
 
@@ -229,9 +230,8 @@ impl StatementView {
             {
                 return Ok(batch);
             }
-            let (query, mut rowkeys) = self.prepare(Arc::unwrap_or_clone(asked).query)?;
-            rowkeys.push(name);
-            let scope = self.scope(rowkeys, Vec::new());
+            let query = Arc::unwrap_or_clone(asked).query;
+            let scope = self.scope(Some(name));
             self.db.planner().collect(query, &scope, params, &self.limits()).await
         })
     }
@@ -243,7 +243,7 @@ impl StatementView {
         query: &mut Keyed,
         name: &str,
     ) -> Result<Option<RecordBatch>> {
-        let Some((run, schema)) = self.run_kept(lifted, query, vec![name]).await? else { return Ok(None) };
+        let Some((run, schema)) = self.run_kept(lifted, query, Some(name)).await? else { return Ok(None) };
         let batches: Vec<RecordBatch> = match run {
             BoundPlan::Alone(mut alone) => {
                 let next = || self.watch.cancel.check().and_then(|()| alone.next_batch()).transpose();
@@ -263,15 +263,15 @@ impl StatementView {
         &self,
         lifted: &Lifted,
         query: &mut Keyed,
-        rowkeys: Vec<&str>,
+        rowkey: Option<&str>,
     ) -> Result<Option<(BoundPlan, SchemaRef)>> {
         let kept = match self.known(query) {
             Some(PlanCacheEntry::Plan(kept)) => Some(kept),
-            Some(PlanCacheEntry::Seen) => match self.keep(lifted, query, rowkeys).await {
+            Some(PlanCacheEntry::Seen) => match self.keep(lifted, query, rowkey).await {
                 PlanCacheEntry::Plan(kept) => Some(kept),
                 _ => None,
             },
-            None => self.plain(lifted, query, rowkeys)?,
+            None => self.plain(lifted, query, rowkey)?,
             _ => None,
         };
         let Some(kept) = kept else { return Ok(None) };
@@ -289,7 +289,7 @@ impl StatementView {
     ) -> BoxFuture<'a, Result<(BatchStream, SchemaRef)>> {
         Box::pin(async move {
             let run = match keyed(STREAM, asked.lifted.as_ref(), params, self.settings.guards) {
-                Some((lifted, mut keyed)) => self.run_kept(lifted, &mut keyed, Vec::new()).await?,
+                Some((lifted, mut keyed)) => self.run_kept(lifted, &mut keyed, None).await?,
                 None => None,
             };
             match run.filter(|(run, _)| !(in_order && run.is_shared())) {
@@ -320,9 +320,8 @@ impl StatementView {
         by_one_thread: bool,
     ) -> BoxFuture<'a, Result<(BatchStream, SchemaRef)>> {
         Box::pin(async move {
-            let (query, rowkeys) = self.prepare(query)?;
             let planner = self.db.planner();
-            let plan = planner.plan(query, &self.scope(rowkeys, Vec::new()), params)?;
+            let plan = planner.plan(query, &self.scope(None), params)?;
             let plan = planner.physical(plan, &self.limits(), by_one_thread).await?;
             planner.run(plan, &self.limits())
         })
@@ -338,11 +337,11 @@ impl StatementView {
         known
     }
 
-    /// Plans a query and keeps the plan; every table has its rowkey as a column of these names. Errors are
+    /// Plans a query and keeps the plan; every table has its rowkey as a column of this name, too. Errors are
     /// not reported here: the query's own run will, with the right places.
-    pub async fn keep(&self, lifted: &Lifted, query: &Keyed, rowkeys: Vec<&str>) -> PlanCacheEntry {
+    pub async fn keep(&self, lifted: &Lifted, query: &Keyed, rowkey: Option<&str>) -> PlanCacheEntry {
         let plan = match sql::parse(&lifted.text) {
-            Ok(Statement::Query(ast)) => self.plan_to_keep(*ast, query, rowkeys).await.ok().flatten(),
+            Ok(Statement::Query(ast)) => self.plan_to_keep(*ast, query, rowkey).await.ok().flatten(),
             _ => None,
         };
         let (plans, catalog) = (self.db.plans(), self.catalog.identity());
@@ -361,36 +360,36 @@ impl StatementView {
         known
     }
 
-    /// A plan made without DataFusion, if possible; every table has its rowkey as a column of these names.
-    pub fn plain(&self, lifted: &Lifted, query: &Keyed, rowkeys: Vec<&str>) -> Result<Option<Arc<KeptPlan>>> {
+    /// A plan made without DataFusion, if possible; every table has its rowkey as a column of this name, too.
+    pub fn plain(
+        &self,
+        lifted: &Lifted,
+        query: &Keyed,
+        rowkey: Option<&str>,
+    ) -> Result<Option<Arc<KeptPlan>>> {
         with_stack(|| {
             let Ok(Statement::Query(ast)) = sql::parse(&lifted.text) else { return Ok(None) };
-            let plan = self.plain_plan(&ast, query, rowkeys)?;
+            let plan = self.plain_plan(&ast, query, rowkey)?;
             Ok(plan.map(|plan| Arc::new(KeptPlan::new(plan, &query.params))))
         })
     }
 
-    fn plain_plan(&self, ast: &Query, query: &Keyed, mut rowkeys: Vec<&str>) -> Result<Option<UnboundPlan>> {
-        if sql::mentions_rowkey(ast) {
-            rowkeys.push(ROWKEY);
-        }
+    fn plain_plan(&self, ast: &Query, query: &Keyed, rowkey: Option<&str>) -> Result<Option<UnboundPlan>> {
         let binding = self.binding(Arc::clone(&query.params));
-        plain::plan(ast, &NameScope { binding, ..self.scope(rowkeys, Vec::new()) })
+        plain::plan(ast, &NameScope { binding, ..self.scope(rowkey) })
     }
 
     async fn plan_to_keep(
         &self,
         ast: Query,
         query: &Keyed,
-        more: Vec<&str>,
+        rowkey: Option<&str>,
     ) -> Result<Option<(UnboundPlan, DependsOn)>> {
-        if let Some(plan) = self.plain_plan(&ast, query, more.clone())? {
+        if let Some(plan) = self.plain_plan(&ast, query, rowkey)? {
             return Ok(Some((plan, DependsOn::default())));
         }
-        let (ast, mut rowkeys) = self.prepare(ast)?;
-        rowkeys.extend(more);
         let binding = self.binding(Arc::clone(&query.params));
-        let scope = NameScope { binding, ..self.scope(rowkeys, Vec::new()) };
+        let scope = NameScope { binding, ..self.scope(rowkey) };
         self.db.planner().keep(ast, &scope, &query.depends_on, &self.watch.cancel).await
     }
 
@@ -407,14 +406,13 @@ impl StatementView {
     /// Output columns of a view.
     pub fn view_schema(&self, view: &ViewDef) -> Result<Schema> {
         let query = sql::parse_query(&format!("SELECT * FROM {}", super::rows::quote(&view.name)))?;
-        let plan = self.db.planner().plan(query, &self.scope(Vec::new(), Vec::new()), &[])?;
+        let plan = self.db.planner().plan(query, &self.scope(None), &[])?;
         Ok(plan.schema().as_arrow().clone())
     }
 
     /// Errors: the query cannot be planned, or has another number of columns than `names` (0: any).
     pub fn check_query(&self, query: Query, names: usize) -> Result<()> {
-        let (query, rowkeys) = self.prepare(query)?;
-        let plan = self.db.planner().plan(query, &self.scope(rowkeys, Vec::new()), &[])?;
+        let plan = self.db.planner().plan(query, &self.scope(None), &[])?;
         let columns = plan.schema().fields().len();
         if names != 0 && names != columns {
             return Err(Error::invalid(format!("{names} names for {columns} columns"))
@@ -429,45 +427,6 @@ impl StatementView {
                 .why("a view shows each name once")
                 .hint("give one of them another name: x AS y")
                 .state(sqlstate::DUPLICATE_COLUMN)),
-        }
-    }
-
-    /// Adds the rowkey as a column, hidden from wildcards, to tables of a query that mentions it; gives the
-    /// column's names.
-    pub fn prepare<'n>(&self, mut query: Query) -> Result<(Query, Vec<&'n str>)> {
-        sql::name_outputs(&mut query);
-        sql::name_natural_columns(&mut query, &|name| self.columns_of(name));
-        let wanted = sql::mentions_rowkey(&query);
-        let has_pseudo = |name: &ObjectName| match self.find(name) {
-            Some(Relation::Table(table)) => wanted && !table.names_rowkey(),
-            Some(Relation::Index(..)) => wanted,
-            Some(Relation::View(_)) | None => false,
-        };
-        sql::resolve_joins(&mut query, &has_pseudo, &|name| self.columns_of(name))?;
-        Ok((query, if wanted { vec![ROWKEY] } else { Vec::new() }))
-    }
-
-    /// The columns of the table or view that a name in a query refers to, if known.
-    fn columns_of(&self, name: &ObjectName) -> Option<Vec<String>> {
-        match self.find(name)? {
-            Relation::Table(table) => Some(table.live_columns().map(|(_, c)| c.name.clone()).collect()),
-            Relation::View(view) => {
-                let schema = self.view_schema(&view).ok()?;
-                Some(schema.fields().iter().map(|field| field.name().clone()).collect())
-            }
-            Relation::Index(..) => None,
-        }
-    }
-
-    /// What a name in a query refers to.
-    fn find(&self, name: &ObjectName) -> Option<Relation> {
-        let moment = match &name.0[..] {
-            [ObjectNamePart::Identifier(snapshot), _] => self.moments.get(&name_of(snapshot)),
-            _ => None,
-        };
-        match moment {
-            Some(moment) => moment.catalog.find(&name_of(name.0.last()?.as_ident()?)),
-            None => self.catalog.find(&sql::table_name_of(name).ok()?),
         }
     }
 }
@@ -520,7 +479,7 @@ mod tests {
         let is_plain = |sql: &str| {
             let lifted = sql::lift(sql);
             let (lifted, query) = keyed("", lifted.as_ref(), &[], Guards::default()).unwrap();
-            session.view().unwrap().plain(lifted, &query, Vec::new()).unwrap().is_some()
+            session.view().unwrap().plain(lifted, &query, None).unwrap().is_some()
         };
         plain.into_iter().for_each(|sql| assert!(is_plain(sql), "{sql}"));
         others.into_iter().for_each(|sql| assert!(!is_plain(sql), "{sql}"));

@@ -618,6 +618,38 @@ fn conditions_of_many_terms() {
     assert_eq!(run(&mut session, &sql, &[]).unwrap(), 2);
 }
 
+/// Each of these views asks for the columns of the one below it several times before it is planned.
+#[test]
+fn views_over_views_are_planned_once() {
+    const SOON: Duration = Duration::from_secs(5);
+    let db = database();
+    let mut session = db.session();
+    let mut soon = |sql: &str| {
+        let started = Instant::now();
+        let done = run(&mut session, sql, &[]);
+        assert!(started.elapsed() < SOON, "{:?} for {sql}", started.elapsed());
+        done
+    };
+    // The view w at the bottom is a level, too.
+    for n in 1..32 {
+        let below = if n == 1 { "t".to_owned() } else { format!("v{}", n - 1) };
+        let joined = if n % 2 == 0 { "NATURAL JOIN w" } else { "JOIN (SELECT id FROM w) x USING (id)" };
+        let sql = format!("CREATE VIEW v{n} AS SELECT id, v.n FROM {below} v {joined} ORDER BY v.id");
+        soon(&sql).unwrap_or_else(|e| panic!("{}", e.render(&sql)));
+    }
+    assert_eq!(soon("DESCRIBE v31").unwrap(), 2);
+    assert_eq!(soon("SELECT * FROM v20 NATURAL JOIN t").unwrap(), 1);
+    soon("ALTER TABLE t ADD COLUMN more INT").unwrap();
+    for (sql, error) in [
+        ("CREATE VIEW v32 AS SELECT id FROM v20 NATURAL JOIN v31", "views nest more than 32 deep"),
+        ("CREATE OR REPLACE VIEW v1 AS SELECT * FROM v31 JOIN w USING (id, n)", "view \"v1\" reads itself"),
+        ("ALTER TABLE t RENAME COLUMN n TO m", "view \"v1\" reads what this would change"),
+    ] {
+        assert_eq!(soon(sql).unwrap_err().what(), error);
+    }
+    check(&db);
+}
+
 #[test]
 fn files_that_are_no_tables() {
     let db = database();

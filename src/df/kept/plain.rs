@@ -112,7 +112,7 @@ impl PlainQuery {
         if !is_bare || !is_bare_select(select) {
             return None;
         }
-        let table = NamedTable::of(select, scope)?;
+        let table = NamedTable::of(select, scope, &scope.rowkeys_of(query))?;
         let output = table.output(&select.projection)?;
         let order = order_by.as_ref().map_or(Some(Vec::new()), |by| table.order(by, &output))?;
         let (skip, fetch) =
@@ -231,7 +231,7 @@ fn is_bare_select(select: &Select) -> bool {
 }
 
 impl<'p> NamedTable<'p> {
-    fn of(select: &Select, scope: &'p NameScope<'_>) -> Option<NamedTable<'p>> {
+    fn of(select: &Select, scope: &'p NameScope<'_>, rowkeys: &[&str]) -> Option<NamedTable<'p>> {
         let [TableWithJoins { relation, joins }] = &select.from[..] else { return None };
         let TableFactor::Table {
             name,
@@ -268,7 +268,7 @@ impl<'p> NamedTable<'p> {
             hints: Default::default(),
             statistics: scope.catalog.statistics(table.id).cloned(),
         };
-        let source = TableSource::new(table, index, scope.binding.clone(), &scope.rowkeys, advice);
+        let source = TableSource::new(table, index, scope.binding.clone(), rowkeys, advice);
         Some(NamedTable { source, name, params: &scope.binding.params })
     }
 

@@ -164,10 +164,9 @@ impl ScratchDatabase {
             settings: view.settings.clone(),
             ..self.db.session().view()?
         };
-        let (query, rowkeys) = here.prepare(query.clone())?;
-        let scope = here.scope(rowkeys, Vec::new());
         let planner = self.db.planner();
-        let plan = planner.physical(planner.plan(query, &scope, params)?, &view.limits(), false).await?;
+        let plan = planner.plan(query.clone(), &here.scope(None), params)?;
+        let plan = planner.physical(plan, &view.limits(), false).await?;
         let (mut stream, _) = planner.run(Arc::clone(&plan), &view.limits())?;
         while stream.try_next().await?.is_some() {
             view.watch.cancel.check()?;
