@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use super::render::OutputFormat;
+use super::render::{Expanded, OutputFormat};
 use super::variables::quote;
 use crate::error::{Error, Result, sqlstate};
 use crate::suggest::did_you_mean;
@@ -30,8 +30,8 @@ pub enum Command {
     Timing(Option<bool>),
     /// Show the plan before each query.
     Explain(Option<bool>),
-    /// Write a line for each column of a row; without: toggle.
-    Expanded(Option<bool>),
+    /// Write a line for each column of a row; without: on, or if it is, auto.
+    Expanded(Option<Expanded>),
     /// Send long results through the pager.
     Pager(Option<bool>),
     /// Cut cells at this width; 0: never; without: at the screen's width.
@@ -111,9 +111,12 @@ pub const COMMANDS: &[Spec] = &[
     spec(&["explain"], "on|off", "print the plan before each query", |rest| {
         Ok(Command::Explain(switch(rest)?))
     }),
-    spec(&["expanded", "x"], "on|off", "a line for each column of a row, instead of a table", |rest| {
-        Ok(Command::Expanded(switch(rest)?))
-    }),
+    spec(
+        &["expanded", "x"],
+        "on|off|auto",
+        "a line for each column of a row; auto: if a table would be wider than the screen",
+        |rest| expanded(rest).map(Command::Expanded),
+    ),
     spec(&["pager"], "on|off", "long results go through $PAGER", |rest| Ok(Command::Pager(switch(rest)?))),
     spec(&["width"], "[N]", "cut cells at N columns; 0: never; without N: at the screen's width", |rest| {
         optional(rest).map(width).transpose().map(Command::Width)
@@ -307,6 +310,14 @@ fn switch(rest: &str) -> Result<Option<bool>> {
     }
 }
 
+fn expanded(rest: &str) -> Result<Option<Expanded>> {
+    if rest.eq_ignore_ascii_case("auto") {
+        return Ok(Some(Expanded::Auto));
+    }
+    let on = switch(rest).map_err(|_| bad_argument(format!("\"{rest}\" is none of on, off and auto")))?;
+    Ok(on.map(|on| if on { Expanded::On } else { Expanded::Off }))
+}
+
 fn format(rest: &str) -> Result<OutputFormat> {
     OutputFormat::named(rest).ok_or_else(|| {
         bad_argument(format!("there is no mode \"{rest}\"")).hint("table, csv, jsonl or markdown")
@@ -367,6 +378,8 @@ mod tests {
             ("\\timing", Command::Timing(None)),
             (".timing off", Command::Timing(Some(false))),
             ("\\x", Command::Expanded(None)),
+            ("\\x AUTO", Command::Expanded(Some(Expanded::Auto))),
+            (".expanded off", Command::Expanded(Some(Expanded::Off))),
             (".width 40", Command::Width(Some(40))),
             (".output", Command::Output(None)),
             ("\\o 'a b.csv'", Command::Output(Some("a b.csv".into()))),
@@ -409,6 +422,7 @@ mod tests {
             ),
             (".mode xml", "error: there is no mode \"xml\"\n hint: table, csv, jsonl or markdown"),
             (".timing maybe", "error: \"maybe\" is neither on nor off"),
+            (".expanded maybe", "error: \"maybe\" is none of on, off and auto"),
             (".read", "error: a file is missing"),
             (
                 ".import",

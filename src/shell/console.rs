@@ -9,7 +9,7 @@ use super::commands::{self, Command};
 use super::json::{self, Request};
 use super::pager::{Pager, Screen};
 use super::progress::ProgressLine;
-use super::render::{self, OutputFormat, RenderError, ResultRows, Style};
+use super::render::{self, Expanded, OutputFormat, RenderError, ResultRows, Style};
 use super::script::{self, Input, ScriptSource};
 use super::tokens::{TokenKind, tokens};
 use super::variables::Variables;
@@ -32,7 +32,7 @@ pub struct Settings {
     /// Print the plan before each query.
     pub explain: bool,
     /// Write a line for each column of a row, instead of a table.
-    pub expanded: bool,
+    pub expanded: Expanded,
     /// Do not start a pager.
     pub no_pager: bool,
     /// Cut cells at this width; 0: never; `None`: at the screen's width, if there is a screen.
@@ -328,8 +328,10 @@ impl Console {
             Some(width) => Some(width),
             None => self.result_screen().map(|screen| screen.columns),
         };
-        let Settings { color, expanded, .. } = self.settings;
-        Style { color: color && self.file.is_none(), cell_width_max, expanded }
+        let Settings { color, expanded, no_pager, .. } = self.settings;
+        let rows = |screen: Screen| if no_pager { usize::MAX } else { screen.unpaged() };
+        let screen = self.result_screen().map(|screen| Screen { rows: rows(screen), ..screen });
+        Style { color: color && self.file.is_none(), cell_width_max, expanded, screen }
     }
 
     /// Writes a result, through the pager if it is longer than the screen.
@@ -340,7 +342,7 @@ impl Console {
         let Some(screen) = self.result_screen().filter(|_| !self.settings.no_pager) else {
             return write(self.writer());
         };
-        let mut pager = Pager::new(&mut self.out, screen.rows);
+        let mut pager = Pager::new(&mut self.out, screen.unpaged());
         let written = write(&mut pager);
         pager.finish()?;
         match written {
@@ -376,10 +378,13 @@ impl Console {
                 self.settings.explain = on;
                 self.confirm(&format!("plans are {}", on_off(on)))
             }
-            Command::Expanded(on) => {
-                let on = on.unwrap_or(!self.settings.expanded);
-                self.settings.expanded = on;
-                self.confirm(&format!("expanded display is {}", on_off(on)))
+            Command::Expanded(expanded) => {
+                let other = match self.settings.expanded {
+                    Expanded::On => Expanded::Auto,
+                    Expanded::Off | Expanded::Auto => Expanded::On,
+                };
+                self.settings.expanded = expanded.unwrap_or(other);
+                self.confirm(&format!("expanded display is {}", self.settings.expanded.name()))
             }
             Command::Pager(on) => {
                 let on = on.unwrap_or(self.settings.no_pager);

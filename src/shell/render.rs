@@ -11,6 +11,7 @@ use arrow::record_batch::RecordBatch;
 use clap::ValueEnum;
 use unicode_width::UnicodeWidthStr;
 
+use super::pager::Screen;
 use super::table;
 use crate::engine::{Outcome, OutputColumn};
 use crate::error::{Error, Result};
@@ -42,6 +43,29 @@ impl OutputFormat {
     }
 }
 
+/// Whether a row is written as a line for each column, instead of as a row of a table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Expanded {
+    /// Never.
+    Off,
+    /// Always.
+    On,
+    /// In a terminal, if the table would be wider than it and is not for the pager.
+    #[default]
+    Auto,
+}
+
+impl Expanded {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Expanded::Off => "off",
+            Expanded::On => "on",
+            Expanded::Auto => "auto",
+        }
+    }
+}
+
 /// Appearance of results in a terminal.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Style {
@@ -50,7 +74,9 @@ pub struct Style {
     /// Cells wider than this (in terminal columns) are cut and end in `…`; `None`: never.
     pub cell_width_max: Option<usize>,
     /// Write a line for each column of a row, instead of a table.
-    pub expanded: bool,
+    pub expanded: Expanded,
+    /// The terminal that the result goes to, with as many rows as do not need the pager.
+    pub screen: Option<Screen>,
 }
 
 /// Why a result was not written completely.
@@ -131,7 +157,10 @@ pub fn outcome(
         _ if plan => lines(out, rows)?,
         _ if tag == "LINT" => findings(out, rows, style.cell_width_max)?,
         _ if tag == "ADVISE" => proposals(out, rows)?,
-        _ if style.expanded => table::write_expanded(out, rows, style)?,
+        // Of a definition, a table that is too wide is easier to read than four lines for each column.
+        _ if tag == "DESCRIBE" && style.expanded == Expanded::Auto => {
+            table::write(out, rows, Style { expanded: Expanded::Off, ..style })?;
+        }
         _ => table::write(out, rows, style)?,
     }
     match affected {

@@ -76,6 +76,31 @@ fn results_go_to_a_file_and_back() {
 }
 
 #[test]
+fn what_is_wider_than_the_screen_is_expanded() {
+    let (mut console, out, _) = console(Settings::default());
+    let shown = |console: &mut Console, sql: &str| {
+        console.statement(sql, &Place::TOP).unwrap();
+        out.take()
+    };
+    let wide = "SELECT 'one and two' AS a, 'three and four' AS b";
+    assert!(shown(&mut console, wide).starts_with(" a "));
+    console.screen = Some(Screen { rows: 24, columns: 29 });
+    assert_eq!(
+        shown(&mut console, wide),
+        "-[ 1 ]-+--------\na | one and two\nb | three and four\n(1 row)\n\n"
+    );
+    console.command("\\x off", &Place::TOP).unwrap();
+    assert!(shown(&mut console, wide).starts_with("expanded display is off\n a "));
+    for expected in ["on", "auto"] {
+        console.command("\\x", &Place::TOP).unwrap();
+        assert_eq!(
+            shown(&mut console, "SELECT 1 AS n").lines().next(),
+            Some(&*format!("expanded display is {expected}"))
+        );
+    }
+}
+
+#[test]
 fn pictures_go_to_the_screen_or_to_a_file() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("t.html");
