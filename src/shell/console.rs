@@ -145,7 +145,8 @@ impl Console {
 
     /// Runs one statement of a script or the prompt, after substituting variables.
     pub fn statement(&mut self, sql: &str, place: &Place) -> Step {
-        let sql = self.variables.substitute(sql).into_owned();
+        // Behind -c, and between files that were joined, too, a byte order mark is none of SQL's.
+        let sql = self.variables.substitute(sql.trim_start_matches('\u{feff}')).into_owned();
         if self.settings.explain && self.settings.format != OutputFormat::Jsonl && is_query(&sql) {
             self.print_plan(&sql)?;
         }

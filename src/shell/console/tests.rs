@@ -101,6 +101,13 @@ fn what_is_wider_than_the_screen_is_expanded() {
 }
 
 #[test]
+fn a_byte_order_mark_is_none_of_sql() {
+    let (mut console, out, _) = console(Settings { format: OutputFormat::Csv, ..Settings::default() });
+    console.statement("\u{feff}-- saved by an editor\nSELECT 1 AS n", &Place::TOP).unwrap();
+    assert_eq!(out.take(), "n\n1\n");
+}
+
+#[test]
 fn pictures_go_to_the_screen_or_to_a_file() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("t.html");
