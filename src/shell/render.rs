@@ -67,7 +67,7 @@ impl Expanded {
 }
 
 /// Appearance of results in a terminal.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Style {
     /// ANSI colours.
     pub color: bool,
@@ -75,8 +75,17 @@ pub struct Style {
     pub cell_width_max: Option<usize>,
     /// Write a line for each column of a row, instead of a table.
     pub expanded: Expanded,
+    /// What stands for NULL; `None`: NULL.
+    pub null: Option<String>,
     /// The terminal that the result goes to, with as many rows as do not need the pager.
     pub screen: Option<Screen>,
+}
+
+impl Style {
+    /// What stands for NULL.
+    pub fn null(&self) -> &str {
+        self.null.as_deref().unwrap_or("NULL")
+    }
 }
 
 /// Why a result was not written completely.
@@ -153,7 +162,7 @@ pub fn outcome(
             lines(out, rows)?;
             writeln!(out, "```\n")?;
         }
-        OutputFormat::Markdown => markdown(out, rows)?,
+        OutputFormat::Markdown => markdown(out, rows, style.null())?,
         _ if plan => lines(out, rows)?,
         _ if tag == "LINT" => findings(out, rows, style.cell_width_max)?,
         _ if tag == "ADVISE" => proposals(out, rows)?,
@@ -276,7 +285,7 @@ fn csv_line<'a>(out: &mut dyn Write, cells: impl Iterator<Item = Option<&'a str>
     out.write_all(b"\n")
 }
 
-fn markdown(out: &mut dyn Write, rows: ResultRows<'_>) -> Result<(), RenderError> {
+fn markdown(out: &mut dyn Write, rows: ResultRows<'_>, null: &str) -> Result<(), RenderError> {
     let columns = rows.columns;
     markdown_line(out, columns.iter().map(|column| markdown_cell(&column.name)))?;
     // The rule under the header shows the alignment, which is known with the first batch.
@@ -287,7 +296,7 @@ fn markdown(out: &mut dyn Write, rows: ResultRows<'_>) -> Result<(), RenderError
             markdown_line(out, numeric.map(|n| if n { "---:" } else { "---" }.to_owned()))?;
             ruled = true;
         }
-        let cells = row.iter().map(|cell| cell.as_deref().map_or("NULL".to_owned(), markdown_cell));
+        let cells = row.iter().map(|cell| markdown_cell(cell.as_deref().unwrap_or(null)));
         Ok(markdown_line(out, cells)?)
     })?;
     if !ruled {
@@ -344,7 +353,7 @@ mod tests {
     #[test]
     fn markdown_escapes_what_would_break_the_table() {
         assert_eq!(
-            written(markdown),
+            written(|out, rows| markdown(out, rows, "NULL")),
             "| order_id | note |\n\
              | ---: | --- |\n\
              | 7 | paid |\n\

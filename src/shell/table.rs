@@ -49,9 +49,9 @@ struct Cell {
 }
 
 impl Cell {
-    fn new(text: Option<&str>, width_max: Option<usize>) -> Cell {
-        let lines = text.unwrap_or("NULL").split('\n').map(visible);
-        let lines = match width_max {
+    fn new(text: Option<&str>, style: &Style) -> Cell {
+        let lines = text.unwrap_or(style.null()).split('\n').map(visible);
+        let lines = match style.cell_width_max {
             Some(width) => lines.map(|line| shortened(line, width)).collect(),
             None => lines.collect(),
         };
@@ -59,7 +59,7 @@ impl Cell {
     }
 
     /// A line of the cell; NULL is dimmed.
-    fn shown(&self, line: &str, style: Style) -> String {
+    fn shown(&self, line: &str, style: &Style) -> String {
         if self.null && style.color { format!("\x1b[2m{line}\x1b[0m") } else { line.to_owned() }
     }
 
@@ -88,7 +88,7 @@ struct Table<'a> {
 
 impl<'a> Table<'a> {
     fn new(out: &'a mut dyn Write, titles: Vec<String>, style: Style) -> Self {
-        let width = |title: &String| Cell::new(Some(title), style.cell_width_max).width();
+        let width = |title: &String| Cell::new(Some(title), &style).width();
         let columns = titles.iter().map(|title| Column { width: width(title), right: false }).collect();
         let expanded = style.expanded == Expanded::On;
         let held = (!expanded).then(Vec::new);
@@ -103,9 +103,8 @@ impl<'a> Table<'a> {
             }
         }
         self.count += 1;
-        let style = self.style;
         let Some(held) = &mut self.held else { return self.write_row(&row) };
-        for (column, cell) in self.columns.iter_mut().zip(cells(&row, style)) {
+        for (column, cell) in self.columns.iter_mut().zip(cells(&row, &self.style)) {
             column.width = column.width.max(cell.width());
         }
         held.push(row);
@@ -123,7 +122,7 @@ impl<'a> Table<'a> {
         self.expanded = self.style.expanded == Expanded::Auto && self.would_wrap(&held);
         if !self.expanded {
             let titles: Vec<Cell> =
-                self.titles.iter().map(|title| Cell::new(Some(title), self.style.cell_width_max)).collect();
+                self.titles.iter().map(|title| Cell::new(Some(title), &self.style)).collect();
             self.write_line(&titles)?;
             writeln!(self.out, "{}", self.rule())?;
         }
@@ -134,7 +133,7 @@ impl<'a> Table<'a> {
     fn would_wrap(&self, rows: &[TextRow]) -> bool {
         let Some(screen) = self.style.screen else { return false };
         let lines =
-            || rows.iter().map(|row| height(&cells(row, self.style))).sum::<usize>() + LINES_AROUND_ROWS;
+            || rows.iter().map(|row| height(&cells(row, &self.style))).sum::<usize>() + LINES_AROUND_ROWS;
         self.rule().len() > screen.columns && lines() <= screen.rows
     }
 
@@ -145,7 +144,7 @@ impl<'a> Table<'a> {
 
     fn write_row(&mut self, row: &TextRow) -> io::Result<()> {
         self.written += 1;
-        if self.expanded { self.write_expanded(row) } else { self.write_line(&cells(row, self.style)) }
+        if self.expanded { self.write_expanded(row) } else { self.write_line(&cells(row, &self.style)) }
     }
 
     /// Writes a line for each column.
@@ -158,15 +157,16 @@ impl<'a> Table<'a> {
     /// (1 row)
     /// ```
     fn write_expanded(&mut self, row: &TextRow) -> io::Result<()> {
+        let style = Style { cell_width_max: None, ..self.style.clone() };
         let titles: Vec<String> = self.titles.iter().map(|title| visible(title)).collect();
         let width = titles.iter().map(|title| title.width()).max().unwrap_or(0);
         writeln!(self.out, "{:-<width$}-+--------", format!("-[ {} ]", self.written))?;
         for (title, cell) in titles.iter().zip(row) {
-            let cell = Cell::new(cell.as_deref(), None);
+            let cell = Cell::new(cell.as_deref(), &style);
             let mut title = title.as_str();
             for line in &cell.lines {
                 let padding = " ".repeat(width - title.width());
-                let line = format!("{title}{padding} | {}", cell.shown(line, self.style));
+                let line = format!("{title}{padding} | {}", cell.shown(line, &style));
                 writeln!(self.out, "{}", line.trim_end())?;
                 title = "";
             }
@@ -188,7 +188,7 @@ impl<'a> Table<'a> {
         for (i, (column, cell)) in self.columns.iter().zip(cells).enumerate() {
             let text = cell.lines.get(nth).map_or("", String::as_str);
             let padding = " ".repeat(column.width.saturating_sub(text.width()));
-            let shown = cell.shown(text, self.style);
+            let shown = cell.shown(text, &self.style);
             line.push_str(if i == 0 { " " } else { "| " });
             let (before, after) = if column.right { (padding.as_str(), "") } else { ("", padding.as_str()) };
             line.extend([before, &shown, after]);
@@ -199,8 +199,8 @@ impl<'a> Table<'a> {
 }
 
 /// The cells of a row of a table.
-fn cells(row: &TextRow, style: Style) -> Vec<Cell> {
-    row.iter().map(|cell| Cell::new(cell.as_deref(), style.cell_width_max)).collect()
+fn cells(row: &TextRow, style: &Style) -> Vec<Cell> {
+    row.iter().map(|cell| Cell::new(cell.as_deref(), style)).collect()
 }
 
 /// Lines that a row of a table has.
@@ -354,6 +354,13 @@ mod tests {
             shown(&columns(&[("n", "BIGINT")]), vec![batch], style),
             " n\n------\n \x1b[2mNULL\x1b[0m\n(1 row)\n\n".replace(" n\n", "    n\n")
         );
+    }
+
+    #[test]
+    fn null_may_be_shown_as_another_text() {
+        let (columns, batch) = orders();
+        let style = Style { null: Some("-".into()), ..Style::default() };
+        assert!(shown(&columns, vec![batch], style).ends_with("\n        - |\n       -1 | -\n(4 rows)\n\n"));
     }
 
     #[test]
