@@ -288,6 +288,16 @@ impl Database {
         self.catalog().tables().map(|t| t.name.clone()).collect()
     }
 
+    /// Names of the settings.
+    pub fn setting_names() -> impl Iterator<Item = String> {
+        settings::names().map(str::to_owned)
+    }
+
+    /// What SHOW takes: settings, and words such as tables.
+    pub fn shown_names() -> impl Iterator<Item = String> {
+        settings::shown().map(str::to_owned)
+    }
+
     /// Names of the views, in order.
     pub fn view_names(&self) -> Vec<String> {
         self.catalog().views().map(|v| v.name.clone()).collect()

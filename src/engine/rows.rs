@@ -170,9 +170,13 @@ fn missing<'t>(table: &'t TableDef, row: &[Value]) -> impl Iterator<Item = (Colu
 
 fn cannot_be_null(table: &TableDef, (id, column): (ColumnId, &Column)) -> Error {
     let why = if table.is_key_column(id) { "it is part of the rowkey" } else { "it is NOT NULL" };
+    let hint = match column.identity {
+        Some(_) => "it numbers itself: leave it out, or write DEFAULT",
+        None => "give it a value",
+    };
     Error::invalid(format!("column \"{}\" cannot be NULL", column.name))
         .why(why)
-        .hint("give it a value")
+        .hint(hint)
         .state(sqlstate::NOT_NULL)
 }
 
@@ -201,12 +205,14 @@ pub async fn check_constraints(view: &StatementView, table: &TableDef, rows: &[V
     Ok(())
 }
 
-/// The first few columns, as in `a=1, b='x'`.
+/// The first few columns, as in `a=1, b='x', ...`.
 fn show_row(table: &TableDef, row: &[Value]) -> String {
-    let shown = table.live_columns().take(6).map(|(id, column)| {
+    let mut columns = table.live_columns();
+    let shown = columns.by_ref().take(6).map(|(id, column)| {
         format!("{}={}", column.name, crate::value::Literal(row[usize::from(id.0)].as_ref()))
     });
-    shown.collect::<Vec<_>>().join(", ")
+    let shown = shown.collect::<Vec<_>>().join(", ");
+    if columns.next().is_some() { format!("{shown}, ...") } else { shown }
 }
 
 /// `n` values of a DEFAULT expression.

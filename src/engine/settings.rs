@@ -147,16 +147,36 @@ fn unfit(name: &str, value: &Value, wanted: &str) -> Error {
 }
 
 /// Other words that SHOW takes.
-const SHOWN: [&str; 9] =
-    ["tables", "indexes", "columns", "settings", "views", "snapshots", "regions", "traffic", "statistics"];
+const SHOWN: [&str; 10] = [
+    "tables",
+    "indexes",
+    "columns",
+    "functions",
+    "settings",
+    "views",
+    "snapshots",
+    "regions",
+    "traffic",
+    "statistics",
+];
+
+/// What SET takes.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    ALL.iter().map(|(name, _)| *name)
+}
+
+/// What SHOW takes.
+pub fn shown() -> impl Iterator<Item = &'static str> {
+    names().chain(SHOWN)
+}
 
 /// The error for an unknown setting; `others`: further words to suggest.
-fn unknown(name: &str, others: &[&str]) -> Error {
+fn unknown(name: &str, others: &[&'static str]) -> Error {
     let error = Error::invalid(format!("there is no setting \"{name}\"")).state(sqlstate::UNDEFINED_OBJECT);
     if matches!(name, "databases" | "schemas") {
         return error.hint("one database is open at a time, with one schema: SHOW TABLES lists its tables");
     }
-    let names = ALL.iter().map(|(name, _)| *name).chain(others.iter().copied());
+    let names = names().chain(others.iter().copied());
     crate::suggest::with_suggestion(error, name, names, "SHOW SETTINGS lists them")
 }
 

@@ -201,7 +201,8 @@ fn describe_table(view: &StatementView, table: &TableDef) -> Result<RecordBatch>
     let sample = view.first_key(table.rows())?.map(|key| table.key.show(&key)).unwrap_or_default();
     rows.push("rowkey", &table.key.sql(), &format!("e.g. {sample}"), "layout");
     for index in &table.indexes {
-        rows.push(&index.name, &index.layout.sql(), index.state.name(), "index");
+        let attributes = format!("{}{}", index.state.name(), attributes_of_index(table, index));
+        rows.push(&index.name, &index.layout.sql(), &attributes, "index");
     }
     for check in &table.checks {
         rows.push(&check.name, &check.sql, "", "check");
@@ -229,6 +230,12 @@ fn describe_index(view: &StatementView, table: &TableDef, index: &IndexDef) -> R
         None => String::new(),
     };
     rows.push("rowkey", &index.layout.sql(), &format!("e.g. {sample}"), "layout");
+    if index.unique {
+        rows.push("unique", "yes", "", "option");
+    }
+    if let Some(filter) = &index.filter_sql {
+        rows.push("where", filter, "", "option");
+    }
     rows.finish()
 }
 
@@ -332,6 +339,15 @@ fn attributes(column: &Column, family: &str) -> String {
     out.join(" ")
 }
 
+/// What sets an index apart, behind its state: `, UNIQUE INCLUDE (a, b) WHERE c > 1`.
+fn attributes_of_index(table: &TableDef, index: &IndexDef) -> String {
+    let unique = if index.unique { " UNIQUE" } else { "" };
+    match format!("{unique}{}", clauses_of_index(table, index)) {
+        none if none.is_empty() => none,
+        clauses => format!(",{clauses}"),
+    }
+}
+
 /// The CREATE TABLE statement of a table, without its indexes.
 pub fn create_table_sql(table: &TableDef) -> String {
     let mut out = format!("CREATE TABLE {} (\n", name_sql(&table.name));
@@ -409,12 +425,18 @@ pub fn create_view_sql(view: &ViewDef) -> String {
 /// The CREATE INDEX statement of an index.
 pub fn create_index_sql(table: &TableDef, index: &IndexDef) -> String {
     let unique = if index.unique { "UNIQUE " } else { "" };
-    let mut out = format!(
-        "CREATE {unique}INDEX {} ON {} ({})",
+    format!(
+        "CREATE {unique}INDEX {} ON {} ({}){}",
         name_sql(&index.name),
         name_sql(&table.name),
-        index.layout.sql()
-    );
+        index.layout.sql(),
+        clauses_of_index(table, index)
+    )
+}
+
+/// ` INCLUDE (a, b) WHERE c > 1`
+fn clauses_of_index(table: &TableDef, index: &IndexDef) -> String {
+    let mut out = String::new();
     let names: Vec<String> = table.included(index).map(|id| name_sql(table.column_name(id))).collect();
     if !names.is_empty() {
         let _ = write!(out, " INCLUDE ({})", names.join(", "));

@@ -79,6 +79,11 @@ impl CancelHandle {
         self.0.notify.notify_waiters();
     }
 
+    /// Has the running statement, or else the last one, been asked to stop?
+    pub fn is_asked(&self) -> bool {
+        self.0.asked.load(Ordering::SeqCst)
+    }
+
     /// Starts a statement with a time limit, and forgets earlier requests to cancel.
     pub fn start(&self, timeout: Option<Duration>) {
         self.0.asked.store(false, Ordering::SeqCst);

@@ -176,6 +176,11 @@ impl KeyPart {
         text && null && !self.descending
     }
 
+    /// Are its values bytes, as those of plain numbers are, and not those of a text with marks?
+    pub fn is_binary(&self) -> bool {
+        matches!(self.form.shape(), Shape::Binary(_))
+    }
+
     /// Its properties.
     pub fn facts(&self) -> Facts {
         let nature = self.form.nature();

@@ -5,8 +5,9 @@
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
+use std::time::Duration;
 
-use super::render::OutputFormat;
+use super::render::{Expanded, OutputFormat};
 use super::variables::quote;
 use crate::error::{Error, Result, sqlstate};
 use crate::suggest::did_you_mean;
@@ -30,12 +31,18 @@ pub enum Command {
     Timing(Option<bool>),
     /// Show the plan before each query.
     Explain(Option<bool>),
-    /// Write a line for each column of a row; without: toggle.
-    Expanded(Option<bool>),
+    /// Write a line for each column of a row; without: on, or if it is, auto.
+    Expanded(Option<Expanded>),
     /// Send long results through the pager.
     Pager(Option<bool>),
     /// Cut cells at this width; 0: never; without: at the screen's width.
     Width(Option<usize>),
+    /// Show NULL as this text; without: as NULL.
+    NullValue(Option<String>),
+    /// Write the next result to a file.
+    Once(PathBuf),
+    /// Run the last statement again and again, with this pause.
+    Watch(Duration),
     /// Write results to a file; without: to the screen again.
     Output(Option<PathBuf>),
     /// Run a script.
@@ -111,12 +118,24 @@ pub const COMMANDS: &[Spec] = &[
     spec(&["explain"], "on|off", "print the plan before each query", |rest| {
         Ok(Command::Explain(switch(rest)?))
     }),
-    spec(&["expanded", "x"], "on|off", "a line for each column of a row, instead of a table", |rest| {
-        Ok(Command::Expanded(switch(rest)?))
-    }),
+    spec(
+        &["expanded", "x"],
+        "on|off|auto",
+        "a line for each column of a row; auto: if a table would be wider than the screen",
+        |rest| expanded(rest).map(Command::Expanded),
+    ),
     spec(&["pager"], "on|off", "long results go through $PAGER", |rest| Ok(Command::Pager(switch(rest)?))),
     spec(&["width"], "[N]", "cut cells at N columns; 0: never; without N: at the screen's width", |rest| {
         optional(rest).map(width).transpose().map(Command::Width)
+    }),
+    spec(&["nullvalue"], "[TEXT]", "what stands for NULL in tables", |rest| {
+        Ok(Command::NullValue(optional(rest).map(|text| unquoted(text).to_owned())))
+    }),
+    spec(&["watch"], "[SECONDS]", "run the last statement every 2 seconds, say, until Ctrl-C", |rest| {
+        pause(rest).map(Command::Watch)
+    }),
+    file_spec(&["once"], "FILE", "write the next result to a file", |rest| {
+        required(rest, "a file").map(path).map(Command::Once)
     }),
     file_spec(&["output", "o"], "[FILE]", "write results to a file, or to the screen again", |rest| {
         Ok(Command::Output(optional(rest).map(path)))
@@ -190,12 +209,17 @@ pub fn parse(line: &str) -> Result<Command> {
 /// The command named `word`, with its dot or backslash.
 pub fn find(word: &str) -> Option<&'static Spec> {
     let name = word.strip_prefix(['.', '\\'])?;
+    // psql's `\d+` tells more; here `\d` tells all.
+    let name = name.strip_suffix('+').filter(|name| name.starts_with('d')).unwrap_or(name);
     COMMANDS.iter().find(|spec| spec.names.contains(&name))
 }
 
 /// Commands of other shells, and what to do here.
 const ELSEWHERE: &[(&[&str], &str)] = &[
     (&["gx"], ".expanded on, then the query; a statement ends with a semicolon"),
+    (&["e", "edit"], "the arrow keys bring back what was typed; .read FILE runs a script"),
+    (&["!", "shell", "system"], "Ctrl-Z leaves for a moment, and fg comes back"),
+    (&["pset", "a", "t", "H"], ".mode, .expanded, .nullvalue and .pager say how results are written"),
     (&["g"], "a statement ends with a semicolon"),
     (
         &["l", "list", "c", "connect", "open", "databases", "attach"],
@@ -223,6 +247,8 @@ fn unknown(word: &str) -> Error {
     Error::invalid(format!("there is no command {word}")).hint(hint).state(sqlstate::SYNTAX)
 }
 
+/// The longest pause of `.watch`: a day.
+const PAUSE_MAX_S: f64 = 86_400.0;
 /// Columns where descriptions begin and end in `.help`, in characters.
 const HELP_COLUMN: usize = 28;
 const HELP_WIDTH: usize = 80;
@@ -307,6 +333,14 @@ fn switch(rest: &str) -> Result<Option<bool>> {
     }
 }
 
+fn expanded(rest: &str) -> Result<Option<Expanded>> {
+    if rest.eq_ignore_ascii_case("auto") {
+        return Ok(Some(Expanded::Auto));
+    }
+    let on = switch(rest).map_err(|_| bad_argument(format!("\"{rest}\" is none of on, off and auto")))?;
+    Ok(on.map(|on| if on { Expanded::On } else { Expanded::Off }))
+}
+
 fn format(rest: &str) -> Result<OutputFormat> {
     OutputFormat::named(rest).ok_or_else(|| {
         bad_argument(format!("there is no mode \"{rest}\"")).hint("table, csv, jsonl or markdown")
@@ -316,6 +350,15 @@ fn format(rest: &str) -> Result<OutputFormat> {
 fn width(rest: &str) -> Result<usize> {
     rest.parse()
         .map_err(|_| bad_argument(format!("\"{rest}\" is not a width")).hint("for example: .width 40"))
+}
+
+fn pause(rest: &str) -> Result<Duration> {
+    let seconds = rest.parse().ok().filter(|seconds| (0.1..=PAUSE_MAX_S).contains(seconds));
+    match seconds.or(rest.is_empty().then_some(2.0)) {
+        Some(seconds) => Ok(Duration::from_secs_f64(seconds)),
+        None => Err(bad_argument(format!("\"{rest}\" is no pause"))
+            .hint("write seconds, from 0.1 to 86400: .watch 5")),
+    }
 }
 
 fn path(rest: &str) -> PathBuf {
@@ -367,6 +410,15 @@ mod tests {
             ("\\timing", Command::Timing(None)),
             (".timing off", Command::Timing(Some(false))),
             ("\\x", Command::Expanded(None)),
+            ("\\x AUTO", Command::Expanded(Some(Expanded::Auto))),
+            (".expanded off", Command::Expanded(Some(Expanded::Off))),
+            (".nullvalue '-'", Command::NullValue(Some("-".into()))),
+            (".nullvalue", Command::NullValue(None)),
+            (".once a.csv", Command::Once("a.csv".into())),
+            ("\\watch", Command::Watch(Duration::from_secs(2))),
+            (".watch 0.5;", Command::Watch(Duration::from_millis(500))),
+            ("\\d+ t", sql("DESCRIBE t")),
+            ("\\dt+", sql("SHOW TABLES")),
             (".width 40", Command::Width(Some(40))),
             (".output", Command::Output(None)),
             ("\\o 'a b.csv'", Command::Output(Some("a b.csv".into()))),
@@ -409,6 +461,7 @@ mod tests {
             ),
             (".mode xml", "error: there is no mode \"xml\"\n hint: table, csv, jsonl or markdown"),
             (".timing maybe", "error: \"maybe\" is neither on nor off"),
+            (".expanded maybe", "error: \"maybe\" is none of on, off and auto"),
             (".read", "error: a file is missing"),
             (
                 ".import",
@@ -418,6 +471,11 @@ mod tests {
                 "\\h select",
                 "error: there is no help on select here\n \
                  hint: .help lists the commands; the guide has a table of statements",
+            ),
+            ("\\watch 0", "error: \"0\" is no pause\n hint: write seconds, from 0.1 to 86400: .watch 5"),
+            (
+                "\\! ls",
+                "error: there is no command \\!\n hint: Ctrl-Z leaves for a moment, and fg comes back",
             ),
             (".width x", "error: \"x\" is not a width\n hint: for example: .width 40"),
         ];

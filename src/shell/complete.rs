@@ -36,6 +36,9 @@ impl Completion {
         context: &Context<'_>,
     ) -> rustyline::Result<(usize, Vec<Pair>)> {
         let typed = &line[..pos];
+        if is_in_file_name(&format!("{before}{typed}")) {
+            return self.files.complete(line, pos, context);
+        }
         if !before.is_empty() || !is_command(typed) {
             let start = typed.rfind(|c| !is_name_part(c)).map_or(0, |at| at + last_char_len(&typed[..=at]));
             let (sql, before) = (format!("{before}{line}"), format!("{before}{}", &typed[..start]));
@@ -76,11 +79,19 @@ impl Completion {
                 .collect();
         let mentioned = mentioned(sql, &relations);
         let before: Vec<Token<'_>> = significant(before).collect();
-        if before.last().is_some_and(|t| names_a_table(t.text)) {
+        if before.last().is_some_and(names_a_table) {
             let tables = begins(&relations);
             if !tables.is_empty() {
                 return tables;
             }
+        }
+        let settings = begins(&match &before[..] {
+            [verb] if is_word(verb, &["SET", "RESET"]) => Database::setting_names().collect(),
+            [verb] if is_word(verb, &["SHOW"]) => Database::shown_names().collect(),
+            _ => BTreeSet::new(),
+        });
+        if !settings.is_empty() {
+            return settings;
         }
         let qualifier = match &before[..] {
             [.., name, point] if point.is_symbol(".") => Some(name_of(name)),
@@ -150,8 +161,21 @@ fn name_of(token: &Token<'_>) -> String {
 }
 
 /// Is the word followed by a table?
-fn names_a_table(word: &str) -> bool {
-    ["FROM", "JOIN", "INTO", "UPDATE", "TABLE", "DESCRIBE"].iter().any(|w| w.eq_ignore_ascii_case(word))
+fn names_a_table(word: &Token<'_>) -> bool {
+    is_word(word, &["FROM", "JOIN", "INTO", "UPDATE", "TABLE", "DESCRIBE", "LINT", "ANALYZE"])
+}
+
+/// Is the token one of these?
+fn is_word(token: &Token<'_>, words: &[&str]) -> bool {
+    words.iter().any(|word| word.eq_ignore_ascii_case(token.text))
+}
+
+/// Does the text end within the quotes of `COPY t FROM '..`, or of another statement with a file?
+fn is_in_file_name(sql: &str) -> bool {
+    let tokens: Vec<Token<'_>> = significant(sql).collect();
+    let [first, .., from, file] = &tokens[..] else { return false };
+    let is_open = file.text.starts_with('\'') && (file.text.len() == 1 || !file.text.ends_with('\''));
+    is_open && is_word(first, &["COPY", "BACKUP"]) && is_word(from, &["FROM", "TO"])
 }
 
 fn command_words(typed: &str) -> BTreeSet<String> {
@@ -234,12 +258,31 @@ mod tests {
             pairs.into_iter().map(|pair| pair.replacement).collect::<Vec<_>>()
         };
         assert_eq!(offers("select * from "), ["part", "parts"]);
+        assert_eq!(offers("lint pa"), ["part", "parts"]);
         assert_eq!(offers("select * from part where par"), ["parent", "part", "partition", "parts"]);
         assert_eq!(offers("select * from part p where p."), ["id", "parent"]);
         assert_eq!(offers("select * from part AS \"P\" where \"P\".p"), ["parent"]);
         assert_eq!(offers("select p."), ["id", "parent"]);
         assert_eq!(offers("select * from part older where old"), ["older"]);
         assert_eq!(offers("select md5_"), ["md5_bucket("]);
+    }
+
+    #[test]
+    fn settings_stand_behind_set_and_show() {
+        assert_eq!(offers("", "SET max_g").1, ["max_gets"]);
+        assert_eq!(offers("", "show t").1, ["tables", "time_zone", "traffic"]);
+        assert!(!offers("", "UPDATE t SET max_g").1.contains(&"max_gets".to_owned()));
+    }
+
+    #[test]
+    fn files_stand_in_the_quotes_of_copy() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("orders.csv"), "").unwrap();
+        let folder = directory.path().display();
+        let (_, files) = offers("", &format!("COPY t FROM '{folder}/ord"));
+        assert_eq!(files, [format!("{folder}/orders.csv")]);
+        let (_, words) = offers("", &format!("SELECT '{folder}/ord"));
+        assert!(!words.iter().any(|word| word.ends_with("orders.csv")), "{words:?}");
     }
 
     #[test]

@@ -2,14 +2,15 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use super::commands::{self, Command};
 use super::json::{self, Request};
 use super::pager::{Pager, Screen};
 use super::progress::ProgressLine;
-use super::render::{self, OutputFormat, RenderError, ResultRows, Style};
+use super::render::{self, Expanded, OutputFormat, RenderError, ResultRows, Style};
 use super::script::{self, Input, ScriptSource};
 use super::tokens::{TokenKind, tokens};
 use super::variables::Variables;
@@ -19,6 +20,9 @@ use crate::value::Value;
 
 /// Depth to which scripts may read each other; it stops a script that reads itself.
 const READ_DEPTH_MAX: usize = 16;
+
+/// How often `.watch` looks for a Ctrl-C.
+const LOOK_UP: Duration = Duration::from_millis(50);
 
 /// Settings of a console, changed by `.mode`, `.timing` and so on.
 #[derive(Clone, Debug, Default)]
@@ -32,11 +36,13 @@ pub struct Settings {
     /// Print the plan before each query.
     pub explain: bool,
     /// Write a line for each column of a row, instead of a table.
-    pub expanded: bool,
+    pub expanded: Expanded,
     /// Do not start a pager.
     pub no_pager: bool,
     /// Cut cells at this width; 0: never; `None`: at the screen's width, if there is a screen.
     pub width: Option<usize>,
+    /// What stands for NULL in tables; `None`: NULL.
+    pub null: Option<String>,
     /// ANSI colours in results.
     pub color: bool,
 }
@@ -96,6 +102,10 @@ pub struct Console {
     err: Box<dyn Write>,
     /// The file that `.output` has set.
     file: Option<BufWriter<File>>,
+    /// The file that `.once` has set.
+    once: Option<BufWriter<File>>,
+    /// The last statement, for `.watch`.
+    last: Option<String>,
     statements: u64,
     read_depth: usize,
     failed: bool,
@@ -117,6 +127,8 @@ impl Console {
             out,
             err,
             file: None,
+            once: None,
+            last: None,
             statements: 0,
             read_depth: 0,
             failed: false,
@@ -145,11 +157,14 @@ impl Console {
 
     /// Runs one statement of a script or the prompt, after substituting variables.
     pub fn statement(&mut self, sql: &str, place: &Place) -> Step {
-        let sql = self.variables.substitute(sql).into_owned();
+        // Behind -c, and between files that were joined, too, a byte order mark is none of SQL's.
+        let sql = self.variables.substitute(sql.trim_start_matches('\u{feff}')).into_owned();
         if self.settings.explain && self.settings.format != OutputFormat::Jsonl && is_query(&sql) {
             self.print_plan(&sql)?;
         }
-        self.run(&sql, &[], &sql, place, Console::print)
+        let step = self.run(&sql, &[], &sql, place, Console::print);
+        self.last = Some(sql);
+        step
     }
 
     /// Runs one line of `--input jsonl`.
@@ -224,12 +239,19 @@ impl Console {
         }
         let printed = outcome.and_then(|outcome| print(self, outcome, started));
         self.progress.clear();
-        match printed {
-            Ok(()) => self.print_time(started.elapsed())?,
-            Err(RenderError::Query(error)) => self.fail(error, typed, place)?,
-            Err(RenderError::Output(error)) => return Err(error.into()),
-        }
-        Ok(self.writer().flush()?)
+        let step = match printed {
+            Ok(()) => self.print_time(started.elapsed()).map_err(Halt::from),
+            Err(RenderError::Query(error)) => self.fail(error, typed, place),
+            Err(RenderError::Output(error)) => Err(error.into()),
+        };
+        step.and(self.end_result())
+    }
+
+    /// What `.once` has sent to a file ends with the result.
+    fn end_result(&mut self) -> Step {
+        self.writer().flush()?;
+        self.once = None;
+        Ok(())
     }
 
     fn print(&mut self, mut outcome: Outcome, started: Instant) -> Result<(), RenderError> {
@@ -311,15 +333,19 @@ impl Console {
     }
 
     fn writer(&mut self) -> &mut dyn Write {
-        match &mut self.file {
+        match self.once.as_mut().or(self.file.as_mut()) {
             Some(file) => file,
             None => &mut self.out,
         }
     }
 
+    fn writes_file(&self) -> bool {
+        self.once.is_some() || self.file.is_some()
+    }
+
     /// The terminal, if results go there.
     fn result_screen(&self) -> Option<Screen> {
-        self.screen.filter(|_| self.file.is_none())
+        self.screen.filter(|_| !self.writes_file())
     }
 
     fn style(&self) -> Style {
@@ -328,8 +354,11 @@ impl Console {
             Some(width) => Some(width),
             None => self.result_screen().map(|screen| screen.columns),
         };
-        let Settings { color, expanded, .. } = self.settings;
-        Style { color: color && self.file.is_none(), cell_width_max, expanded }
+        let Settings { color, expanded, no_pager, .. } = self.settings;
+        let rows = |screen: Screen| if no_pager { usize::MAX } else { screen.unpaged() };
+        let screen = self.result_screen().map(|screen| Screen { rows: rows(screen), ..screen });
+        let null = self.settings.null.clone();
+        Style { color: color && !self.writes_file(), cell_width_max, expanded, null, screen }
     }
 
     /// Writes a result, through the pager if it is longer than the screen.
@@ -340,7 +369,7 @@ impl Console {
         let Some(screen) = self.result_screen().filter(|_| !self.settings.no_pager) else {
             return write(self.writer());
         };
-        let mut pager = Pager::new(&mut self.out, screen.rows);
+        let mut pager = Pager::new(&mut self.out, screen.unpaged());
         let written = write(&mut pager);
         pager.finish()?;
         match written {
@@ -376,10 +405,13 @@ impl Console {
                 self.settings.explain = on;
                 self.confirm(&format!("plans are {}", on_off(on)))
             }
-            Command::Expanded(on) => {
-                let on = on.unwrap_or(!self.settings.expanded);
-                self.settings.expanded = on;
-                self.confirm(&format!("expanded display is {}", on_off(on)))
+            Command::Expanded(expanded) => {
+                let other = match self.settings.expanded {
+                    Expanded::On => Expanded::Auto,
+                    Expanded::Off | Expanded::Auto => Expanded::On,
+                };
+                self.settings.expanded = expanded.unwrap_or(other);
+                self.confirm(&format!("expanded display is {}", self.settings.expanded.name()))
             }
             Command::Pager(on) => {
                 let on = on.unwrap_or(self.settings.no_pager);
@@ -390,7 +422,19 @@ impl Console {
                 self.settings.width = width;
                 Ok(())
             }
+            Command::NullValue(null) => {
+                self.settings.null = null;
+                Ok(())
+            }
             Command::Output(path) => self.redirect(path, place),
+            Command::Once(path) => match create(&path) {
+                Ok(file) => {
+                    self.once = Some(file);
+                    Ok(())
+                }
+                Err(error) => self.fail_outside(error, place),
+            },
+            Command::Watch(every) => self.watch(every, place),
             Command::Read(path) => self.read(path, place),
             Command::Echo(text) => {
                 let text = self.variables.substitute(&text).into_owned();
@@ -437,7 +481,7 @@ impl Console {
         match self.db.definitions(of.as_deref()) {
             Ok(definitions) => {
                 let script: String = definitions.iter().map(|sql| format!("{sql};\n")).collect();
-                self.say(&script)
+                self.say(&script).and(self.end_result())
             }
             Err(error) => self.fail_outside(error, place),
         }
@@ -447,13 +491,31 @@ impl Console {
         self.writer().flush()?;
         self.file = None;
         let Some(path) = path else { return Ok(()) };
-        match File::create(&path) {
-            Ok(file) => self.file = Some(BufWriter::new(file)),
-            Err(e) => {
-                return self.fail_outside(io_error(format!("cannot write {}", path.display()), e), place);
-            }
+        match create(&path) {
+            Ok(file) => self.file = Some(file),
+            Err(error) => return self.fail_outside(error, place),
         }
         Ok(())
+    }
+
+    /// Runs the last statement again and again, until it fails or Ctrl-C.
+    fn watch(&mut self, every: Duration, place: &Place) -> Step {
+        let Some(sql) = self.last.clone() else {
+            let error = Error::invalid("there is no statement to repeat").hint("run one, then .watch 2");
+            return self.fail_outside(error, place);
+        };
+        let cancel = self.cancel_handle();
+        let failed = std::mem::take(&mut self.failed);
+        let no_pager = std::mem::replace(&mut self.settings.no_pager, true);
+        let step = loop {
+            let step = self.run(&sql, &[], &sql, &Place::TOP, Console::print);
+            if step.is_err() || self.failed || !slept(every, &cancel) {
+                break step;
+            }
+        };
+        self.settings.no_pager = no_pager;
+        self.failed |= failed;
+        step
     }
 
     fn read(&mut self, path: PathBuf, place: &Place) -> Step {
@@ -479,6 +541,24 @@ impl Console {
 /// An error of the operating system, about `what`.
 pub(super) fn io_error(what: String, e: io::Error) -> Error {
     Error::new(Kind::Unavailable, what).why(e.to_string()).state(sqlstate::IO).caused_by(e)
+}
+
+fn create(path: &Path) -> Result<BufWriter<File>> {
+    let file = File::create(path).map_err(|e| io_error(format!("cannot write {}", path.display()), e))?;
+    Ok(BufWriter::new(file))
+}
+
+/// Waits; false if Ctrl-C has come meanwhile.
+fn slept(time: Duration, cancel: &CancelHandle) -> bool {
+    let end = Instant::now() + time;
+    while !cancel.is_asked() {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return true;
+        }
+        thread::sleep(left.min(LOOK_UP));
+    }
+    false
 }
 
 fn on_off(on: bool) -> &'static str {

@@ -32,7 +32,7 @@ mod variables;
 pub use console::{Console, Halt, Place, Settings, Step};
 pub use pager::Screen;
 pub use progress::ProgressLine;
-pub use render::OutputFormat;
+pub use render::{Expanded, OutputFormat};
 pub use repl::run as repl;
 pub use variables::Variables;
 

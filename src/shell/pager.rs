@@ -13,6 +13,13 @@ pub struct Screen {
     pub columns: usize,
 }
 
+impl Screen {
+    /// Lines of a result that does not need the pager: the prompt takes two.
+    pub fn unpaged(self) -> usize {
+        self.rows.saturating_sub(2)
+    }
+}
+
 /// Writes text that fits the screen to `screen`, longer text to the pager.
 pub struct Pager<'a> {
     screen: &'a mut dyn Write,
@@ -31,14 +38,14 @@ enum State {
 }
 
 impl<'a> Pager<'a> {
-    /// Pages text longer than `rows` lines, minus two for the prompt, with `$PAGER` or `less`.
-    pub fn new(screen: &'a mut dyn Write, rows: usize) -> Self {
+    /// Pages text longer than `lines` with `$PAGER` or `less`.
+    pub fn new(screen: &'a mut dyn Write, lines: usize) -> Self {
         let command = env::var("PAGER").ok().filter(|pager| !pager.trim().is_empty());
-        Self::with_command(screen, rows, command.unwrap_or_else(|| "less".to_owned()))
+        Self::with_command(screen, lines, command.unwrap_or_else(|| "less".to_owned()))
     }
 
-    fn with_command(screen: &'a mut dyn Write, rows: usize, command: String) -> Self {
-        Pager { screen, command, state: State::Held { text: Vec::new(), lines_left: rows.saturating_sub(2) } }
+    fn with_command(screen: &'a mut dyn Write, lines: usize, command: String) -> Self {
+        Pager { screen, command, state: State::Held { text: Vec::new(), lines_left: lines } }
     }
 
     /// Prints the held text, or waits until the user leaves the pager.
@@ -110,7 +117,7 @@ mod tests {
     #[test]
     fn what_fits_goes_straight_to_the_screen() {
         let mut screen = Vec::new();
-        let mut pager = Pager::new(&mut screen, 4);
+        let mut pager = Pager::new(&mut screen, 2);
         pager.write_all(b"one\ntwo\n").unwrap();
         assert!(matches!(pager.state, State::Held { lines_left: 0, .. }));
         pager.finish().unwrap();
@@ -122,7 +129,7 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         let mut screen = Vec::new();
         let command = format!("cp /dev/stdin {}", file.path().display());
-        let mut pager = Pager::with_command(&mut screen, 4, command);
+        let mut pager = Pager::with_command(&mut screen, 2, command);
         pager.write_all(b"one\ntwo\n").unwrap();
         pager.write_all(b"three\n").unwrap();
         pager.finish().unwrap();

@@ -11,6 +11,7 @@ use arrow::record_batch::RecordBatch;
 use clap::ValueEnum;
 use unicode_width::UnicodeWidthStr;
 
+use super::pager::Screen;
 use super::table;
 use crate::engine::{Outcome, OutputColumn};
 use crate::error::{Error, Result};
@@ -42,15 +43,49 @@ impl OutputFormat {
     }
 }
 
+/// Whether a row is written as a line for each column, instead of as a row of a table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Expanded {
+    /// Never.
+    Off,
+    /// Always.
+    On,
+    /// In a terminal, if the table would be wider than it and is not for the pager.
+    #[default]
+    Auto,
+}
+
+impl Expanded {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Expanded::Off => "off",
+            Expanded::On => "on",
+            Expanded::Auto => "auto",
+        }
+    }
+}
+
 /// Appearance of results in a terminal.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Style {
     /// ANSI colours.
     pub color: bool,
     /// Cells wider than this (in terminal columns) are cut and end in `…`; `None`: never.
     pub cell_width_max: Option<usize>,
     /// Write a line for each column of a row, instead of a table.
-    pub expanded: bool,
+    pub expanded: Expanded,
+    /// What stands for NULL; `None`: NULL.
+    pub null: Option<String>,
+    /// The terminal that the result goes to, with as many rows as do not need the pager.
+    pub screen: Option<Screen>,
+}
+
+impl Style {
+    /// What stands for NULL.
+    pub fn null(&self) -> &str {
+        self.null.as_deref().unwrap_or("NULL")
+    }
 }
 
 /// Why a result was not written completely.
@@ -127,11 +162,14 @@ pub fn outcome(
             lines(out, rows)?;
             writeln!(out, "```\n")?;
         }
-        OutputFormat::Markdown => markdown(out, rows)?,
+        OutputFormat::Markdown => markdown(out, rows, style.null())?,
         _ if plan => lines(out, rows)?,
         _ if tag == "LINT" => findings(out, rows, style.cell_width_max)?,
         _ if tag == "ADVISE" => proposals(out, rows)?,
-        _ if style.expanded => table::write_expanded(out, rows, style)?,
+        // Of a definition, a table that is too wide is easier to read than four lines for each column.
+        _ if tag == "DESCRIBE" && style.expanded == Expanded::Auto => {
+            table::write(out, rows, Style { expanded: Expanded::Off, ..style })?;
+        }
         _ => table::write(out, rows, style)?,
     }
     match affected {
@@ -247,7 +285,7 @@ fn csv_line<'a>(out: &mut dyn Write, cells: impl Iterator<Item = Option<&'a str>
     out.write_all(b"\n")
 }
 
-fn markdown(out: &mut dyn Write, rows: ResultRows<'_>) -> Result<(), RenderError> {
+fn markdown(out: &mut dyn Write, rows: ResultRows<'_>, null: &str) -> Result<(), RenderError> {
     let columns = rows.columns;
     markdown_line(out, columns.iter().map(|column| markdown_cell(&column.name)))?;
     // The rule under the header shows the alignment, which is known with the first batch.
@@ -258,7 +296,7 @@ fn markdown(out: &mut dyn Write, rows: ResultRows<'_>) -> Result<(), RenderError
             markdown_line(out, numeric.map(|n| if n { "---:" } else { "---" }.to_owned()))?;
             ruled = true;
         }
-        let cells = row.iter().map(|cell| cell.as_deref().map_or("NULL".to_owned(), markdown_cell));
+        let cells = row.iter().map(|cell| markdown_cell(cell.as_deref().unwrap_or(null)));
         Ok(markdown_line(out, cells)?)
     })?;
     if !ruled {
@@ -315,7 +353,7 @@ mod tests {
     #[test]
     fn markdown_escapes_what_would_break_the_table() {
         assert_eq!(
-            written(markdown),
+            written(|out, rows| markdown(out, rows, "NULL")),
             "| order_id | note |\n\
              | ---: | --- |\n\
              | 7 | paid |\n\

@@ -10,58 +10,31 @@
 //! ```
 //!
 //! Widths are those of the first [`LOOK_AHEAD_ROWS`] rows; after these, rows are written as they come
-//! and a wider cell pushes its line out. A `+` says that the cell goes on below.
+//! and a wider cell pushes its line out. A `+` says that the cell goes on below. A table that is wider than
+//! the terminal is written with a line for each column of a row (see `Table::write_expanded`).
 
 use std::io::{self, Write};
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::render::{RenderError, ResultRows, Style, TextRow};
+use super::render::{Expanded, RenderError, ResultRows, Style, TextRow};
 
 /// Rows held back to find the column widths (count).
 const LOOK_AHEAD_ROWS: usize = 1_000;
+/// The header, the rule below it, the count of the rows and the empty line.
+const LINES_AROUND_ROWS: usize = 4;
 /// Columns between tab stops.
 const TAB_WIDTH: usize = 8;
 
-/// Writes the table, its row count and an empty line.
+/// Writes the rows, their count and an empty line.
 pub fn write(out: &mut dyn Write, rows: ResultRows<'_>, style: Style) -> Result<(), RenderError> {
-    let titles: Vec<String> = rows.columns.iter().map(|column| column.name.clone()).collect();
-    let mut table = Table::new(out, &titles, style);
+    let titles = rows.columns.iter().map(|column| column.name.clone()).collect();
+    let mut table = Table::new(out, titles, style);
     rows.for_each(|schema, row| {
         let numeric = || schema.fields().iter().map(|f| f.data_type().is_numeric()).collect();
         Ok(table.add(row, numeric)?)
     })?;
     Ok(table.finish()?)
-}
-
-/// Writes a line for each column of each row, the row count and an empty line.
-///
-/// ```text
-/// -[ 1 ]---+--------
-/// order_id | 123456
-/// note     | two
-///          | lines
-/// (1 row)
-/// ```
-pub fn write_expanded(out: &mut dyn Write, rows: ResultRows<'_>, style: Style) -> Result<(), RenderError> {
-    let titles: Vec<String> = rows.columns.iter().map(|column| visible(&column.name)).collect();
-    let width = titles.iter().map(|title| title.width()).max().unwrap_or(0);
-    let mut count = 0;
-    rows.for_each(|_, row| {
-        count += 1;
-        writeln!(out, "{:-<width$}-+--------", format!("-[ {count} ]"))?;
-        for (title, cell) in titles.iter().zip(&row) {
-            let cell = Cell::new(cell.as_deref(), None);
-            let mut title = title.as_str();
-            for line in &cell.lines {
-                let padding = " ".repeat(width - title.width());
-                writeln!(out, "{}", format!("{title}{padding} | {}", cell.shown(line, style)).trim_end())?;
-                title = "";
-            }
-        }
-        Ok(())
-    })?;
-    Ok(writeln!(out, "{}\n", counted(count))?)
 }
 
 /// `(2 rows)`.
@@ -76,9 +49,9 @@ struct Cell {
 }
 
 impl Cell {
-    fn new(text: Option<&str>, width_max: Option<usize>) -> Cell {
-        let lines = text.unwrap_or("NULL").split('\n').map(visible);
-        let lines = match width_max {
+    fn new(text: Option<&str>, style: &Style) -> Cell {
+        let lines = text.unwrap_or(style.null()).split('\n').map(visible);
+        let lines = match style.cell_width_max {
             Some(width) => lines.map(|line| shortened(line, width)).collect(),
             None => lines.collect(),
         };
@@ -86,7 +59,7 @@ impl Cell {
     }
 
     /// A line of the cell; NULL is dimmed.
-    fn shown(&self, line: &str, style: Style) -> String {
+    fn shown(&self, line: &str, style: &Style) -> String {
         if self.null && style.color { format!("\x1b[2m{line}\x1b[0m") } else { line.to_owned() }
     }
 
@@ -103,19 +76,23 @@ struct Column {
 struct Table<'a> {
     out: &'a mut dyn Write,
     style: Style,
+    titles: Vec<String>,
     columns: Vec<Column>,
-    titles: Vec<Cell>,
-    /// Rows held back; `None` once the header has been written.
-    held: Option<Vec<Vec<Cell>>>,
+    /// Rows held back; `None` once the first line has been written.
+    held: Option<Vec<TextRow>>,
+    /// A line for each column of a row.
+    expanded: bool,
     count: u64,
+    written: u64,
 }
 
 impl<'a> Table<'a> {
-    fn new(out: &'a mut dyn Write, titles: &[String], style: Style) -> Self {
-        let titles: Vec<Cell> =
-            titles.iter().map(|title| Cell::new(Some(title), style.cell_width_max)).collect();
-        let columns = titles.iter().map(|title| Column { width: title.width(), right: false }).collect();
-        Table { out, style, columns, titles, held: Some(Vec::new()), count: 0 }
+    fn new(out: &'a mut dyn Write, titles: Vec<String>, style: Style) -> Self {
+        let width = |title: &String| Cell::new(Some(title), &style).width();
+        let columns = titles.iter().map(|title| Column { width: width(title), right: false }).collect();
+        let expanded = style.expanded == Expanded::On;
+        let held = (!expanded).then(Vec::new);
+        Table { out, style, titles, columns, held, expanded, count: 0, written: 0 }
     }
 
     /// Adds a row; `numeric` says which columns are numeric, and is called for the first row.
@@ -126,13 +103,11 @@ impl<'a> Table<'a> {
             }
         }
         self.count += 1;
-        let cells: Vec<Cell> =
-            row.iter().map(|cell| Cell::new(cell.as_deref(), self.style.cell_width_max)).collect();
-        let Some(held) = &mut self.held else { return self.write_row(&cells) };
-        for (column, cell) in self.columns.iter_mut().zip(&cells) {
+        let Some(held) = &mut self.held else { return self.write_row(&row) };
+        for (column, cell) in self.columns.iter_mut().zip(cells(&row, &self.style)) {
             column.width = column.width.max(cell.width());
         }
-        held.push(cells);
+        held.push(row);
         if held.len() == LOOK_AHEAD_ROWS { self.write_held() } else { Ok(()) }
     }
 
@@ -144,16 +119,64 @@ impl<'a> Table<'a> {
     /// Writes the header and the rows held back, once.
     fn write_held(&mut self) -> io::Result<()> {
         let Some(held) = self.held.take() else { return Ok(()) };
-        let titles = std::mem::take(&mut self.titles);
-        self.write_row(&titles)?;
-        let rule: Vec<String> = self.columns.iter().map(|column| "-".repeat(column.width + 2)).collect();
-        writeln!(self.out, "{}", rule.join("+"))?;
+        self.expanded = self.style.expanded == Expanded::Auto && self.would_wrap(&held);
+        if !self.expanded {
+            let titles: Vec<Cell> =
+                self.titles.iter().map(|title| Cell::new(Some(title), &self.style)).collect();
+            self.write_line(&titles)?;
+            writeln!(self.out, "{}", self.rule())?;
+        }
         held.iter().try_for_each(|row| self.write_row(row))
     }
 
-    fn write_row(&mut self, cells: &[Cell]) -> io::Result<()> {
-        let height = cells.iter().map(|cell| cell.lines.len()).max().unwrap_or(1);
-        (0..height).try_for_each(|nth| {
+    /// Is the table too wide for the terminal, but not so long that it goes through the pager?
+    fn would_wrap(&self, rows: &[TextRow]) -> bool {
+        let Some(screen) = self.style.screen else { return false };
+        let lines =
+            || rows.iter().map(|row| height(&cells(row, &self.style))).sum::<usize>() + LINES_AROUND_ROWS;
+        self.rule().len() > screen.columns && lines() <= screen.rows
+    }
+
+    fn rule(&self) -> String {
+        let rule: Vec<String> = self.columns.iter().map(|column| "-".repeat(column.width + 2)).collect();
+        rule.join("+")
+    }
+
+    fn write_row(&mut self, row: &TextRow) -> io::Result<()> {
+        self.written += 1;
+        if self.expanded { self.write_expanded(row) } else { self.write_line(&cells(row, &self.style)) }
+    }
+
+    /// Writes a line for each column.
+    ///
+    /// ```text
+    /// -[ 1 ]---+--------
+    /// order_id | 123456
+    /// note     | two
+    ///          | lines
+    /// (1 row)
+    /// ```
+    fn write_expanded(&mut self, row: &TextRow) -> io::Result<()> {
+        let style = Style { cell_width_max: None, ..self.style.clone() };
+        let titles: Vec<String> = self.titles.iter().map(|title| visible(title)).collect();
+        let width = titles.iter().map(|title| title.width()).max().unwrap_or(0);
+        writeln!(self.out, "{:-<width$}-+--------", format!("-[ {} ]", self.written))?;
+        for (title, cell) in titles.iter().zip(row) {
+            let cell = Cell::new(cell.as_deref(), &style);
+            let mut title = title.as_str();
+            for line in &cell.lines {
+                let padding = " ".repeat(width - title.width());
+                let line = format!("{title}{padding} | {}", cell.shown(line, &style));
+                writeln!(self.out, "{}", line.trim_end())?;
+                title = "";
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes a row of the table.
+    fn write_line(&mut self, cells: &[Cell]) -> io::Result<()> {
+        (0..height(cells)).try_for_each(|nth| {
             let line = self.line(cells, nth);
             writeln!(self.out, "{}", line.trim_end())
         })
@@ -165,7 +188,7 @@ impl<'a> Table<'a> {
         for (i, (column, cell)) in self.columns.iter().zip(cells).enumerate() {
             let text = cell.lines.get(nth).map_or("", String::as_str);
             let padding = " ".repeat(column.width.saturating_sub(text.width()));
-            let shown = cell.shown(text, self.style);
+            let shown = cell.shown(text, &self.style);
             line.push_str(if i == 0 { " " } else { "| " });
             let (before, after) = if column.right { (padding.as_str(), "") } else { ("", padding.as_str()) };
             line.extend([before, &shown, after]);
@@ -173,6 +196,16 @@ impl<'a> Table<'a> {
         }
         line
     }
+}
+
+/// The cells of a row of a table.
+fn cells(row: &TextRow, style: &Style) -> Vec<Cell> {
+    row.iter().map(|cell| Cell::new(cell.as_deref(), style)).collect()
+}
+
+/// Lines that a row of a table has.
+fn height(cells: &[Cell]) -> usize {
+    cells.iter().map(|cell| cell.lines.len()).max().unwrap_or(1)
 }
 
 /// `text` with tabs expanded and other control characters escaped: a cell must not move the cursor or change
@@ -216,6 +249,7 @@ mod tests {
     use arrow::array::{ArrayRef, Int64Array, StringArray};
     use arrow::record_batch::RecordBatch;
 
+    use super::super::pager::Screen;
     use super::super::testing::{columns, orders};
     use super::*;
     use crate::engine::OutputColumn;
@@ -252,9 +286,6 @@ mod tests {
     #[test]
     fn expanded_rows_have_a_line_for_each_column() {
         let (columns, batch) = orders();
-        let mut out = Vec::new();
-        let rows = ResultRows { columns: &columns, batches: &mut std::iter::once(Ok(batch.slice(1, 2))) };
-        write_expanded(&mut out, rows, Style { cell_width_max: Some(4), ..Style::default() }).unwrap();
         let lines = [
             "-[ 1 ]---+--------",
             "order_id | 123456",
@@ -267,7 +298,34 @@ mod tests {
             "",
             "",
         ];
-        assert_eq!(String::from_utf8(out).unwrap(), lines.join("\n"));
+        let style = Style { cell_width_max: Some(4), expanded: Expanded::On, ..Style::default() };
+        assert_eq!(shown(&columns, vec![batch.slice(1, 2)], style), lines.join("\n"));
+    }
+
+    #[test]
+    fn a_table_wider_than_the_screen_is_expanded_unless_the_pager_shows_it() {
+        let (columns, batch) = orders();
+        let first = |rows, width, expanded| {
+            let screen = Some(Screen { rows, columns: width });
+            let style = Style { expanded, screen, ..Style::default() };
+            shown(&columns, vec![batch.clone()], style).starts_with("-[ 1 ]")
+        };
+        // It has 24 columns and 9 lines.
+        assert!(!first(9, 24, Expanded::Auto));
+        assert!(first(9, 23, Expanded::Auto));
+        assert!(!first(8, 23, Expanded::Auto));
+        assert!(!first(9, 23, Expanded::Off));
+        assert!(first(9, 24, Expanded::On));
+    }
+
+    #[test]
+    fn an_expanded_row_is_not_cut() {
+        let screen = Some(Screen { rows: 24, columns: 4 });
+        let style = Style { cell_width_max: Some(4), screen, ..Style::default() };
+        assert_eq!(
+            shown(&columns(&[("t", "VARCHAR")]), vec![texts(&["abcdefgh"])], style),
+            "-[ 1 ]-+--------\nt | abcdefgh\n(1 row)\n\n"
+        );
     }
 
     #[test]
@@ -296,6 +354,13 @@ mod tests {
             shown(&columns(&[("n", "BIGINT")]), vec![batch], style),
             " n\n------\n \x1b[2mNULL\x1b[0m\n(1 row)\n\n".replace(" n\n", "    n\n")
         );
+    }
+
+    #[test]
+    fn null_may_be_shown_as_another_text() {
+        let (columns, batch) = orders();
+        let style = Style { null: Some("-".into()), ..Style::default() };
+        assert!(shown(&columns, vec![batch], style).ends_with("\n        - |\n       -1 | -\n(4 rows)\n\n"));
     }
 
     #[test]

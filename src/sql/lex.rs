@@ -183,6 +183,11 @@ impl<'a> StatementText<'a> {
 
     /// `at`: where the tokenizer stopped; `from`: where the token begins.
     fn token_error(&self, message: &str, at: Location, from: Location) -> Error {
+        if message.contains("encoded string literal")
+            && let Some(error) = unreadable_escape(&self.sql[self.offset(at)..])
+        {
+            return error.at(self.span(at, at));
+        }
         let what = match message {
             m if m.contains("string literal") => "this text has no closing quote".to_owned(),
             m if m.contains("multi-line comment") => "this comment has no closing */".to_owned(),
@@ -246,6 +251,60 @@ fn takes_hints(before: Keyword, word: Keyword) -> bool {
 pub(super) fn lower_first(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map(|c| c.to_lowercase().chain(chars).collect()).unwrap_or_default()
+}
+
+/// The error for the first escape in a text `E'..'` that stands for no character; `None` if the text has no
+/// end. sqlparser gives one message for both.
+fn unreadable_escape(sql: &str) -> Option<Error> {
+    let mut rest = sql.strip_prefix(['E', 'e'])?.strip_prefix('\'')?;
+    let mut unreadable = None;
+    loop {
+        rest = &rest[rest.find(['\'', '\\'])?..];
+        let len = match rest.strip_prefix("''") {
+            Some(_) => 2,
+            None if rest.starts_with('\'') => return unreadable,
+            None => {
+                let escape = &rest[..escape_len(rest)?];
+                unreadable = unreadable.or_else(|| refused_escape(escape));
+                escape.len()
+            }
+        };
+        rest = &rest[len..];
+    }
+}
+
+/// Bytes of the escape that `text` begins with.
+fn escape_len(text: &str) -> Option<usize> {
+    let kind = text[1..].chars().next()?;
+    let (before, digits, radix) = match kind {
+        'x' => (2, 2, 16),
+        'u' => (2, 4, 16),
+        'U' => (2, 8, 16),
+        '0'..='7' => (1, 3, 8),
+        other => return Some(1 + other.len_utf8()),
+    };
+    Some(before + text[before..].chars().take(digits).take_while(|c| c.is_digit(radix)).count())
+}
+
+fn refused_escape(escape: &str) -> Option<Error> {
+    let (digits, radix) = match escape.as_bytes().get(1)? {
+        b'x' if escape.len() == 2 => return None,
+        b'x' | b'u' | b'U' => (&escape[2..], 16),
+        b'0'..=b'7' => (&escape[1..], 8),
+        _ => return None,
+    };
+    let is_byte = !escape.starts_with("\\u") && !escape.starts_with("\\U");
+    let whole = escape.starts_with("\\u") && digits.len() == 4 || digits.len() == 8 || is_byte;
+    let error = Error::invalid(format!("{escape} cannot stand in E'..'")).state(sqlstate::SYNTAX);
+    // As in PostgreSQL, of a byte the lowest eight bits count.
+    match u32::from_str_radix(digits, radix).map(|code| if is_byte { code & 0xff } else { code }) {
+        Ok(0) if whole => Some(error.why("it is the NUL character").hint("'a' || chr(0) || 'b' has one")),
+        Ok(128..) if is_byte => {
+            Some(error.why("a byte above 7f is no character").hint("write the character itself, or \\u00e9"))
+        }
+        Ok(code) if whole && char::from_u32(code).is_some() => None,
+        _ => Some(error.why("it is no character").hint("\\u has 4 hex digits, \\U has 8")),
+    }
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 //! Each error has a place: a clause that silently does nothing is worse than an error.
 
 use sqlparser::ast::{
-    AccessExpr, ConnectByKind, Expr, ForClause, LimitClause, ObjectNamePart, Query, Select, TableFactor,
-    TableWithJoins, UnaryOperator, Value, ValueWithSpan,
+    AccessExpr, Array, ConnectByKind, Expr, ForClause, LimitClause, ObjectNamePart, Query, Select,
+    TableFactor, TableWithJoins, UnaryOperator, Value, ValueWithSpan,
 };
 
 use super::span_of;
@@ -103,7 +103,7 @@ pub(super) fn check_table(factor: &TableFactor) -> Result<()> {
     }
 }
 
-/// Errors: COLLATE; operators that only PostgreSQL has.
+/// Errors: COLLATE; operators that only PostgreSQL has; names in the quotes of others.
 pub(super) fn check_expr(expr: &Expr) -> Result<()> {
     match expr {
         Expr::Collate { .. } => Err(no_collation(span_of(expr))),
@@ -120,6 +120,9 @@ pub(super) fn check_expr(expr: &Expr) -> Result<()> {
                     refuse("this kind of access", "on both sides of the period stand names", span_of(expr))
                 }
             }
+        }
+        Expr::Array(Array { elem, named: false }) if matches!(elem[..], [Expr::Identifier(_)]) => {
+            refuse("[ ] around a name", "names stand in double quotes: \"order\"", span_of(expr))
         }
         Expr::UnaryOp { op, .. }
             if !matches!(op, UnaryOperator::Plus | UnaryOperator::Minus | UnaryOperator::Not) =>

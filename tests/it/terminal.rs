@@ -71,3 +71,12 @@ fn what_is_typed_ahead_is_read_line_by_line() {
         assert!(written.contains(expected), "{expected}: {written}");
     }
 }
+
+#[test]
+fn a_result_wider_than_the_terminal_has_a_line_for_each_column() {
+    let written = answer("SELECT repeat('a', 50) AS one, repeat('b', 50) AS two;\r\\x off\r.quit\r");
+    let Some(written) = written else { return println!("there are no terminals: not tested") };
+    for expected in ["-[ 1 ]", "\none | aaaa", "\ntwo | bbbb", "expanded display is off"] {
+        assert!(written.contains(expected), "{expected}: {written}");
+    }
+}

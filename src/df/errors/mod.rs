@@ -214,7 +214,11 @@ fn arrow_error(error: &arrow::error::ArrowError) -> Error {
         ArrowError::DivideByZero => Error::division_by_zero(),
         ArrowError::ArithmeticOverflow(what) => {
             Error::invalid(match what.strip_prefix("Overflow happened on: ") {
-                Some(operation) => format!("{operation} is out of range"),
+                // `-x` is computed so.
+                Some(operation) => match operation.strip_prefix("0 - ") {
+                    Some(negated) => format!("-({negated}) is out of range"),
+                    None => format!("{operation} is out of range"),
+                },
                 None => what.clone(),
             })
             .why("the result does not fit its type")

@@ -46,7 +46,7 @@ fn check(expr: &Expr, inputs: &[&LogicalPlan]) -> DfResult<()> {
     let Some(rowkey) = rowkey else { return Ok(()) };
     let named = inputs.iter().find_map(|input| binary_keys(rowkey, input).transpose()).transpose()?;
     match named {
-        Some(name) => Err(to_df(refused(&name, text, matches!(expr, Expr::Like(_))))),
+        Some((name, part)) => Err(to_df(refused(&name, &part, text, matches!(expr, Expr::Like(_))))),
         None => Ok(()),
     }
 }
@@ -63,8 +63,8 @@ fn text(expr: &Expr) -> Option<&str> {
     }
 }
 
-/// The table or index whose rowkey this column is, if no part of that key is text.
-fn binary_keys(column: &Column, plan: &LogicalPlan) -> DfResult<Option<String>> {
+/// The table or index whose rowkey this column is, and its first binary part, if no part of that key is plain text.
+fn binary_keys(column: &Column, plan: &LogicalPlan) -> DfResult<Option<(String, String)>> {
     if !plan.schema().has_column(column) {
         return Ok(None);
     }
@@ -75,10 +75,10 @@ fn binary_keys(column: &Column, plan: &LogicalPlan) -> DfResult<Option<String>> 
         };
     }
     let source = TableSource::behind(column, plan)?;
-    Ok(source.and_then(|(source, name)| source.binary_keys(&name).map(str::to_owned)))
+    Ok(source.and_then(|(source, name)| source.binary_keys(&name)))
 }
 
-fn refused(of: &str, text: &str, is_pattern: bool) -> Error {
+fn refused(of: &str, part: &str, text: &str, is_pattern: bool) -> Error {
     let digits = if is_pattern { text.trim_end_matches('%') } else { text };
     let is_hex = !digits.is_empty() && digits.len() % 2 == 0 && digits.bytes().all(|b| b.is_ascii_hexdigit());
     let shown = if is_hex { digits } else { "8000" };
@@ -88,7 +88,7 @@ fn refused(of: &str, text: &str, is_pattern: bool) -> Error {
         false => format!("write bytes, as in x'{shown}', or compare the columns of the key"),
     };
     Error::invalid(format!("the keys of \"{of}\" are binary, and '{text}' is a text"))
-        .why("no part of them is text; they print as the hex digits of their bytes")
+        .why(format!("their part {part} is binary, so they print as the hex digits of their bytes"))
         .hint(hint)
         .state(sqlstate::DATATYPE_MISMATCH)
         .about(text)

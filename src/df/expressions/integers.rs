@@ -189,21 +189,44 @@ impl Checked {
         Checked { name, op, kernel, signature: Signature::any(2, Volatility::Immutable) }
     }
 
-    /// The results of `a op b`. Errors: one is a decimal of more than 38 digits.
+    /// `a op b`. Errors: a result does not fit its type, or is a decimal of more than 38 digits.
+    fn results(&self, a: &dyn Datum, b: &dyn Datum) -> Result<ArrayRef, ArrowError> {
+        match (self.kernel)(a, b) {
+            // Arrow shows the digits of decimals without their points.
+            Err(ArrowError::ArithmeticOverflow(_)) if a.get().0.data_type().is_decimal() => {
+                let rows = if a.get().1 { b.get().0.len() } else { a.get().0.len() };
+                let fails = |row: &usize| (self.kernel)(&operand(a, *row), &operand(b, *row)).is_err();
+                Err(self.overflow(a, b, (0..rows).find(fails).unwrap_or_default()))
+            }
+            results => self.within_digits(results?, a, b),
+        }
+    }
+
+    /// `results`. Errors: one of them is a decimal of more than 38 digits.
     fn within_digits(&self, results: ArrayRef, a: &dyn Datum, b: &dyn Datum) -> Result<ArrayRef, ArrowError> {
         let Some(decimals) = results.as_primitive_opt::<Decimal128Type>() else { return Ok(results) };
         let fits = |d| Decimal128Type::is_valid_decimal_precision(d, DECIMAL128_MAX_PRECISION);
         // The slot of a NULL holds any number.
         let is_long = |row: &usize| !fits(decimals.values()[*row]) && decimals.is_valid(*row);
         let Some(row) = (0..decimals.len()).find(is_long) else { return Ok(results) };
-        let shown = |operand: &dyn Datum| {
-            let (operand, is_scalar) = operand.get();
-            let row = if is_scalar { 0 } else { row };
-            operand.as_primitive_opt::<Decimal128Type>().map(|d| d.value_as_string(row)).unwrap_or_default()
+        Err(self.overflow(a, b, row))
+    }
+
+    /// The error for the decimals of a row, as Arrow words it.
+    fn overflow(&self, a: &dyn Datum, b: &dyn Datum, row: usize) -> ArrowError {
+        let shown = |of: &dyn Datum| {
+            let decimal = operand(of, row);
+            decimal.as_primitive_opt::<Decimal128Type>().map(|d| d.value_as_string(0)).unwrap_or_default()
         };
         let operation = format!("Overflow happened on: {} {} {}", shown(a), self.op, shown(b));
-        Err(ArrowError::ArithmeticOverflow(operation))
+        ArrowError::ArithmeticOverflow(operation)
     }
+}
+
+/// The operand of one row.
+fn operand(of: &dyn Datum, row: usize) -> ArrayRef {
+    let (values, is_scalar) = of.get();
+    values.slice(if is_scalar { 0 } else { row }, 1)
 }
 
 impl PartialEq for Checked {
@@ -251,7 +274,6 @@ impl ScalarUDFImpl for Checked {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
-        let checked = |a: &dyn Datum, b: &dyn Datum| self.within_digits((self.kernel)(a, b)?, a, b);
-        apply(&args.args[0], &args.args[1], checked)
+        apply(&args.args[0], &args.args[1], |a, b| self.results(a, b))
     }
 }

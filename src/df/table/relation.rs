@@ -213,14 +213,21 @@ impl super::TableSource {
         self.relation.layouts().filter_map(front).min_by_key(Vec::len)
     }
 
-    /// The table or index table whose rowkey this column is, if no part of that key is text.
-    pub fn binary_keys(&self, column: &str) -> Option<&str> {
+    /// The table or index table whose rowkey this column is, and its first binary part, if no part of that key is plain
+    /// text.
+    pub fn binary_keys(&self, column: &str) -> Option<(String, String)> {
         let QueryRelation { table, index, names, .. } = &*self.relation;
         let (layout, name) = match (names.columns.get(column)?.0, index) {
             (Field::Column(_), _) => return None,
             (Field::Rowkey, Some(index)) => (&index.layout, &index.name),
             (Field::Rowkey | Field::PrimaryRowkey, _) => (&table.key, &table.name),
         };
-        (!layout.parts().iter().any(KeyPart::is_text)).then_some(name)
+        let parts = layout.parts();
+        if parts.iter().any(KeyPart::is_text) {
+            return None;
+        }
+        // A text that something follows ends with marks, but is text for whoever reads the definition.
+        let part = parts.iter().find(|part| part.is_binary()).or_else(|| parts.first())?;
+        Some((name.clone(), part.sql().to_owned()))
     }
 }

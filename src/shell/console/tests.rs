@@ -76,6 +76,73 @@ fn results_go_to_a_file_and_back() {
 }
 
 #[test]
+fn the_next_result_goes_to_a_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("once.csv");
+    let (mut console, out, err) = console(Settings { format: OutputFormat::Csv, ..Settings::default() });
+    console.command(&format!(".once {}", path.display()), &Place::TOP).unwrap();
+    console.statement("SELECT 1 AS n", &Place::TOP).unwrap();
+    console.statement("SELECT 2 AS n", &Place::TOP).unwrap();
+    assert_eq!(std::fs::read_to_string(path).unwrap(), "n\n1\n");
+    assert_eq!(out.take(), "n\n2\n");
+    assert!(console.command(".once /no/such/folder/f", &Place::TOP).is_err());
+    assert!(err.take().starts_with("error: cannot write /no/such/folder/f\n  why: "));
+}
+
+#[test]
+fn a_statement_is_repeated_until_it_fails_or_is_cancelled() {
+    let (mut console, out, err) = console(Settings { format: OutputFormat::Csv, ..Settings::default() });
+    assert!(console.command(".watch", &Place::TOP).is_err());
+    assert!(err.take().starts_with("error: there is no statement to repeat\n hint: "));
+    console.statement("CREATE TABLE t (id INT PRIMARY KEY CHECK (id < 3))", &Place::TOP).unwrap();
+    console.statement("INSERT INTO t SELECT count(*) FROM t", &Place::TOP).unwrap();
+    assert!(console.command(".watch 0.1", &Place::TOP).is_err());
+    assert!(err.take().starts_with("error: check \"t_check_1\" does not hold"));
+    console.statement("SELECT count(*) AS n FROM t", &Place::TOP).unwrap();
+    assert_eq!(out.take(), "n\n3\n");
+    let cancel = console.cancel_handle();
+    let ctrl_c = thread::spawn(move || {
+        thread::sleep(Duration::from_secs(1));
+        cancel.cancel();
+    });
+    console.command(".watch 600", &Place::TOP).unwrap();
+    ctrl_c.join().unwrap();
+    assert_eq!(out.take(), "n\n3\n");
+}
+
+#[test]
+fn what_is_wider_than_the_screen_is_expanded() {
+    let (mut console, out, _) = console(Settings::default());
+    let shown = |console: &mut Console, sql: &str| {
+        console.statement(sql, &Place::TOP).unwrap();
+        out.take()
+    };
+    let wide = "SELECT 'one and two' AS a, 'three and four' AS b";
+    assert!(shown(&mut console, wide).starts_with(" a "));
+    console.screen = Some(Screen { rows: 24, columns: 29 });
+    assert_eq!(
+        shown(&mut console, wide),
+        "-[ 1 ]-+--------\na | one and two\nb | three and four\n(1 row)\n\n"
+    );
+    console.command("\\x off", &Place::TOP).unwrap();
+    assert!(shown(&mut console, wide).starts_with("expanded display is off\n a "));
+    for expected in ["on", "auto"] {
+        console.command("\\x", &Place::TOP).unwrap();
+        assert_eq!(
+            shown(&mut console, "SELECT 1 AS n").lines().next(),
+            Some(&*format!("expanded display is {expected}"))
+        );
+    }
+}
+
+#[test]
+fn a_byte_order_mark_is_none_of_sql() {
+    let (mut console, out, _) = console(Settings { format: OutputFormat::Csv, ..Settings::default() });
+    console.statement("\u{feff}-- saved by an editor\nSELECT 1 AS n", &Place::TOP).unwrap();
+    assert_eq!(out.take(), "n\n1\n");
+}
+
+#[test]
 fn pictures_go_to_the_screen_or_to_a_file() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("t.html");

@@ -1,5 +1,6 @@
 //! Parses CREATE, DROP, ALTER and TRUNCATE.
 
+use sqlparser::ast::Ident;
 use sqlparser::tokenizer::{Location, Token};
 
 use super::Parser;
@@ -154,6 +155,9 @@ impl Parser<'_> {
     fn column(&mut self, elements: &mut Elements) -> Result<()> {
         let from = self.here();
         let name = self.name("a column, constraint or FAMILY")?;
+        if self.peek_token(&Token::Period) {
+            return Err(self.column_of_family(&name));
+        }
         let name_span = self.span_since(from);
         let type_from = self.here();
         let spec = self.column_type()?;
@@ -179,6 +183,16 @@ impl Parser<'_> {
         }
         elements.columns.push(column);
         Ok(())
+    }
+
+    /// The error for `f.c BIGINT`, as Phoenix has it.
+    fn column_of_family(&self, family: &Ident) -> Error {
+        let column = match &self.inner.peek_nth_token_ref(1).token {
+            Token::Word(word) => word.value.as_str(),
+            _ => "c",
+        };
+        let hint = format!("write {column} alone, and behind the columns: FAMILY {family} ({column}, ...)");
+        self.error("a column is not named together with its family").hint(hint)
     }
 
     /// Reads one option of a column; false if none comes next. `nullable` records that NULL was given.
@@ -323,10 +337,10 @@ impl Parser<'_> {
             false => (["NULLS", "FIRST"], ["NULLS", "LAST"]),
         };
         if self.peek_words(&other) {
-            let direction = if descending { "descending" } else { "ascending" };
+            let direction = if descending { "a descending" } else { "an ascending" };
             return Err(self
                 .error(format!("{} is not possible here", other.join(" ")))
-                .why(format!("in a {direction} key part, NULLs sort {}", kept[1].to_lowercase()))
+                .why(format!("in {direction} key part, NULLs sort {}", kept[1].to_lowercase()))
                 .hint(format!("leave out {}", other.join(" "))));
         }
         self.words(&kept);
@@ -361,7 +375,9 @@ impl Parser<'_> {
         };
         self.expect_word("ON")?;
         let table = self.object_name("the name of the table")?;
+        self.index_method()?;
         let keys = self.keys()?;
+        self.index_method()?;
         let include = if self.word("INCLUDE") { self.names("a column")? } else { Vec::new() };
         let (filter, filter_sql) = match self.word("WHERE") {
             true => {
@@ -380,6 +396,15 @@ impl Parser<'_> {
             filter,
             filter_sql,
         })))
+    }
+
+    /// Skips `USING BTREE`. Errors: another method.
+    fn index_method(&mut self) -> Result<()> {
+        if !self.word("USING") || self.word("BTREE") {
+            return Ok(());
+        }
+        let error = self.expected("BTREE").why("every index is sorted by its key");
+        Err(error.hint("leave USING out"))
     }
 
     fn create_view(&mut self, or_replace: bool) -> Result<Statement> {
@@ -420,7 +445,21 @@ impl Parser<'_> {
     pub(super) fn truncate(&mut self) -> Result<Statement> {
         self.expect_word("TRUNCATE")?;
         self.word("TABLE");
-        Ok(Statement::Truncate { name: self.object_name("the name of a table")? })
+        let name = self.object_name("the name of a table")?;
+        if self.peek_token(&Token::Comma) {
+            return Err(self.expected("the end of the statement").hint("write a TRUNCATE for each table"));
+        }
+        if self.peek_words(&["RESTART"]) {
+            return Err(self
+                .error("numbers do not begin again")
+                .why("what an identity has counted stays counted, so that no number comes twice")
+                .hint("leave RESTART IDENTITY out; or DROP TABLE, and CREATE TABLE anew"));
+        }
+        self.words(&["CONTINUE", "IDENTITY"]);
+        if !self.word("RESTRICT") {
+            self.word("CASCADE");
+        }
+        Ok(Statement::Truncate { name })
     }
 
     pub(super) fn alter(&mut self) -> Result<Statement> {
@@ -434,6 +473,11 @@ impl Parser<'_> {
         let if_exists = self.if_exists();
         let name = self.object_name("the name of a table")?;
         let op = self.alter_op()?;
+        if self.peek_token(&Token::Comma) {
+            return Err(self
+                .error("an ALTER TABLE makes one change")
+                .hint("write one for each; between BEGIN and COMMIT, all or none of them happen"));
+        }
         Ok(Statement::AlterTable(Box::new(AlterTable { if_exists, name, op })))
     }
 
@@ -466,6 +510,11 @@ impl Parser<'_> {
         }
         if self.words(&["RENAME", "TO"]) {
             return Ok(AlterTableOp::RenameTable { to: self.object_name("the new name")? });
+        }
+        if self.peek_words(&["RENAME", "CONSTRAINT"]) {
+            return Err(self
+                .error("a constraint cannot be renamed")
+                .hint("DROP CONSTRAINT k, then ADD CONSTRAINT l CHECK (...)"));
         }
         if self.word("RENAME") {
             self.word("COLUMN");

@@ -83,7 +83,11 @@ impl Parser<'_> {
         if starts.iter().any(|word| self.peek_words(&[word])) || self.peek_token(&Token::LParen) {
             return Ok(InsertSource::Query(self.query()?));
         }
-        Err(self.expected("VALUES or SELECT"))
+        let error = self.expected("VALUES or SELECT");
+        Err(match self.peek_words(&["SET"]) {
+            true => error.hint("write INSERT INTO t (a, b) VALUES (1, 2)"),
+            false => error,
+        })
     }
 
     /// `(value, ...)`

@@ -95,6 +95,10 @@ const STATEMENTS_ELSEWHERE: &[(&str, &str)] = &[
     ("PUT", "write UPSERT INTO t (id, a) VALUES (1, 2)"),
     ("DELETEALL", "write DELETE FROM t WHERE id = 1"),
     ("COUNT", "write SELECT count(*) FROM t"),
+    ("COMMENT", "definitions have no comments: keep them in the script that makes them, behind --"),
+    ("HELP", ".help lists the commands of the shell"),
+    ("QUIT", ".quit leaves the shell"),
+    ("EXIT", ".quit leaves the shell"),
     ("LIST", "SHOW TABLES lists them"),
     ("DISABLE", "nothing is needed: DROP TABLE t drops a table"),
 ];
@@ -135,7 +139,7 @@ impl Parser<'_> {
         let error = self.error(format!("expected {what}, found {}", self.shown(next)));
         match &next.token {
             Token::Word(word) if word.quote_style.is_none() => misspelt(error, &word.value),
-            Token::Char('`') => error.hint(DOUBLE_QUOTES),
+            Token::Char('`') | Token::LBracket => error.hint(DOUBLE_QUOTES),
             _ => error,
         }
     }
@@ -218,7 +222,7 @@ impl Parser<'_> {
         }
         match &token.token {
             Token::Word(word) if word.quote_style.is_none() => misspelt(error, &word.value),
-            Token::Char('`') => error.hint(DOUBLE_QUOTES),
+            Token::Char('`') | Token::LBracket => error.hint(DOUBLE_QUOTES),
             _ => error,
         }
     }
@@ -270,6 +274,10 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("TBLPROPERTIES", "options stand in WITH (name = value)"),
     ("CLUSTERED", "leave it out: every table is stored by its rowkey"),
     ("IGNORE", "write INSERT INTO t ... ON CONFLICT DO NOTHING"),
+    ("INDEXED", "indexes are named by a hint: SELECT /*+ INDEX(i) */ ..., or /*+ NO_INDEX */"),
+    ("EXCLUDE", "a frame has all rows between its bounds; a row leaves itself out so: sum(x) OVER (...) - x"),
+    ("ASYNC", "leave it out: others read and write while an index is built"),
+    ("ROW_TIMESTAMP", "leave it out: a table WITH (versions = n) knows when rows were written"),
     ("SEQUENCE", NO_SEQUENCES),
     ("LOCAL", "leave it out: an index is sorted as a whole"),
     ("GLOBAL", "leave it out: an index is sorted as a whole"),

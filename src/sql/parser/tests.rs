@@ -48,6 +48,7 @@ const STATEMENTS: &[(&str, &str)] = &[
     ("DROP TABLE IF EXISTS a, b CASCADE", "DROP TABLE IF EXISTS a, b"),
     ("DROP INDEX i; ;", "DROP INDEX i"),
     ("TRUNCATE public.t", "TRUNCATE TABLE t"),
+    ("TRUNCATE t CONTINUE IDENTITY CASCADE", "TRUNCATE TABLE t"),
     (
         "ALTER TABLE t ADD note TEXT DEFAULT '' FAMILY c",
         "ALTER TABLE t ADD COLUMN note VARCHAR DEFAULT '' FAMILY c",
@@ -78,6 +79,8 @@ const STATEMENTS: &[(&str, &str)] = &[
     ("CREATE TABLE t (a VARCHAR, PRIMARY KEY (md5(a))) SPLIT INTO 10 HEX", "="),
     ("CREATE UNIQUE INDEX IF NOT EXISTS i ON t (lpad(a, 6), b DESC) INCLUDE (c, d) WHERE e = 'paid'", "="),
     ("CREATE INDEX ON tab1 (x)", "="),
+    ("CREATE INDEX ON tab1 USING btree (x)", "CREATE INDEX ON tab1 (x)"),
+    ("CREATE INDEX ON tab1 (x) USING BTREE", "CREATE INDEX ON tab1 (x)"),
     ("CREATE OR REPLACE VIEW v (a, b) AS SELECT 1, 2", "="),
     ("DROP VIEW IF EXISTS v", "="),
     ("CREATE SNAPSHOT before", "="),

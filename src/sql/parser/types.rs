@@ -132,10 +132,8 @@ pub(super) fn convert(parsed: &DataType, written: &str) -> Result<TypeSpec> {
         DataType::Uuid => plain(ColumnType::Uuid),
         DataType::JSON | DataType::JSONB => plain(ColumnType::Json),
         DataType::Custom(..) => Err(unknown(written)),
-        _ => {
-            Err(Error::unsupported(format!("columns of type {written} are not supported"))
-                .hint(list_of_types()))
-        }
+        _ => Err(Error::unsupported(format!("columns of type {written} are not supported"))
+            .hint(signed(written).unwrap_or_else(list_of_types))),
     }
 }
 
@@ -175,10 +173,24 @@ fn decimal(info: ExactNumberInfo, written: &str) -> Result<ColumnType> {
 fn unknown(written: &str) -> Error {
     let word = written.split(|c: char| !c.is_alphanumeric()).next().unwrap_or(written);
     let error = Error::invalid(format!("unknown type {written}")).state(sqlstate::SYNTAX);
+    if let Some(instead) = signed(written) {
+        return error.hint(instead);
+    }
     match did_you_mean(word, TYPES.iter().copied()) {
         Some(meant) => error.hint(format!("did you mean {meant}?")),
         None => error.hint(list_of_types()),
     }
+}
+
+/// What to write for the unsigned types of MySQL and Phoenix; `None` for another type.
+fn signed(written: &str) -> Option<&'static str> {
+    let written = written.to_ascii_uppercase();
+    let kind = written.strip_prefix("UNSIGNED_").or_else(|| written.strip_suffix(" UNSIGNED"))?;
+    Some(match kind {
+        "DATE" | "TIME" | "TIMESTAMP" => "write TIMESTAMP",
+        "FLOAT" | "DOUBLE" => "write DOUBLE, and CHECK (c >= 0)",
+        _ => "write BIGINT, and CHECK (c >= 0)",
+    })
 }
 
 fn list_of_types() -> &'static str {
