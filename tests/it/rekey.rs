@@ -174,6 +174,29 @@ fn rows_that_the_next_layout_cannot_hold_are_refused_meanwhile() {
     check(&db);
 }
 
+/// The next rowkey of a row fits, but makes an index entry too long, which only the copying of the rows finds out.
+#[test]
+fn a_row_whose_entries_do_not_fit_can_be_deleted_meanwhile() {
+    let db = Database::in_memory().unwrap();
+    db.execute("CREATE TABLE t (id INT PRIMARY KEY, a TEXT, b TEXT NOT NULL)").unwrap();
+    db.execute("CREATE INDEX by_a ON t (a)").unwrap();
+    db.execute("INSERT INTO t SELECT value, repeat('a', 1500), repeat('b', 1500) || value FROM generate_series(1, 3)")
+        .unwrap();
+    let error = while_running(&db, "ALTER TABLE t REKEY (b)", |db, _, label| {
+        if label.ends_with(": rows") {
+            assert_eq!(db.execute("UPDATE t SET a = 'a' WHERE id = 1").unwrap(), 1);
+            assert_eq!(db.execute("DELETE FROM t WHERE id = 2").unwrap(), 1);
+            assert_eq!(db.execute("UPDATE t SET a = 'b' WHERE id = 3").unwrap(), 1);
+            db.execute("ALTER TABLE t REKEY CANCEL").unwrap();
+        }
+    });
+    assert_eq!(error.unwrap_err().kind(), Kind::Cancelled);
+    assert_eq!(number(&db, "SELECT count(*) AS n FROM t"), 2);
+    check(&db);
+    db.execute("ALTER TABLE t REKEY (b)").unwrap();
+    check(&db);
+}
+
 #[test]
 fn definitions_stay_while_it_runs_and_another_one_waits() {
     let db = filled();
