@@ -65,6 +65,7 @@ pub async fn run(session: &mut Session, statement: &Statement) -> Result<Vec<War
             let table = catalog.table(&name_of(name)).map_err(|e| e.at(span_of_name(name)))?;
             let mut edit = catalog.edit();
             table.keyspaces().for_each(|keyspace| edit.batch.clear(keyspace));
+            edit.forget_builds(&table);
             // The definition is the same, but storing it makes concurrent writers of the table conflict.
             edit.put_table((*table).clone())?;
             finish(edit, Vec::new())
