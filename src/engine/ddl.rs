@@ -13,7 +13,7 @@ use sqlparser::ast::Ident;
 use super::design::regions;
 use super::outcome::Warning;
 use super::session::{IN_STEPS, Session};
-use super::view::{StatementView, column_named};
+use super::view::StatementView;
 use super::{Database, DdlResult, rekey, vet};
 use crate::catalog::{Catalog, CatalogEdit, Relation};
 use crate::design::lint::LintRule;
@@ -104,11 +104,7 @@ pub async fn run(session: &mut Session, statement: &Statement) -> Result<Vec<War
                 retype::set_type(session, alter, name, new)
             }
             AlterTableOp::AlterColumn { name, change: ColumnChange::SetDefault(expr) } => {
-                if let Ok(table) = session.catalog().table(&name_of(&alter.name)) {
-                    let id = column_named(&table, name)?;
-                    vet::default(session, Some(expr), table.column(id)).await?;
-                }
-                change(session, |catalog| alter::alter_table(catalog, alter))
+                alter::set_default(session, alter, name, expr).await
             }
             _ => change(session, |catalog| alter::alter_table(catalog, alter)),
         },

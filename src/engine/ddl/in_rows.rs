@@ -2,14 +2,14 @@
 
 use sqlparser::ast::Ident;
 
-use super::alter::{altered, may_be_null, new_column};
+use super::alter::{altered, changed_meanwhile, may_be_null, new_column};
 use super::options::TableOptions;
 use super::{change, check, check_views, finish};
 use crate::engine::outcome::Warning;
 use crate::engine::rows::{assign, check_null, defaults, number, quote};
 use crate::engine::session::Session;
 use crate::engine::view::{StatementView, column_named};
-use crate::error::{Error, Kind, Result, sqlstate};
+use crate::error::{Error, Result, sqlstate};
 use crate::exec::dml::ROWS_READ;
 use crate::exec::stored::{self, Packer, StoredRow};
 use crate::index::entry_of;
@@ -128,11 +128,6 @@ pub fn set_options(session: &mut Session, alter: &AlterTable, options: &[OptionD
         edit.put_table(table)?;
         finish(edit, Vec::new())
     })
-}
-
-fn changed_meanwhile(table: &TableDef) -> Error {
-    Error::new(Kind::Conflict, format!("somebody else has changed table \"{}\" meanwhile", table.name))
-        .hint("run the statement again")
 }
 
 /// Makes rows and index entries store their write time from now on, and fills it in for existing rows.
