@@ -5,6 +5,7 @@ use sqlparser::ast::Ident;
 use super::alter::{altered, changed_meanwhile, may_be_null, new_column};
 use super::options::TableOptions;
 use super::{change, check, check_views, finish};
+use crate::engine::expiry;
 use crate::engine::outcome::Warning;
 use crate::engine::rows::{assign, check_null, defaults, number, quote};
 use crate::engine::session::Session;
@@ -92,7 +93,8 @@ pub fn add_check(session: &mut Session, alter: &AlterTable, def: &CheckDef) -> R
     })
 }
 
-/// SET (ttl = ..., versions = ...). Rows without a write time get that of the statement.
+/// SET (ttl = ..., versions = ...). Rows without a write time get that of the statement. Before a longer `ttl` takes
+/// effect, rows that have expired while other DDL ran are purged, too.
 ///
 /// Errors: an unknown option; an index that is not Ready; a layout that cannot keep versions; a view that
 /// reads versions which would be dropped.
@@ -102,10 +104,18 @@ pub fn set_options(session: &mut Session, alter: &AlterTable, options: &[OptionD
     let has_times = |table: &TableDef| table.written_at.is_some();
     let are_there = session.catalog().table(&name_of(&alter.name)).is_ok_and(|table| has_times(&table));
     if are_there || !wanted.need_times() {
+        // A transaction has its own time, by which they were purged.
+        let alone =
+            (!session.in_transaction()).then(|| (session.database().clone(), session.watch().clone()));
         return change(session, |catalog| {
             let Some(mut table) = altered(catalog, alter)?.map(|table| (*table).clone()) else {
                 return Ok((Vec::new(), None));
             };
+            if let Some((db, watch)) = &alone
+                && wanted.lengthen_ttl(&table)
+            {
+                expiry::purge_before(db, &table, db.now_us(), watch)?;
+            }
             if !has_times(&table) && wanted.need_times() {
                 return Err(changed_meanwhile(&table));
             }
