@@ -404,23 +404,23 @@ pub fn new_index(
     let mut include: Vec<ColumnId> = include.to_vec();
     // An index-only scan must see from the entry whether its row has expired.
     include.extend(table.written_at);
-    include.retain(|id| !layout.undoable().contains(id) && !table.key.undoable().contains(id));
-    include.sort_unstable();
-    include.dedup();
     let (filter, filter_sql) = filter.unzip();
-    IndexDef {
+    let mut index = IndexDef {
         id: edit.new_index_id(),
         name,
         unique,
-        holds_primary: layout.contains_columns(&table.key),
+        holds_primary: false,
         layout,
         include,
+        given: Vec::new(),
         filter,
         filter_sql,
         state: IndexState::Building,
         keyspace: edit.new_keyspace(),
         sorted_by: SortedBy::default(),
-    }
+    };
+    index.point_at(&table.key);
+    index
 }
 
 /// `table_column_key` for a UNIQUE index, `table_column_idx` for others; with a number if that is taken.

@@ -408,7 +408,8 @@ pub fn create_index_sql(table: &TableDef, index: &IndexDef) -> String {
         name_sql(&table.name),
         index.layout.sql()
     );
-    let names: Vec<String> = table.included(index).map(|id| name_sql(table.column_name(id))).collect();
+    let names: Vec<String> =
+        table.declared(index).into_iter().map(|id| name_sql(table.column_name(id))).collect();
     if !names.is_empty() {
         let _ = write!(out, " INCLUDE ({})", names.join(", "));
     }

@@ -342,6 +342,35 @@ fn a_handle_of_before_loads_into_the_next_table_too() {
 }
 
 #[test]
+fn an_index_includes_what_it_was_declared_to_whichever_the_rowkey() {
+    let db = Database::in_memory().unwrap();
+    db.execute("CREATE TABLE t (id INT, a INT, b INT, c INT, d INT, PRIMARY KEY (a, id))").unwrap();
+    db.execute("CREATE INDEX by_b ON t (b) INCLUDE (a, c)").unwrap();
+    db.execute(
+        "INSERT INTO t SELECT value, value % 7, value % 100, value, value FROM generate_series(1, 2000)",
+    )
+    .unwrap();
+    let seen = || {
+        let stored: String =
+            db.query("SHOW INDEXES").unwrap().next().unwrap().unwrap().get("include").unwrap();
+        let mut script = Vec::new();
+        db.dump(&mut script).unwrap();
+        let script = String::from_utf8(script).unwrap();
+        assert!(script.contains("CREATE INDEX by_b ON t (b) INCLUDE (a, c);"), "{script}");
+        let plan = db.query("EXPLAIN SELECT a, c, id FROM t WHERE b = 5").unwrap().next().unwrap().unwrap();
+        assert!(plan.get::<String>("plan").unwrap().starts_with("IndexScan by_b"), "{plan:?}");
+        assert_eq!(number(&db, "SELECT sum(a) AS n FROM t WHERE b = 5"), 60);
+        check(&db);
+        stored
+    };
+    assert_eq!(seen(), "c");
+    for (layout, stored) in [("id", "a, c"), ("c, id", "a"), ("d, id, a", "c"), ("a, id", "c")] {
+        db.execute(&format!("ALTER TABLE t REKEY ({layout})")).unwrap();
+        assert_eq!(seen(), stored, "{layout}");
+    }
+}
+
+#[test]
 fn sessions_plans_and_handles_notice_the_switch() {
     let db = filled();
     let mut session = db.session();

@@ -145,11 +145,11 @@ impl ScratchDatabase {
             copy.families.iter_mut().for_each(|family| family.keyspace = edit.new_keyspace());
             copy.key = layout.clone();
             let indexes = table.indexes.iter().filter(|index| index.state == IndexState::Ready);
-            let index = |index: &IndexDef| IndexDef {
-                id: edit.new_index_id(),
-                keyspace: edit.new_keyspace(),
-                holds_primary: index.layout.contains_columns(&copy.key),
-                ..index.clone()
+            let index = |index: &IndexDef| {
+                let (id, keyspace) = (edit.new_index_id(), edit.new_keyspace());
+                let mut index = IndexDef { id, keyspace, ..index.clone() };
+                index.point_at(layout);
+                index
             };
             copy.indexes = indexes.map(index).collect();
             edit.put_table(copy.clone())?;
