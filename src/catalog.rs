@@ -439,15 +439,19 @@ impl CatalogEdit {
         }
     }
 
+    /// Discards how far the builds of a table's indexes, and its REKEY, have come.
+    pub fn forget_builds(&mut self, table: &TableDef) {
+        let built = table.indexes.iter().filter(|index| index.state == IndexState::Building);
+        let ids = built.map(|index| index.id).chain(table.rekey.as_ref().map(|rekey| rekey.keys.id));
+        ids.for_each(|id| self.batch.delete(CATALOG_KEYSPACE, build_key(id)));
+    }
+
     /// Removes a table with everything in it.
     pub fn drop_table(&mut self, name: &str) {
         self.batch.delete(CATALOG_KEYSPACE, table_key(name));
         if let Some(table) = self.next.tables.remove(name) {
             table.keyspaces().for_each(|keyspace| self.free_keyspace(keyspace));
-            let built = table.indexes.iter().filter(|i| i.state == IndexState::Building).map(|i| i.id);
-            for id in built.chain(table.rekey.as_ref().map(|rekey| rekey.keys.id)) {
-                self.batch.delete(CATALOG_KEYSPACE, build_key(id));
-            }
+            self.forget_builds(&table);
             // Columns that were dropped before left theirs.
             for (at, _) in table.columns.iter().enumerate().filter(|(_, column)| column.identity.is_some()) {
                 self.batch.delete(CATALOG_KEYSPACE, identity_key(table.id, ColumnId(at as u16)));

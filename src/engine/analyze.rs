@@ -30,9 +30,10 @@ const STEP: u64 = 16_384;
 pub fn analyze(db: &Database, table: &TableDef, watch: &Watch) -> Result<()> {
     let snapshot = db.store().snapshot()?;
     let reader = snapshot.reader()?;
+    // A store's count is not part of a snapshot: what others write during the walk must not seem counted too often.
+    let counted = reader.entries(table.rows())?;
     let (found, _) = look(&*reader, table, watch)?;
-    let more = found.rows as i64 - reader.entries(table.rows())? as i64;
-    db.store().recount(table.rows(), more);
+    db.store().recount(table.rows(), found.rows as i64 - counted as i64);
     db.change_catalog(&watch.cancel, |catalog| Ok(((), catalog.with_statistics(table, found)?)))
 }
 

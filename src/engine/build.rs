@@ -321,6 +321,10 @@ pub(super) fn steps(db: &Database, id: IndexId, job: Job, watch: &Watch) -> Resu
         };
         let (label, total) = moment.label(job)?;
         let BuildSnapshot { table, index, mut progress, .. } = moment;
+        if progress.rows == 0 {
+            // What was found before a TRUNCATE is gone.
+            examples.clear();
+        }
         progress.rows += gathered.rows;
         if job == Job::Entries && index.unique {
             let left_out = gathered.write_unique(&index, &mut *writer, locked)?;

@@ -4,14 +4,13 @@ use std::path::Path;
 
 use futures::TryStreamExt;
 
-use super::expiry;
 use super::outcome::{Outcome, Warning};
 use super::rows::{PartialRows, complete};
 use super::session::Session;
 use super::view::{StatementView, column_named};
 use super::write::insert_cells;
 use crate::error::{Error, Kind, Result, sqlstate};
-use crate::exec::bulk::Loader;
+use crate::exec::bulk::{Loader, RowsBefore};
 use crate::exec::transfer::{self, CsvOptions, FileFormat, FileReader, OnError};
 use crate::exec::watch::Watch;
 use crate::key::ColumnId;
@@ -255,13 +254,12 @@ pub fn load(
     skipped: Option<&mut Skipped>,
     mut next: impl FnMut() -> Result<Option<Vec<Vec<Option<Value>>>>>,
 ) -> Result<u64> {
-    // Expired rows must not occupy keys.
-    expiry::purge_before(&view.db, table, view.as_of_us, &view.watch)?;
     let (_load, writer) = view.db.load(&view.watch.cancel)?;
     check_reads(view, table, &*writer)?;
     let locked = locked(view)?;
-    let fresh = locked.snapshot.reader()?.entries(table.rows())? == 0;
-    let mut loader = Loader::new(table, writer, fresh, &view.watch);
+    let is_empty = locked.snapshot.reader()?.entries(table.rows())? == 0;
+    let before = (!is_empty).then(|| RowsBefore::new(&*locked.snapshot, locked.as_of_us));
+    let mut loader = Loader::new(table, writer, before, &view.watch);
     // Identity counters advance from chunk to chunk and are written at the end.
     let mut counters = WriteBatch::default();
     let mut before = 0;

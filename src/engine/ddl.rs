@@ -13,7 +13,7 @@ use sqlparser::ast::Ident;
 use super::design::regions;
 use super::outcome::Warning;
 use super::session::{IN_STEPS, Session};
-use super::view::{StatementView, column_named};
+use super::view::StatementView;
 use super::{Database, DdlResult, rekey, vet};
 use crate::catalog::{Catalog, CatalogEdit, Relation};
 use crate::design::lint::LintRule;
@@ -65,6 +65,7 @@ pub async fn run(session: &mut Session, statement: &Statement) -> Result<Vec<War
             let table = catalog.table(&name_of(name)).map_err(|e| e.at(span_of_name(name)))?;
             let mut edit = catalog.edit();
             table.keyspaces().for_each(|keyspace| edit.batch.clear(keyspace));
+            edit.forget_builds(&table);
             // The definition is the same, but storing it makes concurrent writers of the table conflict.
             edit.put_table((*table).clone())?;
             finish(edit, Vec::new())
@@ -103,11 +104,7 @@ pub async fn run(session: &mut Session, statement: &Statement) -> Result<Vec<War
                 retype::set_type(session, alter, name, new)
             }
             AlterTableOp::AlterColumn { name, change: ColumnChange::SetDefault(expr) } => {
-                if let Ok(table) = session.catalog().table(&name_of(&alter.name)) {
-                    let id = column_named(&table, name)?;
-                    vet::default(session, Some(expr), table.column(id)).await?;
-                }
-                change(session, |catalog| alter::alter_table(catalog, alter))
+                alter::set_default(session, alter, name, expr).await
             }
             _ => change(session, |catalog| alter::alter_table(catalog, alter)),
         },
@@ -407,23 +404,23 @@ pub fn new_index(
     let mut include: Vec<ColumnId> = include.to_vec();
     // An index-only scan must see from the entry whether its row has expired.
     include.extend(table.written_at);
-    include.retain(|id| !layout.undoable().contains(id) && !table.key.undoable().contains(id));
-    include.sort_unstable();
-    include.dedup();
     let (filter, filter_sql) = filter.unzip();
-    IndexDef {
+    let mut index = IndexDef {
         id: edit.new_index_id(),
         name,
         unique,
-        holds_primary: layout.contains_columns(&table.key),
+        holds_primary: false,
         layout,
         include,
+        given: Vec::new(),
         filter,
         filter_sql,
         state: IndexState::Building,
         keyspace: edit.new_keyspace(),
         sorted_by: SortedBy::default(),
-    }
+    };
+    index.point_at(&table.key);
+    index
 }
 
 /// `table_column_key` for a UNIQUE index, `table_column_idx` for others; with a number if that is taken.

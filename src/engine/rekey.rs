@@ -106,7 +106,7 @@ fn plan(edit: &mut CatalogEdit, table: &TableDef, layout: KeyLayout) -> Result<R
     }
     for index in &mut next.indexes {
         index.keyspace = edit.new_keyspace();
-        index.holds_primary = index.layout.contains_columns(&layout);
+        index.point_at(&layout);
     }
     let keys = IndexDef {
         id: edit.new_index_id(),
@@ -114,6 +114,7 @@ fn plan(edit: &mut CatalogEdit, table: &TableDef, layout: KeyLayout) -> Result<R
         unique: true,
         layout,
         include: Vec::new(),
+        given: Vec::new(),
         filter: None,
         filter_sql: None,
         state: IndexState::Building,

@@ -437,7 +437,8 @@ pub fn create_index_sql(table: &TableDef, index: &IndexDef) -> String {
 /// ` INCLUDE (a, b) WHERE c > 1`
 fn clauses_of_index(table: &TableDef, index: &IndexDef) -> String {
     let mut out = String::new();
-    let names: Vec<String> = table.included(index).map(|id| name_sql(table.column_name(id))).collect();
+    let names: Vec<String> =
+        table.declared(index).into_iter().map(|id| name_sql(table.column_name(id))).collect();
     if !names.is_empty() {
         let _ = write!(out, " INCLUDE ({})", names.join(", "));
     }

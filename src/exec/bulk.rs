@@ -8,16 +8,16 @@ use std::path::Path;
 use std::sync::mpsc;
 use std::thread;
 
-use super::dml::{duplicate_index_key, duplicate_rowkey, rowkey_of};
+use super::dml::{Writes, duplicate_index_key, duplicate_rowkey, rowkey_of};
 use super::rekey;
 use super::sorter::{Pile, Sorter};
-use super::stored::Packer;
+use super::stored::{self, Packer};
 use super::watch::Watch;
 use crate::error::{Error, Kind, Result};
 use crate::index::{entry_of, open_entry};
-use crate::key::{FastMap, Rowkey};
+use crate::key::{FastMap, FastSet, Rowkey};
 use crate::schema::{IndexDef, TableDef, TrafficKind};
-use crate::store::{BulkWriter, KeyspaceId};
+use crate::store::{BulkWriter, KeyspaceId, Snapshot, WriteBatch};
 use crate::value::Value;
 
 /// Limit of entries in memory, in bytes; beyond it sorted runs are spilled to disk.
@@ -43,7 +43,41 @@ pub struct Loader<'a> {
     gathered: EntrySorter<'a>,
     /// The keyspaces are empty in the store, so keys can collide only within the sorter.
     fresh: bool,
+    before: Option<RowsBefore<'a>>,
     taken: ClaimedKeys,
+}
+
+/// The rows that a table has when a load begins.
+pub struct RowsBefore<'a> {
+    snapshot: &'a dyn Snapshot,
+    as_of_us: i64,
+    /// Expired rows that were deleted, so that what has their rowkeys now is new.
+    gone: FastSet<Rowkey>,
+}
+
+impl<'a> RowsBefore<'a> {
+    /// Those of a snapshot. One that has expired by `as_of_us`, in microseconds since 1970, holds no key: it is
+    /// deleted when met.
+    pub fn new(snapshot: &'a dyn Snapshot, as_of_us: i64) -> Self {
+        RowsBefore { snapshot, as_of_us, gone: FastSet::default() }
+    }
+
+    /// Deletes a row with all its entries, if it is one of these and has expired; whether it has.
+    fn purge(&mut self, table: &TableDef, rowkey: &Rowkey, writer: &mut dyn BulkWriter) -> Result<bool> {
+        if table.ttl_us.is_none() || self.gone.contains(rowkey) {
+            return Ok(false);
+        }
+        let reader = self.snapshot.reader()?;
+        let found = stored::rows_of(&*reader, table, &[rowkey])?.into_iter().flatten().next();
+        let Some(row) = found.filter(|row| !table.is_alive(&row.values, self.as_of_us)) else {
+            return Ok(false);
+        };
+        let mut writes = Writes::new(table, WriteBatch::default(), self.as_of_us);
+        writes.add(&*reader, rowkey, Some(&row), None)?;
+        let deletes = writes.finish(&*reader)?.mutations;
+        deletes.iter().try_for_each(|delete| delete.write_to(writer))?;
+        Ok(self.gone.insert(rowkey.clone()))
+    }
 }
 
 /// Turns rows into entries, and sorts them.
@@ -104,12 +138,18 @@ impl ClaimedKeys {
 }
 
 impl<'a> Loader<'a> {
-    /// Begins a load of new rows into `table`. `fresh`: the table has no rows yet.
-    pub fn new(table: &'a TableDef, writer: Box<dyn BulkWriter + 'a>, fresh: bool, watch: &'a Watch) -> Self {
+    /// Begins a load of new rows into `table`, which has those of `before`; `None`: it has none yet.
+    pub fn new(
+        table: &'a TableDef,
+        writer: Box<dyn BulkWriter + 'a>,
+        before: Option<RowsBefore<'a>>,
+        watch: &'a Watch,
+    ) -> Self {
         let sorter = Sorter::new(writer.folder().map(Path::to_owned), GATHERED_BYTES);
         let (packer, next) = (Packer::new(table), table.followed().map(Packer::new));
         let gathered = EntrySorter { packer, next, watch, sorter, rows: 0 };
-        Loader { table, writer, watch, gathered, fresh, taken: ClaimedKeys::default() }
+        let fresh = before.is_none();
+        Loader { table, writer, watch, gathered, fresh, before, taken: ClaimedKeys::default() }
     }
 
     /// Bounds the memory for unique keys; to be called before each [`Loader::add_if_free`].
@@ -133,12 +173,7 @@ impl<'a> Loader<'a> {
             let keyspace = index.map_or(table.rows(), |index| index.keyspace);
             let holder = match self.taken.holder(keyspace, key) {
                 Some(holder) => Some(holder),
-                None if self.fresh => None,
-                None => match (self.writer.get(keyspace, key)?, index) {
-                    (Some(entry), Some(index)) => Some(open_entry(index, key, &entry)?.pointer.into()),
-                    (Some(_), None) => Some(key.clone()),
-                    (None, _) => None,
-                },
+                None => self.written(*index, key)?.map(|(holder, _)| holder),
             };
             if let Some(holder) = holder {
                 return Err(match index {
@@ -156,6 +191,24 @@ impl<'a> Loader<'a> {
             }
         }
         self.gathered.add(row, &rowkey)
+    }
+
+    /// The row that holds a unique key in the store, and the entry there. An expired one holds none, and is deleted.
+    fn written(&mut self, index: Option<&IndexDef>, key: &[u8]) -> Result<Option<(Rowkey, Vec<u8>)>> {
+        if self.fresh {
+            return Ok(None);
+        }
+        let keyspace = index.map_or(self.table.rows(), |index| index.keyspace);
+        let Some(entry) = self.writer.get(keyspace, key)? else { return Ok(None) };
+        let holder = match index {
+            Some(index) => open_entry(index, key, &entry)?.pointer.into(),
+            None => Rowkey::from(key),
+        };
+        let is_gone = match &mut self.before {
+            Some(before) => before.purge(self.table, &holder, &mut *self.writer)?,
+            None => false,
+        };
+        Ok((!is_gone).then_some((holder, entry)))
     }
 
     /// Adds a row. Errors: a value its key part cannot hold.
@@ -205,8 +258,18 @@ impl<'a> Loader<'a> {
 
     /// Writes what was gathered, refusing duplicate keys.
     fn write(&mut self) -> Result<()> {
-        for (keyspace, pile) in self.gathered.sorter.take() {
-            self.write_pile(keyspace, pile)?;
+        // Unique keys first, for that deletes expired rows that hold them: later it might take away other entries that
+        // new rows have in their place.
+        let table = self.table;
+        let unique: Vec<KeyspaceId> = table.kept().filter(|i| i.unique).map(|i| i.keyspace).collect();
+        let is_unique = |keyspace: &KeyspaceId| *keyspace == table.rows() || unique.contains(keyspace);
+        let piles = self.gathered.sorter.take().into_iter();
+        let (unique, others): (Vec<_>, Vec<_>) = piles.partition(|(keyspace, _)| is_unique(keyspace));
+        for (keyspace, pile) in unique {
+            self.write_pile(keyspace, pile, true)?;
+        }
+        for (keyspace, pile) in others {
+            self.write_pile(keyspace, pile, false)?;
         }
         // Rows added later may collide with those written now.
         self.fresh = false;
@@ -214,11 +277,10 @@ impl<'a> Loader<'a> {
         Ok(())
     }
 
-    /// Writes the entries of a keyspace.
-    fn write_pile(&mut self, keyspace: KeyspaceId, mut pile: Pile) -> Result<()> {
+    /// Writes the entries of a keyspace, whose keys are `unique`.
+    fn write_pile(&mut self, keyspace: KeyspaceId, mut pile: Pile, unique: bool) -> Result<()> {
         let table = self.table;
         let index = table.kept().find(|i| i.keyspace == keyspace);
-        let unique = keyspace == table.rows() || index.is_some_and(|i| i.unique);
         let label = format!("writing {}", index.map_or(&table.name, |i| &i.name));
         let total = pile.len();
         let (mut last_key, mut last_value) = (Vec::new(), Vec::new());
@@ -228,8 +290,7 @@ impl<'a> Loader<'a> {
             if unique {
                 let existing = match written > 0 && last_key == key {
                     true => Some(std::mem::take(&mut last_value)),
-                    false if self.fresh => None,
-                    false => self.writer.get(keyspace, key)?,
+                    false => self.written(index, key)?.map(|(_, entry)| entry),
                 };
                 if let Some(existing) = existing {
                     return Err(self.collision(index, key, value, &existing));

@@ -12,7 +12,7 @@ use super::check::Digest;
 use super::dml::{drawn, rowkey_from};
 use super::stored::{self, Packer};
 use super::watch::Watch;
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use crate::key::{KeyRange, Rowkey};
 use crate::schema::TableDef;
 use crate::store::{Direction, KeyspaceId, Reader, WriteBatch};
@@ -33,7 +33,8 @@ pub fn entries_of(
     next.entries_of(row, &rowkey, f)
 }
 
-/// Writes the change of a row from `old` to `new` (`None`: absent) to the next table.
+/// Writes the change of a row from `old` to `new` (`None`: absent) to the next table. An old row that does not fit
+/// there has no entries, and can still be deleted, or changed into one that fits.
 pub fn follow(
     next: &Packer<'_>,
     rowkey: &[u8],
@@ -49,7 +50,11 @@ pub fn follow(
         row.map_or(Ok(()), |row| entries_of(next, row, rowkey, &mut add))?;
         Ok::<_, Error>(entries)
     };
-    let (before, mut after) = (all(old)?, all(new)?);
+    let before = match all(old) {
+        Err(e) if e.kind() == Kind::Invalid => BTreeMap::new(),
+        before => before?,
+    };
+    let mut after = all(new)?;
     for ((keyspace, key), value) in before {
         match after.entry((keyspace, key)) {
             Entry::Vacant(gone) => {

@@ -47,6 +47,10 @@ pub struct IndexDef {
     pub layout: KeyLayout,
     /// `INCLUDE` columns, stored in the entry; ascending.
     pub include: Vec<ColumnId>,
+    /// `INCLUDE` columns that need not be stored, because the entry's key or the pointer gives them; ascending. Empty in
+    /// definitions of earlier versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub given: Vec<ColumnId>,
     /// `WHERE`: only rows for which this is true have an entry.
     pub filter: Option<Predicate>,
     /// Text of the `WHERE`.
@@ -102,6 +106,22 @@ impl IndexDef {
             let target = if parts == all { LayoutRole::Primary } else { LayoutRole::Index };
             EntryKey { layout: self.layout.followed_by(table, parts), target }
         })
+    }
+
+    /// Makes its entries point at rows under `table`: columns that neither their rowkeys nor its own layout give are
+    /// stored.
+    pub fn point_at(&mut self, table: &KeyLayout) {
+        let stored = |id: &ColumnId| !self.layout.undoable().contains(id) && !table.undoable().contains(id);
+        (self.include, self.given) = self.declared().into_iter().partition(stored);
+        self.holds_primary = self.layout.contains_columns(table);
+    }
+
+    /// The `INCLUDE` columns as declared, stored or not; ascending.
+    pub fn declared(&self) -> Vec<ColumnId> {
+        let mut declared = [&self.include[..], &self.given].concat();
+        declared.sort_unstable();
+        declared.dedup();
+        declared
     }
 
     /// Columns that an entry gives without a fetch: decodable key columns and included ones. (Primary key columns can

@@ -252,7 +252,12 @@ impl TableDef {
         ColumnId(self.columns.len() as u16 - 1)
     }
 
-    /// Columns that an index includes explicitly.
+    /// Columns that an index includes by its definition.
+    pub fn declared(&self, index: &IndexDef) -> Vec<ColumnId> {
+        index.declared().into_iter().filter(|id| !self.column(*id).hidden).collect()
+    }
+
+    /// Those of them that its entries store.
     pub fn included<'t>(&'t self, index: &'t IndexDef) -> impl Iterator<Item = ColumnId> + 't {
         index.include.iter().copied().filter(|id| !self.column(*id).hidden)
     }
@@ -411,7 +416,7 @@ impl TableDef {
             return Some("its key layout makes no sense".to_owned());
         }
         let is_sound = |index: &IndexDef| {
-            let mut columns = index.include.iter().copied().chain(index.filter_inputs());
+            let mut columns = index.declared().into_iter().chain(index.filter_inputs());
             columns.all(|id| ty(id).is_some())
                 && index.include.is_sorted_by(|a, b| a < b)
                 && [Tail::Pointer, Tail::Nothing].iter().any(|tail| index.layout.is_sound(&ty, *tail))

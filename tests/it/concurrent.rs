@@ -1,5 +1,7 @@
 //! Many threads, one database: nothing is lost, no index drifts.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -99,6 +101,24 @@ fn traffic_is_counted_by_region() {
     });
     let counted: Vec<(i64, i64, bool)> = counted.collect();
     assert_eq!(counted, [(100, 100, true), (100, 100, true), (0, 0, false)]);
+}
+
+#[test]
+fn rows_written_during_an_analyze_are_counted() {
+    over_each_store(|db| {
+        db.execute("CREATE TABLE t (id INT PRIMARY KEY)").unwrap();
+        db.execute("INSERT INTO t SELECT value FROM generate_series(1, 100)").unwrap();
+        let (mut session, beside, id) = (db.session(), db.clone(), AtomicI64::new(1000));
+        session.on_progress(Arc::new(move |_| {
+            let id = id.fetch_add(1, Ordering::Relaxed);
+            beside.execute(&format!("INSERT INTO t VALUES ({id})")).unwrap();
+        }));
+        session.execute("ANALYZE t", &[]).unwrap();
+        let shown = db.query("SHOW TABLES").unwrap().next().unwrap().unwrap();
+        let rows = number(&db, "SELECT count(*) AS n FROM t");
+        assert!(rows > 100);
+        assert_eq!(shown.get::<i64>("rows").unwrap(), rows);
+    });
 }
 
 #[test]

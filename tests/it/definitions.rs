@@ -1,7 +1,9 @@
 //! Changes of definitions, beside open transactions above all: those that touched its table lose, the others do not
 //! notice.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
 
 use rowkeydb::{Database, Kind};
 
@@ -136,6 +138,29 @@ fn a_change_of_a_view_is_one_for_everybody() {
         let error = beside(&db, TOUCHES[0], change);
         assert_eq!(error.unwrap_err().kind(), Kind::Conflict, "{change}");
     }
+}
+
+/// A DEFAULT that waits for other DDL was checked against the column of before.
+#[test]
+fn a_default_fits_the_type_that_its_column_has_by_then() {
+    let db = Database::in_memory().unwrap();
+    db.execute("CREATE TABLE t (id INT PRIMARY KEY, c TEXT)").unwrap();
+    db.execute("INSERT INTO t VALUES (1, '7')").unwrap();
+    let (mut session, beside, waiting) = (db.session(), db.clone(), Arc::new(Mutex::new(None)));
+    let waits = Arc::clone(&waiting);
+    // Reports come while other DDL waits.
+    session.on_progress(Arc::new(move |_| {
+        waits.lock().unwrap().get_or_insert_with(|| {
+            let db = beside.clone();
+            let other = thread::spawn(move || db.execute("ALTER TABLE t ALTER c SET DEFAULT 'abc'"));
+            thread::sleep(Duration::from_millis(100));
+            other
+        });
+    }));
+    session.execute("ALTER TABLE t ALTER c TYPE INT USING CAST(c AS INT)", &[]).unwrap();
+    let other = waiting.lock().unwrap().take().unwrap();
+    assert!(other.join().unwrap().is_err());
+    db.execute("INSERT INTO t (id) VALUES (2)").unwrap();
 }
 
 /// A load is one step, and reads its file or its query before it takes it.

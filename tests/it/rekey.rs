@@ -146,6 +146,31 @@ fn a_row_that_is_left_out_does_not_take_anothers_entry_with_it() {
 }
 
 #[test]
+fn rows_left_out_before_a_truncate_are_forgotten() {
+    for build in ["CREATE UNIQUE INDEX late ON t (note)", "ALTER TABLE t REKEY (note)"] {
+        let db = filled();
+        db.execute("UPDATE t SET b = NULL, note = 'same' WHERE id < 3").unwrap();
+        // The first step leaves one of the two rows out.
+        while_running(&db, build, |db, n, _| match n {
+            0 => disturb(db, n),
+            1 => {
+                db.execute("TRUNCATE TABLE t").unwrap();
+                db.execute("INSERT INTO t VALUES (77, 1, 2, 'after')").unwrap();
+            }
+            _ => {}
+        })
+        .unwrap_or_else(|e| panic!("{build}: {e}"));
+        assert_eq!(shown(&db), ["77 1 2 after"]);
+        let broken = db.query("SHOW INDEXES").unwrap().filter_map(|row| {
+            let state: String = row.unwrap().get("state").unwrap();
+            (state != "Ready").then_some(state)
+        });
+        assert_eq!(broken.collect::<Vec<_>>(), [""; 0], "{build}");
+        check(&db);
+    }
+}
+
+#[test]
 fn rows_that_the_next_layout_cannot_hold_are_refused_meanwhile() {
     let db = filled();
     let refused = Arc::new(Mutex::new(Vec::new()));
@@ -171,6 +196,29 @@ fn rows_that_the_next_layout_cannot_hold_are_refused_meanwhile() {
     assert!(last.contains("comparing") && last.contains("digits only"), "{last}");
     // What is refused at last is what is always refused.
     assert_eq!(number(&db, "SELECT count(*) AS n FROM t"), ROWS);
+    check(&db);
+}
+
+/// The next rowkey of a row fits, but makes an index entry too long, which only the copying of the rows finds out.
+#[test]
+fn a_row_whose_entries_do_not_fit_can_be_deleted_meanwhile() {
+    let db = Database::in_memory().unwrap();
+    db.execute("CREATE TABLE t (id INT PRIMARY KEY, a TEXT, b TEXT NOT NULL)").unwrap();
+    db.execute("CREATE INDEX by_a ON t (a)").unwrap();
+    db.execute("INSERT INTO t SELECT value, repeat('a', 1500), repeat('b', 1500) || value FROM generate_series(1, 3)")
+        .unwrap();
+    let error = while_running(&db, "ALTER TABLE t REKEY (b)", |db, _, label| {
+        if label.ends_with(": rows") {
+            assert_eq!(db.execute("UPDATE t SET a = 'a' WHERE id = 1").unwrap(), 1);
+            assert_eq!(db.execute("DELETE FROM t WHERE id = 2").unwrap(), 1);
+            assert_eq!(db.execute("UPDATE t SET a = 'b' WHERE id = 3").unwrap(), 1);
+            db.execute("ALTER TABLE t REKEY CANCEL").unwrap();
+        }
+    });
+    assert_eq!(error.unwrap_err().kind(), Kind::Cancelled);
+    assert_eq!(number(&db, "SELECT count(*) AS n FROM t"), 2);
+    check(&db);
+    db.execute("ALTER TABLE t REKEY (b)").unwrap();
     check(&db);
 }
 
@@ -291,6 +339,35 @@ fn a_handle_of_before_loads_into_the_next_table_too() {
     .unwrap();
     assert!(number(&db, "SELECT count(*) AS n FROM t") > ROWS);
     check(&db);
+}
+
+#[test]
+fn an_index_includes_what_it_was_declared_to_whichever_the_rowkey() {
+    let db = Database::in_memory().unwrap();
+    db.execute("CREATE TABLE t (id INT, a INT, b INT, c INT, d INT, PRIMARY KEY (a, id))").unwrap();
+    db.execute("CREATE INDEX by_b ON t (b) INCLUDE (a, c)").unwrap();
+    db.execute(
+        "INSERT INTO t SELECT value, value % 7, value % 100, value, value FROM generate_series(1, 2000)",
+    )
+    .unwrap();
+    let seen = || {
+        let stored: String =
+            db.query("SHOW INDEXES").unwrap().next().unwrap().unwrap().get("include").unwrap();
+        let mut script = Vec::new();
+        db.dump(&mut script).unwrap();
+        let script = String::from_utf8(script).unwrap();
+        assert!(script.contains("CREATE INDEX by_b ON t (b) INCLUDE (a, c);"), "{script}");
+        let plan = db.query("EXPLAIN SELECT a, c, id FROM t WHERE b = 5").unwrap().next().unwrap().unwrap();
+        assert!(plan.get::<String>("plan").unwrap().starts_with("IndexScan by_b"), "{plan:?}");
+        assert_eq!(number(&db, "SELECT sum(a) AS n FROM t WHERE b = 5"), 60);
+        check(&db);
+        stored
+    };
+    assert_eq!(seen(), "c");
+    for (layout, stored) in [("id", "a, c"), ("c, id", "a"), ("d, id, a", "c"), ("a, id", "c")] {
+        db.execute(&format!("ALTER TABLE t REKEY ({layout})")).unwrap();
+        assert_eq!(seen(), stored, "{layout}");
+    }
 }
 
 #[test]

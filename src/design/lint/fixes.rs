@@ -19,7 +19,7 @@ impl Subject<'_> {
             return format!("ALTER TABLE {} REKEY ({layout})", name_sql(&self.table.name));
         };
         let name = name_sql(&index.name);
-        let include = match &self.table.included(index).collect::<Vec<_>>()[..] {
+        let include = match &self.table.declared(index)[..] {
             [] => String::new(),
             ids => format!(" INCLUDE ({})", self.names(ids)),
         };

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use sqlparser::ast::Ident;
+use sqlparser::ast::{Expr, Ident};
 
-use super::{COLUMNS_MAX, column, cut_digits, finish, hidden_rowkey, new_name, table_if};
+use super::{COLUMNS_MAX, change, column, cut_digits, finish, hidden_rowkey, new_name, table_if};
 use crate::catalog::Catalog;
 use crate::engine::design::regions;
 use crate::engine::outcome::Warning;
 use crate::engine::session::Session;
 use crate::engine::view::column_named;
-use crate::engine::{DdlResult, rekey};
+use crate::engine::{DdlResult, rekey, vet};
 use crate::error::{Error, Kind, Result, sqlstate};
 use crate::key::ColumnId;
 use crate::schema::{FamilyId, IndexDef, TableDef};
@@ -35,11 +35,7 @@ pub fn split_table(session: &mut Session, alter: &AlterTable, split: &Split) -> 
     session.change_catalog(|catalog| {
         let Some(table) = altered(catalog, alter)? else { return Ok((Vec::new(), None)) };
         if (table.id, &table.key, &table.splits) != (old.id, &old.key, &old.splits) {
-            return Err(Error::new(
-                Kind::Conflict,
-                format!("table \"{}\" was changed while it was split", table.name),
-            )
-            .hint("run the statement again"));
+            return Err(changed_meanwhile(&table));
         }
         let mut table = (*table).clone();
         table.split_at(cuts);
@@ -48,6 +44,38 @@ pub fn split_table(session: &mut Session, alter: &AlterTable, split: &Split) -> 
         edit.put_table(table)?;
         finish(edit, warnings)
     })
+}
+
+/// SET DEFAULT. Errors: a value that does not fit the column; `Conflict` if others have changed what fits it.
+pub async fn set_default(
+    session: &mut Session,
+    alter: &AlterTable,
+    name: &Ident,
+    default: &Expr,
+) -> Result<Vec<Warning>> {
+    let what_fits = |table: &TableDef| {
+        let column = table.column(column_named(table, name)?);
+        Ok::<_, Error>((column.ty, column.max_len))
+    };
+    let mut vetted = None;
+    if let Ok(table) = session.catalog().table(&name_of(&alter.name)) {
+        vetted = Some(what_fits(&table)?);
+        vet::default(session, Some(default), table.column(column_named(&table, name)?)).await?;
+    }
+    change(session, |catalog| {
+        if let Ok(table) = catalog.table(&name_of(&alter.name))
+            && vetted != Some(what_fits(&table)?)
+        {
+            return Err(changed_meanwhile(&table));
+        }
+        alter_table(catalog, alter)
+    })
+}
+
+/// The error when a statement finds another definition than the one that it prepared for.
+pub fn changed_meanwhile(table: &TableDef) -> Error {
+    Error::new(Kind::Conflict, format!("somebody else has changed table \"{}\" meanwhile", table.name))
+        .hint("run the statement again")
 }
 
 pub fn alter_table(catalog: &Catalog, alter: &AlterTable) -> DdlResult<Vec<Warning>> {

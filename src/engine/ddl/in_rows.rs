@@ -2,14 +2,15 @@
 
 use sqlparser::ast::Ident;
 
-use super::alter::{altered, may_be_null, new_column};
+use super::alter::{altered, changed_meanwhile, may_be_null, new_column};
 use super::options::TableOptions;
 use super::{change, check, check_views, finish};
+use crate::engine::expiry;
 use crate::engine::outcome::Warning;
 use crate::engine::rows::{assign, check_null, defaults, number, quote};
 use crate::engine::session::Session;
 use crate::engine::view::{StatementView, column_named};
-use crate::error::{Error, Kind, Result, sqlstate};
+use crate::error::{Error, Result, sqlstate};
 use crate::exec::dml::ROWS_READ;
 use crate::exec::stored::{self, Packer, StoredRow};
 use crate::index::entry_of;
@@ -92,7 +93,8 @@ pub fn add_check(session: &mut Session, alter: &AlterTable, def: &CheckDef) -> R
     })
 }
 
-/// SET (ttl = ..., versions = ...). Rows without a write time get that of the statement.
+/// SET (ttl = ..., versions = ...). Rows without a write time get that of the statement. Before a longer `ttl` takes
+/// effect, rows that have expired while other DDL ran are purged, too.
 ///
 /// Errors: an unknown option; an index that is not Ready; a layout that cannot keep versions; a view that
 /// reads versions which would be dropped.
@@ -102,10 +104,18 @@ pub fn set_options(session: &mut Session, alter: &AlterTable, options: &[OptionD
     let has_times = |table: &TableDef| table.written_at.is_some();
     let are_there = session.catalog().table(&name_of(&alter.name)).is_ok_and(|table| has_times(&table));
     if are_there || !wanted.need_times() {
+        // A transaction has its own time, by which they were purged.
+        let alone =
+            (!session.in_transaction()).then(|| (session.database().clone(), session.watch().clone()));
         return change(session, |catalog| {
             let Some(mut table) = altered(catalog, alter)?.map(|table| (*table).clone()) else {
                 return Ok((Vec::new(), None));
             };
+            if let Some((db, watch)) = &alone
+                && wanted.lengthen_ttl(&table)
+            {
+                expiry::purge_before(db, &table, db.now_us(), watch)?;
+            }
             if !has_times(&table) && wanted.need_times() {
                 return Err(changed_meanwhile(&table));
             }
@@ -128,11 +138,6 @@ pub fn set_options(session: &mut Session, alter: &AlterTable, options: &[OptionD
         edit.put_table(table)?;
         finish(edit, Vec::new())
     })
-}
-
-fn changed_meanwhile(table: &TableDef) -> Error {
-    Error::new(Kind::Conflict, format!("somebody else has changed table \"{}\" meanwhile", table.name))
-        .hint("run the statement again")
 }
 
 /// Makes rows and index entries store their write time from now on, and fills it in for existing rows.

@@ -51,6 +51,14 @@ impl TableOptions {
         self.ttl_us.flatten().is_some() || self.versions.is_some_and(|versions| versions > 1)
     }
 
+    /// Do the table's rows last longer than before?
+    pub fn lengthen_ttl(self, table: &TableDef) -> bool {
+        match (table.ttl_us, self.ttl_us) {
+            (Some(before), Some(ttl_us)) => ttl_us.is_none_or(|ttl_us| ttl_us > before),
+            _ => false,
+        }
+    }
+
     /// Applies the options to a table whose rows store their write time if they need to.
     ///
     /// Errors: the table's layout cannot keep versions.

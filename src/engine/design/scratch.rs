@@ -118,7 +118,7 @@ impl ScratchDatabase {
         let copy = self.define(table, layout)?;
         let every = reader.entries(table.rows())?.div_ceil(ROWS).max(1);
         let label = format!("copying {}", table.name);
-        let mut loader = Loader::new(&copy, self.db.store().bulk()?, true, watch);
+        let mut loader = Loader::new(&copy, self.db.store().bulk()?, None, watch);
         let mut cursor = reader.cursor(table.rows(), &KeyRange::all(), Direction::Forward)?;
         let mut n: u64 = 0;
         while let Some((key, value)) = cursor.next()? {
@@ -145,11 +145,11 @@ impl ScratchDatabase {
             copy.families.iter_mut().for_each(|family| family.keyspace = edit.new_keyspace());
             copy.key = layout.clone();
             let indexes = table.indexes.iter().filter(|index| index.state == IndexState::Ready);
-            let index = |index: &IndexDef| IndexDef {
-                id: edit.new_index_id(),
-                keyspace: edit.new_keyspace(),
-                holds_primary: index.layout.contains_columns(&copy.key),
-                ..index.clone()
+            let index = |index: &IndexDef| {
+                let (id, keyspace) = (edit.new_index_id(), edit.new_keyspace());
+                let mut index = IndexDef { id, keyspace, ..index.clone() };
+                index.point_at(layout);
+                index
             };
             copy.indexes = indexes.map(index).collect();
             edit.put_table(copy.clone())?;

@@ -4,11 +4,14 @@
 mod versions;
 
 use std::collections::BTreeMap;
+use std::thread;
+use std::time::Duration;
 
 use super::micros;
 use crate::engine::{Database, Session};
 use crate::error::{Error, Kind};
 use crate::exec::dml::drawn;
+use crate::exec::watch::CancelHandle;
 use crate::value::Value;
 
 const DAY_US: i64 = 86_400_000_000;
@@ -348,6 +351,24 @@ fn how_long_rows_last_can_change() {
     db.execute("ALTER TABLE t SET (ttl = 3600)").unwrap();
     db.execute("ALTER TABLE t SET (ttl = forever)").unwrap();
     assert!(all().is_empty());
+}
+
+#[test]
+fn rows_that_expire_while_a_longer_ttl_waits_do_not_come_back() {
+    let db = three_days("4 days");
+    let changing = db.shared.definitions.change(db.store(), &CancelHandle::default()).unwrap();
+    thread::scope(|scope| {
+        let longer = scope.spawn(|| db.execute("ALTER TABLE t SET (ttl = '1000 days')"));
+        // It purges what has expired by now, and waits for the other change.
+        thread::sleep(Duration::from_millis(100));
+        db.pass(100 * DAY_US);
+        assert!(ids(&mut db.session(), "SELECT id FROM t").is_empty());
+        drop(changing);
+        longer.join().unwrap().unwrap();
+    });
+    assert!(ids(&mut db.session(), "SELECT id FROM t").is_empty());
+    db.execute("INSERT INTO t VALUES (1, 1)").unwrap();
+    assert_eq!(said(&mut db.session(), "CHECK TABLE t", &[]).unwrap().len(), 1);
 }
 
 /// Expired rows, though invisible, must neither get in the way nor come back.

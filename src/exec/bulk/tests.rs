@@ -100,6 +100,42 @@ fn keys_taken_by_another_run_or_before_are_refused_by_name() {
     });
 }
 
+/// Each new row has the rowkey of one expired row and the unique key of another, and the entry of the first in the
+/// other index.
+#[test]
+fn rows_take_the_keys_of_expired_ones() {
+    let folder = tempfile::tempdir().unwrap();
+    let csv = folder.path().join("t.csv");
+    let new = || shuffled(3000).map(|id| (id, 2999 - id));
+    // A row that is alive has one of the last two's keys each.
+    let rows = new().chain([(-1, 3005), (3005, -1)]);
+    let text: String = rows.map(|(id, u)| format!("{id},{u},{}\n", id % 17)).collect();
+    fs::write(&csv, format!("id,u,v\n{text}")).unwrap();
+    let copy = format!("COPY t (id, u, v) FROM '{}' WITH (ON_ERROR skip)", csv.display());
+    over_each_store(|db| {
+        for skips in [false, true] {
+            db.execute("DROP TABLE IF EXISTS t").unwrap();
+            define(db);
+            db.execute("ALTER TABLE t SET (ttl = '1 day')").unwrap();
+            load(db, (0..3000).map(|id| row(id, id))).unwrap();
+            db.pass(2 * 86_400_000_000);
+            load(db, (3000..3010).map(|id| row(id, id))).unwrap();
+            if skips {
+                assert_eq!(db.execute(&copy).unwrap(), 3000);
+            } else {
+                for taken in [row(-1, 3005), row(3005, -1)] {
+                    let rows = new().map(|(id, u)| row(id, u)).chain([taken]);
+                    assert_eq!(load(db, rows).unwrap_err().sqlstate(), sqlstate::UNIQUE);
+                }
+                assert_eq!(load(db, new().map(|(id, u)| row(id, u))).unwrap(), 3000);
+            }
+            assert_eq!(count(db, "t WHERE u = 2999 - id"), 3000);
+            assert_eq!(count(db, "t"), 3010);
+            sound(db);
+        }
+    });
+}
+
 /// Many more keys than are kept in memory.
 #[test]
 fn rows_are_skipped_whose_keys_any_row_before_has() {
