@@ -236,9 +236,8 @@ impl Stretch {
         condition: &Predicate,
         others: &Predicate,
     ) -> Option<Stretch> {
-        let Method::Scan { ranges, .. } = &access.method else { return None };
-        let same = access.checks(others) && stretch(source, access.path, condition)? == *ranges;
-        Stretch::of_range(need, access).filter(|_| same && !need.hints.full)
+        let is_one_range = access.checks(others) && stretch(source, access.path, condition).is_some();
+        Stretch::of_range(need, access).filter(|_| is_one_range && !need.hints.full)
     }
 
     /// The path of an access that reads one range.
@@ -277,7 +276,10 @@ impl Stretch {
         let Stretch { path, direction, ordered, entries, .. } = *self;
         Access {
             path,
-            method: Method::Scan { ranges, direction, merge: None, skip: None },
+            method: match ranges.is_empty() {
+                true => Method::Empty,
+                false => Method::Scan { ranges, direction, merge: None, skip: None },
+            },
             entry_filter: Filter::all(),
             filter: Filter::all(),
             ordered,

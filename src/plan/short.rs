@@ -28,11 +28,12 @@ pub fn short_ranges(predicate: &Predicate, layout: &KeyLayout, target: LayoutRol
     })
 }
 
-/// The range of [`short_ranges`], if it needs no residual filter and is no GET.
+/// The range of [`short_ranges`], if it needs no residual filter and is no GET; also that of an interval which is empty or
+/// a single value, where the search would have chosen otherwise.
 pub fn short_stretch(predicate: &Predicate, layout: &KeyLayout, target: LayoutRole) -> Option<KeyRanges> {
     let ShortCondition { shape, values, residual } = short(predicate, layout, target)?;
     let is_stretch = residual.is_empty() && !shape.points;
-    is_stretch.then(|| shape.ranges(layout, |term| values.get(term).copied())).flatten()
+    is_stretch.then(|| shape.any_ranges(layout, |term| values.get(term).copied())).flatten()
 }
 
 /// A condition taken apart: its comparisons of the layout's columns, their values, and the rest.
@@ -148,10 +149,25 @@ impl RangeShape {
         layout: &KeyLayout,
         value: impl Fn(usize) -> Option<&'v Value>,
     ) -> Option<KeyRanges> {
+        if let Some(between) = &self.between
+            && between.interval(&value)?.as_ref().and_then(as_point).is_some()
+        {
+            return None;
+        }
+        self.any_ranges(layout, value).filter(|ranges| !ranges.is_empty())
+    }
+
+    /// [`RangeShape::ranges`], also if the interval is empty or a single value.
+    pub fn any_ranges<'v>(
+        &self,
+        layout: &KeyLayout,
+        value: impl Fn(usize) -> Option<&'v Value>,
+    ) -> Option<KeyRanges> {
         let key = self.key(layout, &value)?;
         Some(match &self.between {
             Some(between) => {
-                let image = layout.parts()[self.used].image(&between.interval(value)?)?;
+                let Some(interval) = between.interval(value)? else { return Some(KeyRanges::none()) };
+                let image = layout.parts()[self.used].image(&interval)?;
                 let is_exact = image.tight && !image.range.is_empty();
                 KeyRanges::one(after(&key, &Some(image).filter(|_| is_exact)?.range))
             }
@@ -204,8 +220,8 @@ impl Between {
         fits.then(|| *side = bound)
     }
 
-    /// `None` if the interval is empty or a single value.
-    fn interval<'v>(&self, value: impl Fn(usize) -> Option<&'v Value>) -> Option<Interval> {
+    /// `Some(None)`: it is empty. `None`: a bound is NULL, or of a type that this is not for.
+    fn interval<'v>(&self, value: impl Fn(usize) -> Option<&'v Value>) -> Option<Option<Interval>> {
         let bound = |bound: &Bound<usize>| {
             let known = match bound {
                 Bound::Unbounded => return Some(Bound::Unbounded),
@@ -214,8 +230,7 @@ impl Between {
             let fits = !matches!(known, Value::Null | Value::Boolean(_));
             fits.then(|| bound.map(|_| known.clone()))
         };
-        let interval = closed(Interval { lower: bound(&self.lower)?, upper: bound(&self.upper)? })?;
-        as_point(&interval).is_none().then_some(interval)
+        Some(closed(Interval { lower: bound(&self.lower)?, upper: bound(&self.upper)? }))
     }
 }
 
