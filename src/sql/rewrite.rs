@@ -19,7 +19,7 @@ use super::parser::{column_type, text_limit};
 use super::same::without_repeats;
 use super::shape::{Copies, balance};
 use super::visit::{visit, visit_mut};
-use super::{as_of, in_values, name_of, nested_join, refused, row_values, span_of, windows};
+use super::{as_of, in_values, intervals, name_of, nested_join, refused, row_values, span_of, windows};
 use crate::error::{Error, Result, sqlstate};
 
 /// The pseudo-column of every table and index table.
@@ -29,8 +29,8 @@ pub const ROWKEY: &str = "rowkey";
 const PARAMETERS_MAX: usize = 65_535;
 
 /// Expands `a < b < c` to `a < b AND b < c` and comparisons of rows to comparisons of elements; turns FLOAT
-/// in casts into DOUBLE (DataFusion's FLOAT has 32 bits) and casts to VARCHAR(n) into `left`; balances long
-/// chains.
+/// in casts into DOUBLE (DataFusion's FLOAT has 32 bits) and casts to VARCHAR(n) into `left`; puts intervals
+/// into units; balances long chains.
 ///
 /// Errors: a statement that writes inside a query; SELECT INTO; what is [refused]; parameters that are not
 /// `$n`, or in a definition; a number that is too large; LIMIT for conditions that are too long when
@@ -293,6 +293,7 @@ impl VisitorMut for Normaliser {
             return or_break(either_way_round(expr, &mut self.copies));
         }
         negate_outside(expr);
+        intervals::in_units(expr);
         or_break(refused::check_expr(expr))?;
         or_break(in_values::as_select(expr))?;
         or_break(row_values::spread(expr, &mut self.copies))?;
