@@ -102,6 +102,10 @@ fn choose_rows(table: &TableDef, need: &Need, stats: &dyn Statistics) -> Result<
     if let (Some(limit), Some(most), None) = (need.limit, most, &need.each) {
         paths.iter_mut().for_each(|(_, access)| look_further(access, limit, most));
     }
+    if need.limit.is_some() && need.each.is_none() && paths.iter().any(|(_, access)| stops_at_limit(access)) {
+        let sorted = paths.iter_mut().map(|(_, access)| access).filter(|access| !access.ordered);
+        sorted.for_each(|access| look_closer(access, Source::Table(table), stats));
+    }
     // Among equals take the first: the table before indexes, one path before several.
     let cheapest = (0..paths.len()).min_by(|&a, &b| paths[a].1.cost.total_cmp(&paths[b].1.cost));
     let Some(cheapest) = cheapest else { return Err(hints.unusable(&table.indexes, &rejected)) };
@@ -131,6 +135,29 @@ fn look_further(access: &mut Access, limit: u64, most: f64) {
     let entries = (limit as f64 * access.all_entries / most.max(1.0)).min(access.all_entries);
     if access.ordered && !all_pass && access.entries < entries {
         access.cost *= entries / access.entries;
+        access.entries = entries;
+    }
+}
+
+/// No entry that this access reads before the limit is in vain, however large the table grows.
+fn stops_at_limit(access: &Access) -> bool {
+    let all_pass = access.filter.is_true() && access.entry_filter.is_true();
+    access.ordered && all_pass && matches!(access.method, Method::Scan { .. })
+}
+
+/// Corrects the price of a walk that reads and sorts all that match, in a small keyspace: the model's guess may be lower
+/// than what is there already, and must not win by that against a walk that stops at the limit.
+fn look_closer(access: &mut Access, source: Source<'_>, stats: &dyn Statistics) {
+    let keyspace = access.keyspace(source);
+    let Method::Scan { ranges, skip: None, .. } = &access.method else { return };
+    let Some(entries) = counted_in(stats, keyspace, ranges).map(|entries| entries as f64) else { return };
+    if access.entries < entries {
+        let more = entries - access.entries;
+        let fetched = match access.path {
+            Path::IndexFetch(_) => more * residual_share(stats, &access.entry_filter),
+            Path::Primary | Path::IndexOnly(_) => 0.0,
+        };
+        access.cost += more * COST.entry + fetched * COST.get + entries * entries.log2() * COST.compare;
         access.entries = entries;
     }
 }

@@ -281,9 +281,9 @@ fn quoted(layout: &KeyLayout, bytes: &[u8], shown: String) -> String {
     }
 }
 
-/// `['000123_2017-01-01' .. '000123_2017-01-02')`; a bound that is the end of a prefix is shown as the last
-/// key of that prefix, and the successor of a text as that text: exclusive at the start and inclusive at the
-/// end.
+/// `['000123_2017-01-01' .. '000123_2017-01-02')`, in the order of keys; a bound that is the end of a prefix is shown as
+/// the last key of that prefix, and the successor of a text or of a number with a fraction as that: exclusive at the
+/// start and inclusive at the end. The keys begin with `∞` if the first part is descending.
 fn show_range<'l>(layout: &dyn Fn(&[u8]) -> &'l KeyLayout, range: &KeyRange, verbose: bool) -> String {
     let bound = |key: &[u8]| quoted(layout(key), key, layout(key).show(key));
     let before = |key: &Rowkey| match key.strip_suffix(b"\0") {
@@ -292,14 +292,16 @@ fn show_range<'l>(layout: &dyn Fn(&[u8]) -> &'l KeyLayout, range: &KeyRange, ver
         }
         _ => layout(key).show_before(key),
     };
+    let is_descending = layout(&[]).parts().first().is_some_and(KeyPart::is_descending);
+    let (first, last) = if is_descending { ("∞", "-∞") } else { ("-∞", "∞") };
     let start = match before(&range.start) {
-        _ if range.start.is_empty() => "[-∞".to_owned(),
+        _ if range.start.is_empty() => format!("[{first}"),
         Some(last) => format!("({last}"),
         None => format!("[{}", bound(&range.start)),
     };
     let mut shown = match &range.end {
         _ if range.as_point().is_some() => format!("[{0} .. {0}]", bound(&range.start)),
-        End::Open => format!("{start} .. ∞)"),
+        End::Open => format!("{start} .. {last})"),
         End::Before(end) => match before(end) {
             Some(last) => format!("{start} .. {last}]"),
             None => format!("{start} .. {})", bound(end)),

@@ -1,9 +1,12 @@
 //! EXPLAIN: the accesses of a plan, one by one, then DataFusion's operators above them.
 
+mod operator;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::coop::CooperativeExec;
@@ -12,11 +15,8 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::union::UnionExec;
-use datafusion::physical_plan::{ExecutionPlan, displayable};
-
 use serde_json::{Value, json};
 
-use super::computed::shown;
 use super::operators::lookup::LookupJoinExec;
 use super::operators::scan::{ExpectedAccess, ScanExec};
 use super::operators::seek::SeekJoinExec;
@@ -26,6 +26,8 @@ use super::table::Bound;
 use crate::access::{Described, NO_ROW, Need};
 use crate::error::{Error, Result};
 use crate::exec::scan::{ScanCounters, ScanSpec};
+
+pub(in crate::df) use self::operator::sql;
 
 /// An access of a plan, with its expected form if a dynamic filter will narrow it.
 struct Accessed<'p> {
@@ -136,8 +138,10 @@ pub fn brief(plan: &Arc<dyn ExecutionPlan>) -> (String, Option<String>) {
     scans(plan, &mut found);
     let found: Vec<_> = found.into_iter().map(|scan| Accessed { scan, expected: None }).collect();
     let note = found.iter().find_map(|access| access.bound().ok()?.note.clone());
-    let first = lines(plan, &found, false, false).into_iter().find(|line| line != "then:");
-    (first.unwrap_or_default().trim_start().to_owned(), note)
+    let first = found.iter().find_map(|access| Some(access.described(false)?.to_string()));
+    // Without an access there is only what is above.
+    let above = || lines(plan, &[], false, false).into_iter().find(|line| line != "then:");
+    (first.or_else(above).unwrap_or_default().trim_start().to_owned(), note)
 }
 
 /// EXPLAIN (FORMAT JSON): the accesses in full, and the operators above as lines. Errors: internal, if it cannot be
@@ -237,7 +241,7 @@ fn is_empty(plan: &Arc<dyn ExecutionPlan>) -> bool {
     plan.is::<EmptyExec>()
 }
 
-/// DataFusion's operators, outermost first; an access appears by class and name only. Unless `verbose`, operators that
+/// The operators, outermost first; an access appears by class and name only. Unless `verbose`, operators that
 /// merely move rows between threads are left out: they depend on the machine.
 fn operators<'p>(
     plan: &Arc<dyn ExecutionPlan>,
@@ -254,11 +258,8 @@ fn operators<'p>(
     } else if plan.is::<CooperativeExec>() || plan.is::<FixedExec>() || !verbose && says_nothing(&**plan) {
         below = depth;
     } else {
-        let line = shown(&displayable(&**plan).one_line().to_string());
-        lines.push(format!(
-            "{indent}{}",
-            if verbose { line.trim().to_owned() } else { without_threads(line.trim()) }
-        ));
+        let line = operator::line(&**plan);
+        lines.push(format!("{indent}{}", if verbose { line } else { without_threads(&line) }));
     }
     for child in plan.children() {
         operators(child, below, verbose, accesses, lines);

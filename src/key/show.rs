@@ -23,10 +23,15 @@ impl KeyLayout {
     }
 
     /// The last key before `end`, readable, where `end` splits a part and would not be readable itself: the
-    /// end of a prefix, such as that of all times up to one.
+    /// end of a prefix, such as that of all times up to one. Also where `end` is the next value after a number or time
+    /// that is shorter to write: after 32.0 comes 32.00000000000001.
     pub fn show_before(&self, end: &[u8]) -> Option<String> {
-        if self.is_text() || self.whole_parts(end).len == end.len() {
+        if self.is_text() {
             return None;
+        }
+        let whole = self.whole_parts(end);
+        if whole.len == end.len() {
+            return self.shorter_before(end, &whole);
         }
         let mut last = end.to_vec();
         let byte = last.last_mut()?;
@@ -39,6 +44,27 @@ impl KeyLayout {
             last.push(0xFF);
         }
         None
+    }
+
+    /// The key before `end` whose last part is shorter to write, if that part has fractions. `whole`: the parts of `end`.
+    fn shorter_before(&self, end: &[u8], whole: &Whole) -> Option<String> {
+        let part = self.parts().get(whole.count.checked_sub(1)?)?;
+        let has_fraction = |shown: &str| shown.rsplit('/').next().is_some_and(|last| last.contains('.'));
+        let is_first = end.iter().all(|byte| *byte == 0);
+        if is_first || !matches!(part.form.shape(), Shape::Binary(_)) || !has_fraction(&whole.shown) {
+            return None;
+        }
+        let mut last = end.to_vec();
+        for byte in last.iter_mut().rev() {
+            *byte = byte.wrapping_sub(1);
+            if *byte != u8::MAX {
+                break;
+            }
+        }
+        let before = self.whole_parts(&last);
+        // 9.99 of a DECIMAL(8, 2) is not the neater end of what is below 10.00.
+        let is_shorter = before.len == end.len() && before.shown.len() + 2 < whole.shown.len();
+        (is_shorter && before.count == whole.count).then_some(before.shown)
     }
 
     fn show_parts(&self, bytes: &[u8]) -> String {

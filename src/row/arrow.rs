@@ -22,11 +22,11 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray};
 use arrow::datatypes as dt;
-use arrow::datatypes::{DataType, Field, TimeUnit};
+use arrow::datatypes::{DataType, Field, IntervalUnit, TimeUnit};
 use arrow::error::ArrowError;
 
 use crate::error::{Error, Kind, Result, sqlstate};
-use crate::value::{ColumnType, Value, ValueRef};
+use crate::value::{ColumnType, Interval, Value, ValueRef};
 
 /// Key of a field's metadata that holds the SQL name of a type Arrow has no name for.
 const TYPE_KEY: &str = "rowkeydb.type";
@@ -192,9 +192,32 @@ fn out_of_range(what: impl std::fmt::Display) -> Error {
     Error::invalid(format!("{what} is out of range for SQL")).state(sqlstate::OUT_OF_RANGE)
 }
 
-/// The cell as Arrow prints it: for values without an SQL type.
+/// The text of a cell without a column type: an interval as in PostgreSQL, anything else as Arrow prints it.
 pub(super) fn printed(array: &dyn Array, row: usize) -> Result<String> {
-    Ok(arrow::util::display::array_value_to_string(array, row)?)
+    match interval(array, row) {
+        Some(interval) => Ok(interval.to_string()),
+        None => Ok(arrow::util::display::array_value_to_string(array, row)?),
+    }
+}
+
+/// The interval, or difference of times, in a cell.
+fn interval(array: &dyn Array, row: usize) -> Option<Interval> {
+    macro_rules! length {
+        ($ty:ident, $nanos:expr) => {
+            Interval::of_length(i128::from(array.as_primitive::<dt::$ty>().value(row)) * $nanos)
+        };
+    }
+    Some(match array.data_type() {
+        DataType::Interval(IntervalUnit::MonthDayNano) => {
+            let of = array.as_primitive::<dt::IntervalMonthDayNanoType>().value(row);
+            Interval { months: of.months, days: of.days.into(), nanos: of.nanoseconds.into() }
+        }
+        DataType::Duration(TimeUnit::Second) => length!(DurationSecondType, 1_000_000_000),
+        DataType::Duration(TimeUnit::Millisecond) => length!(DurationMillisecondType, 1_000_000),
+        DataType::Duration(TimeUnit::Microsecond) => length!(DurationMicrosecondType, 1_000),
+        DataType::Duration(TimeUnit::Nanosecond) => length!(DurationNanosecondType, 1),
+        _ => return None,
+    })
 }
 
 /// The cell as the value it holds: integers of any width as [`Value::Int`], times of any unit in microseconds (finer

@@ -13,6 +13,7 @@
 //! | TIMESTAMP | `2017-01-01 09:00:00.5` | `"2017-01-01T09:00:00.5"` |
 //! | TIMESTAMPTZ | `2017-01-01 09:00:00+00` | `"2017-01-01T09:00:00Z"` |
 //! | UUID | with dashes | a string |
+//! | INTERVAL, difference of times | `1 year 2 mons 3 days 04:05:06.5` | a string of that |
 //! | anything else | as Arrow prints it | a string of that |
 //!
 //! JSON has no numbers for NaN and infinity, and `null` would be another value: they are strings, which a DOUBLE

@@ -18,6 +18,7 @@ mod display;
 mod hints;
 mod implied_groups;
 mod in_values;
+mod intervals;
 pub mod layout;
 mod lex;
 mod lift;

@@ -19,6 +19,39 @@ use super::visit::{visit_expressions, visit_mut};
 /// Separates a repeated name from its number; no name can contain it.
 const MARK: char = '\0';
 
+/// Nodes (count) of an expression beyond which it is not named by its text as written, which may be too deep to print
+/// before it is balanced.
+const WRITTEN_MAX: usize = 200;
+
+/// The text of an output as written, if it is to be named by it.
+pub(super) fn written(item: &SelectItem) -> Option<String> {
+    let SelectItem::UnnamedExpr(expr) = item else { return None };
+    let mut nodes = 0;
+    let counted = visit_expressions(expr, |_| {
+        nodes += 1;
+        if nodes > WRITTEN_MAX { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    (column_name(expr).is_none() && counted.is_continue()).then(|| text_of(expr))
+}
+
+/// Names outputs that were rewritten by their text as written.
+pub(super) fn name_as_written(select: &mut Select, written: Vec<Option<String>>) {
+    for (item, text) in select.projection.iter_mut().zip(written) {
+        if let (SelectItem::UnnamedExpr(expr), Some(text)) = (&*item, text)
+            && text_of(expr) != text
+        {
+            *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias: Ident::with_quote('"', text) };
+        }
+    }
+}
+
+/// The text of an expression, as a name.
+fn text_of(expr: &Expr) -> String {
+    // The dialect reads SYMMETRIC as this operator.
+    let text = expr.to_string().replace("BETWEEN PRIOR ", "BETWEEN SYMMETRIC ");
+    text.replace(MARK, "\\0")
+}
+
 /// Gives the output columns of a query and its subqueries unique names. References to a marked output (in
 /// ORDER BY, DISTINCT ON, HAVING, QUALIFY) are renamed with it.
 pub fn name_outputs(query: &mut Query) {
@@ -156,7 +189,7 @@ fn name_items(select: &mut Select, is_outer: bool, in_tables: &HashSet<String>) 
         let (name, expr, plain) = match item {
             SelectItem::UnnamedExpr(expr) => match column_name(expr) {
                 Some(name) => (name, expr, true),
-                None => (expr.to_string(), expr, false),
+                None => (text_of(expr), expr, false),
             },
             SelectItem::ExprWithAlias { expr, alias } => (name_of(alias), expr, true),
             _ => continue,

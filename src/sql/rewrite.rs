@@ -19,7 +19,9 @@ use super::parser::{column_type, text_limit};
 use super::same::without_repeats;
 use super::shape::{Copies, balance};
 use super::visit::{visit, visit_mut};
-use super::{as_of, in_values, name_of, nested_join, refused, row_values, span_of, windows};
+use super::{
+    as_of, in_values, intervals, name_of, nested_join, outputs, refused, row_values, span_of, windows,
+};
 use crate::error::{Error, Result, sqlstate};
 
 /// The pseudo-column of every table and index table.
@@ -29,15 +31,15 @@ pub const ROWKEY: &str = "rowkey";
 const PARAMETERS_MAX: usize = 65_535;
 
 /// Expands `a < b < c` to `a < b AND b < c` and comparisons of rows to comparisons of elements; turns FLOAT
-/// in casts into DOUBLE (DataFusion's FLOAT has 32 bits) and casts to VARCHAR(n) into `left`; balances long
-/// chains.
+/// in casts into DOUBLE (DataFusion's FLOAT has 32 bits) and casts to VARCHAR(n) into `left`; puts intervals
+/// into units; balances long chains. Outputs are called by their text before all this.
 ///
 /// Errors: a statement that writes inside a query; SELECT INTO; what is [refused]; parameters that are not
 /// `$n`, or in a definition; a number that is too large; LIMIT for conditions that are too long when
 /// expanded.
 pub(super) fn normalise(statement: &mut Statement) -> Result<()> {
     changed_rows(statement).map_or(Ok(()), row_values::spread_lookups)?;
-    if let ControlFlow::Break(error) = visit_mut(statement, &mut Normaliser { copies: Copies::default() }) {
+    if let ControlFlow::Break(error) = visit_mut(statement, &mut Normaliser::default()) {
         return Err(error);
     }
     let definition = matches!(
@@ -202,8 +204,11 @@ pub(super) fn or_break(done: Result<()>) -> ControlFlow<Error> {
     done.map_or_else(ControlFlow::Break, ControlFlow::Continue)
 }
 
+#[derive(Default)]
 struct Normaliser {
     copies: Copies,
+    /// The texts of the outputs of each SELECT around the current place, by which they are named.
+    written: Vec<Vec<Option<String>>>,
 }
 
 impl VisitorMut for Normaliser {
@@ -248,10 +253,15 @@ impl VisitorMut for Normaliser {
     }
 
     fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {
-        or_break(windows::of_select(select))
+        or_break(windows::of_select(select))?;
+        if let Some(written) = self.written.pop() {
+            outputs::name_as_written(select, written);
+        }
+        ControlFlow::Continue(())
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {
+        self.written.push(select.projection.iter().map(outputs::written).collect());
         if let Some(error) = select.optimizer_hints.iter().find_map(|hint| parse_hints(hint).err()) {
             return ControlFlow::Break(error);
         }
@@ -293,6 +303,7 @@ impl VisitorMut for Normaliser {
             return or_break(either_way_round(expr, &mut self.copies));
         }
         negate_outside(expr);
+        intervals::in_units(expr);
         or_break(refused::check_expr(expr))?;
         or_break(in_values::as_select(expr))?;
         or_break(row_values::spread(expr, &mut self.copies))?;
@@ -562,7 +573,7 @@ mod tests {
     fn float_is_64_bits() {
         assert_eq!(
             rewritten("SELECT CAST(a AS FLOAT), b::float, c::real"),
-            "SELECT CAST(a AS DOUBLE), b::DOUBLE, c::REAL"
+            r#"SELECT CAST(a AS DOUBLE) AS "CAST(a AS FLOAT)", b::DOUBLE AS "b::FLOAT", c::REAL"#
         );
     }
 

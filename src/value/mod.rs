@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 mod cast;
 mod convert;
+mod interval;
 mod json;
 mod length;
 mod name;
@@ -18,6 +19,7 @@ mod parse;
 mod time;
 
 pub use cast::{CastError, CastFault, canonical_double, decimal_to_double, rescale};
+pub use interval::Interval;
 pub use json::{JsonStep, json_array_length, json_contains, json_part, json_path, json_text, json_type};
 pub use length::{length_of, length_text};
 pub use name::{is_reserved, name_sql};

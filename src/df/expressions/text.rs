@@ -209,13 +209,19 @@ pub fn read(text: &str, ty: ColumnType) -> Result<Value> {
     })
 }
 
-/// Replaces casts from text, and from times to text. Runs after type coercion.
+/// Replaces casts from text, and from times and intervals to text. Runs after type coercion.
 pub fn text_casts(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     let Expr::Cast(cast) = &expr else { return Ok(Transformed::no(expr)) };
     let to = &cast.field;
     let from = cast.expr.get_type(schema)?;
     match column_type_of(to) {
-        Some(ty) if ty.is_text() && matches!(from, DataType::Timestamp(..)) => {
+        Some(ty)
+            if ty.is_text()
+                && matches!(
+                    from,
+                    DataType::Timestamp(..) | DataType::Interval(_) | DataType::Duration(_)
+                ) =>
+        {
             Ok(Transformed::yes(our_cast(&cast.expr, ty, to.data_type())))
         }
         Some(ty) if !ty.is_text() && ty != ColumnType::Varbinary && from == DataType::Utf8 => {

@@ -195,7 +195,7 @@ const STATEMENTS: &[(&str, &str)] = &[
     ("RESET max_gets", "SET max_gets = NULL"),
     ("RESET ALL", "SET \"all\" = NULL"),
     ("SET \"a B\".\"all\" = 1", "="),
-    ("SELECT '''''', 'a\\''b', N''''''", "SELECT E'\\'\\'', E'a\\\\\\'b', E'\\'\\''"),
+    ("VALUES ('''''', 'a\\''b', N'''''')", "VALUES (E'\\'\\'', E'a\\\\\\'b', E'\\'\\'')"),
     ("DELETE FROM t WHERE a = ''''''", "DELETE FROM t WHERE a = E'\\'\\''"),
     ("SELECT '\\', 'it''s'", "="),
     ("SHOW statement_timeout", "="),

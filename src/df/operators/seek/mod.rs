@@ -367,7 +367,7 @@ impl DisplayAs for SeekJoinExec {
             words(&self.places, &self.rows.schema())
         )?;
         if let Some(filter) = &self.filter {
-            write!(f, ", filter={}", filter.expression())?;
+            write!(f, ", filter={}", crate::df::explain::sql(filter.expression()))?;
         }
         match &self.first {
             Some(first) if self.kind == JoinKind::Inner => write!(f, ", first={}", first.rows),
@@ -396,11 +396,11 @@ fn words(places: &[SeekTarget], rows: &Schema) -> String {
 
 fn words_of(terms: &[SeekTerm], rows: &Schema) -> String {
     let word = |term: &SeekTerm| {
-        let value = crate::df::rules::join_keys::shown(&term.value.to_string()).to_owned();
+        let value = crate::df::explain::sql(&term.value);
         match &term.or[..] {
             [] => format!("{} {} {value}", term.column, term.op.sql()),
             or => {
-                let or = or.iter().map(|at| format!("{}@{at}", rows.field(*at).name()));
+                let or = or.iter().map(|at| rows.field(*at).name().clone());
                 let any: Vec<String> = std::iter::once(value).chain(or).collect();
                 format!("{} IN ({})", term.column, any.join(", "))
             }

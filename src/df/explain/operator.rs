@@ -1,0 +1,352 @@
+//! The line of an operator in SQL's words: columns by their names alone, literals as SQL writes them, types by our names.
+//!
+//! DataFusion's own text of an operator is kept but for its expressions and names. Where the operator gives these, they
+//! are replaced whole, so that no text of the user's is taken for DataFusion's.
+
+use std::sync::Arc;
+
+use datafusion::common::ScalarValue;
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
+use datafusion::error::Result as DfResult;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::{Column, DynamicFilterPhysicalExpr, Literal};
+use datafusion::physical_expr::window::WindowExpr;
+use datafusion::physical_expr_common::physical_expr::fmt_sql;
+use datafusion::physical_expr_common::sort_expr::PhysicalSortExpr;
+use datafusion::physical_plan::aggregates::AggregateExec;
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
+use datafusion::physical_plan::{ExecutionPlan, displayable};
+
+use crate::df::computed::shown;
+use crate::df::expr::value_of;
+use crate::df::rules::join_keys;
+use crate::df::tree::RewriteTree;
+use crate::value::{self, Interval, ValueRef};
+
+/// The frame that need not be written.
+const FRAME: &str = "RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW";
+
+/// The order of NULLs that need not be written.
+const ASCENDING: &str = " ASC NULLS FIRST";
+
+/// The operator's line.
+pub(super) fn line(plan: &dyn ExecutionPlan) -> String {
+    let told = displayable(plan).one_line().to_string();
+    let told = told.trim();
+    if let Some(windows) = windows(plan) {
+        let windows: Vec<String> = windows.iter().map(|expr| window(&**expr)).collect();
+        let (name, mode) = (plan.name(), told.rsplit_once(", mode=").map(|(_, mode)| mode));
+        let mode = mode.map_or_else(String::new, |mode| format!(", mode={mode}"));
+        return format!("{name}: wdw=[{}]{mode}", windows.join(", "));
+    }
+    let mut texts = texts(plan);
+    texts.retain(|(from, _)| !from.is_empty());
+    texts.sort_by_key(|(from, _)| std::cmp::Reverse(from.len()));
+    let line = replaced(told, &texts);
+    match first_of(plan) {
+        Some(order) => format!("{line}, first_by=[{order}]"),
+        None => line,
+    }
+}
+
+/// An expression as SQL.
+pub(in crate::df) fn sql(expr: &Arc<dyn PhysicalExpr>) -> String {
+    let named = Arc::clone(expr).rewrite_up(|expr| {
+        let name = if let Some(column) = expr.downcast_ref::<Column>() {
+            name(column.name())
+        } else if let Some(literal) = expr.downcast_ref::<Literal>() {
+            sql_literal(literal.value())
+        } else {
+            return Ok(Transformed::no(expr));
+        };
+        Ok(Transformed::yes(Arc::new(Column::new(&name, 0)) as Arc<dyn PhysicalExpr>))
+    });
+    match named {
+        Ok(named) => words(&fmt_sql(&*named.data).to_string()),
+        Err(_) => without_places(&expr.to_string()),
+    }
+}
+
+/// What the operator shows of itself, and how it reads in SQL.
+fn texts(plan: &dyn ExecutionPlan) -> Vec<(String, String)> {
+    let mut texts = Vec::new();
+    let _ = plan.apply_expressions(&mut |expr: &Arc<dyn PhysicalExpr>| -> DfResult<TreeNodeRecursion> {
+        let dynamic = expr.downcast_ref::<DynamicFilterPhysicalExpr>();
+        let expr = dynamic.map_or_else(|| Ok(Arc::clone(expr)), |dynamic| dynamic.current())?;
+        texts.push((expr.to_string(), sql(&expr)));
+        Ok(TreeNodeRecursion::Continue)
+    });
+    let mut named = |expr: &Arc<dyn PhysicalExpr>, alias: &str| {
+        let (from, expr, to) = (format!("{expr} as {alias}"), sql(expr), name(alias));
+        texts.push((from, if expr == to { to } else { format!("{expr} as {to}") }));
+    };
+    if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
+        projection.expr().iter().for_each(|output| named(&output.expr, &output.alias));
+    }
+    if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
+        let by = aggregate.group_expr();
+        by.expr().iter().chain(by.null_expr()).for_each(|(expr, alias)| named(expr, alias));
+        let shown = aggregate.aggr_expr().iter().map(|expr| expr.name());
+        texts.extend(shown.map(|shown| (shown.to_owned(), name(shown))));
+    }
+    for input in plan.children() {
+        let fields = input.schema();
+        let columns = fields.fields().iter().enumerate();
+        texts.extend(columns.map(|(at, field)| (format!("{}@{at}", field.name()), name(field.name()))));
+    }
+    texts
+}
+
+/// Replaces these texts, longest first, where they stand alone, and rewords what is between them.
+fn replaced(text: &str, texts: &[(String, String)]) -> String {
+    for (at, (from, to)) in texts.iter().enumerate() {
+        let alone = text.match_indices(from.as_str()).find(|(start, _)| {
+            let before = text[..*start].chars().next_back();
+            let after = text[start + from.len()..].chars().next();
+            before.is_none_or(|c| " [(=".contains(c)) && after.is_none_or(|c| " ,)]".contains(c))
+        });
+        if let Some((start, _)) = alone {
+            let (before, after) = (&text[..start], &text[start + from.len()..]);
+            return format!("{}{to}{}", replaced(before, &texts[at..]), replaced(after, &texts[at..]));
+        }
+    }
+    without_places(&shown(text))
+}
+
+/// The order by which a DISTINCT ON takes its rows.
+fn first_of(plan: &dyn ExecutionPlan) -> Option<String> {
+    let taken = plan.downcast_ref::<AggregateExec>()?.aggr_expr().iter();
+    let by = taken.filter(|expr| is_of_order(expr.fun().name())).map(|expr| order(expr.order_bys()));
+    by.into_iter().find(|by| !by.is_empty())
+}
+
+fn is_of_order(function: &str) -> bool {
+    ["first_value", "last_value"].contains(&function)
+}
+
+fn order(by: &[PhysicalSortExpr]) -> String {
+    let by = by.iter().map(|by| match (by.options.descending, by.options.nulls_first) {
+        (false, true) => sql(&by.expr),
+        (false, false) => format!("{} ASC NULLS LAST", sql(&by.expr)),
+        (true, true) => format!("{} DESC NULLS FIRST", sql(&by.expr)),
+        (true, false) => format!("{} DESC NULLS LAST", sql(&by.expr)),
+    });
+    by.collect::<Vec<_>>().join(", ")
+}
+
+fn windows(plan: &dyn ExecutionPlan) -> Option<&[Arc<dyn WindowExpr>]> {
+    let bounded = plan.downcast_ref::<BoundedWindowAggExec>().map(|exec| exec.window_expr());
+    bounded.or_else(|| plan.downcast_ref::<WindowAggExec>().map(|exec| exec.window_expr()))
+}
+
+/// `rank() OVER (PARTITION BY sensor ORDER BY ts)`
+fn window(expr: &dyn WindowExpr) -> String {
+    let function = name(expr.name());
+    if function.contains(" OVER (") {
+        return function;
+    }
+    let mut over = Vec::new();
+    if !expr.partition_by().is_empty() {
+        let by: Vec<String> = expr.partition_by().iter().map(sql).collect();
+        over.push(format!("PARTITION BY {}", by.join(", ")));
+    }
+    if !expr.order_by().is_empty() {
+        over.push(format!("ORDER BY {}", order(expr.order_by())));
+    }
+    // What has such a name numbers rows for us.
+    match function.starts_with("__") {
+        true => format!("row_number() OVER ({}) as {function}", over.join(" ")),
+        false => {
+            let frame = expr.get_window_frame().to_string();
+            over.extend((frame != FRAME).then_some(frame));
+            format!("{function} OVER ({})", over.join(" "))
+        }
+    }
+}
+
+/// A column's name as SQL writes it: those of expressions are DataFusion's text of them.
+fn name(name: &str) -> String {
+    let name = words(join_keys::shown(&shown(name)));
+    let starts = [" PARTITION BY [", " ORDER BY [", " RANGE BETWEEN ", " ROWS BETWEEN ", " GROUPS BETWEEN "];
+    let Some(at) = starts.iter().filter_map(|start| name.find(start)).min() else { return name };
+    let (function, rest) = name.split_at(at);
+    let is_window = starts[2..].iter().any(|frame| rest.contains(frame));
+    let rest = rest.trim_end_matches(FRAME).trim().replace(['[', ']'], "").replace(ASCENDING, "");
+    let called = function.split('(').next().unwrap_or_default();
+    match function.strip_suffix(')') {
+        _ if is_window => format!("{function} OVER ({rest})"),
+        _ if is_of_order(called) => function.to_owned(),
+        Some(open) => format!("{open} {rest})"),
+        None => name,
+    }
+}
+
+/// A literal as SQL writes it.
+fn sql_literal(scalar: &ScalarValue) -> String {
+    match scalar {
+        scalar if scalar.is_null() => "NULL".into(),
+        ScalarValue::IntervalMonthDayNano(Some(parts)) => {
+            interval(parts.months, parts.days, parts.nanoseconds)
+        }
+        ScalarValue::DurationMicrosecond(Some(us)) => {
+            format!("INTERVAL '{}'", Interval::of_length(i128::from(*us) * 1_000))
+        }
+        scalar => value_of(scalar)
+            .map_or_else(|_| scalar.to_string(), |value| value::Literal(value.as_ref()).to_string()),
+    }
+}
+
+fn interval(months: i32, days: i32, nanos: i64) -> String {
+    format!("INTERVAL '{}'", Interval { months, days: days.into(), nanos: nanos.into() })
+}
+
+/// Text of DataFusion's without the positions of columns, as in `id@0`.
+fn without_places(text: &str) -> String {
+    let mut pieces = text.split('@');
+    let first = pieces.next().unwrap_or_default().to_owned();
+    let place = |piece: &str| piece.find(|c: char| !c.is_ascii_digit()).unwrap_or(piece.len());
+    words(&pieces.fold(first, |all, piece| match place(piece) {
+        0 => format!("{all}@{piece}"),
+        digits => all + &piece[digits..],
+    }))
+}
+
+/// Rewords literals and types outside of quotes: `Int64(1)` is 1, `Utf8("a")` is 'a', `AS Float64` is AS DOUBLE.
+fn words(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find(|c: char| c.is_ascii_alphabetic() || c == '_' || c == '\'') {
+        let (before, from) = rest.split_at(start);
+        out.push_str(before);
+        let len = match from.strip_prefix('\'') {
+            Some(quoted) => quoted.find('\'').map_or(from.len(), |end| end + 2),
+            None => from.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(from.len()),
+        };
+        let (word, after) = from.split_at(len);
+        let (to, after) = reworded(word, after).unwrap_or_else(|| (word.to_owned(), after));
+        out.push_str(&to);
+        rest = after;
+    }
+    out + rest
+}
+
+/// A word in SQL, and what follows it.
+fn reworded<'t>(word: &str, after: &'t str) -> Option<(String, &'t str)> {
+    if word == "count" {
+        return after.strip_prefix("(Int64(1))").map(|after| ("count(*)".to_owned(), after));
+    }
+    if let Some(text) = after.strip_prefix("(\"") {
+        let (inner, after) = text.split_once("\")")?;
+        return Some((quoted(word, inner)?, after));
+    }
+    if let Some((inner, after)) = after.strip_prefix('(').and_then(|inner| inner.split_once(')')) {
+        match word {
+            "Decimal128" => return Some((decimal(inner), after)),
+            "Timestamp" => return Some((timestamp_type(inner).to_owned(), after)),
+            "Interval" | "Duration" => return Some(("INTERVAL".to_owned(), after)),
+            "TimestampMicrosecond" => return Some((timestamp(inner)?, after)),
+            "Boolean" => return Some((inner.to_owned(), after)),
+            word if type_name(word).is_some() => return Some((inner.to_owned(), after)),
+            _ => {}
+        }
+    }
+    type_name(word).map(|ty| (ty.to_owned(), after))
+}
+
+fn type_name(word: &str) -> Option<&'static str> {
+    Some(match word {
+        "Int16" => "SMALLINT",
+        "Int32" => "INTEGER",
+        "Int64" | "UInt64" => "BIGINT",
+        "Float32" => "REAL",
+        "Float64" => "DOUBLE",
+        "Date32" => "DATE",
+        "Decimal128" => "DECIMAL",
+        "Utf8" | "Utf8View" | "LargeUtf8" => "VARCHAR",
+        "BinaryView" => "VARBINARY",
+        _ => return None,
+    })
+}
+
+/// `Utf8("a")`, `Date32("2024-03-01")` and the like.
+fn quoted(word: &str, inner: &str) -> Option<String> {
+    if word == "IntervalMonthDayNano" {
+        let mut numbers = inner.split(|c: char| !c.is_ascii_digit() && c != '-').filter(|n| !n.is_empty());
+        let mut next = || numbers.next()?.parse::<i64>().ok();
+        let (months, days, nanos) = (next()?, next()?, next()?);
+        return Some(interval(months.try_into().ok()?, days.try_into().ok()?, nanos));
+    }
+    type_name(word).map(|_| format!("'{}'", inner.replace('\'', "''")))
+}
+
+fn timestamp_type(inner: &str) -> &'static str {
+    if inner.contains(',') { "TIMESTAMPTZ" } else { "TIMESTAMP" }
+}
+
+/// `TimestampMicrosecond(1704067200000000, None)`
+fn timestamp(inner: &str) -> Option<String> {
+    let (us, zone) = inner.split_once(", ")?;
+    let us = us.parse().ok()?;
+    let value = if zone == "None" { ValueRef::Timestamp(us) } else { ValueRef::TimestampTz(us) };
+    Some(value::Literal(value).to_string())
+}
+
+/// The literal `Decimal128(1.50,3,2)`, or a type.
+fn decimal(inner: &str) -> String {
+    match inner.split(',').collect::<Vec<_>>()[..] {
+        [number, _, _] => number.to_owned(),
+        _ => format!("DECIMAL({inner})"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_sql() {
+        let cases = [
+            ("count(Int64(1))", "count(*)"),
+            ("rows > Int64(0)", "rows > 0"),
+            ("CAST(l.line AS Int64)", "CAST(l.line AS BIGINT)"),
+            (r#"a = Utf8("it's") OR b = Date32("2024-03-01")"#, "a = 'it''s' OR b = '2024-03-01'"),
+            ("a > TimestampMicrosecond(1704067200000000, None)", "a > '2024-01-01 00:00:00'"),
+            ("a > Decimal128(1.50,3,2) + 1", "a > 1.50 + 1"),
+            (
+                "CAST(a AS Timestamp(µs)) - CAST(b AS Decimal128(5, 2))",
+                "CAST(a AS TIMESTAMP) - CAST(b AS DECIMAL(5, 2))",
+            ),
+            (
+                r#"a + IntervalMonthDayNano("IntervalMonthDayNano { months: 0, days: 1, nanoseconds: 0 }")"#,
+                "a + INTERVAL '1 day'",
+            ),
+            ("'Int64(1)' || a", "'Int64(1)' || a"),
+            (
+                "rank() PARTITION BY [r.a] ORDER BY [r.b ASC NULLS FIRST, r.c DESC NULLS LAST] RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW",
+                "rank() OVER (PARTITION BY r.a ORDER BY r.b, r.c DESC NULLS LAST)",
+            ),
+            (
+                "sum(r.v) ROWS BETWEEN 1 PRECEDING AND CURRENT ROW",
+                "sum(r.v) OVER (ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)",
+            ),
+            ("first_value(r.a) ORDER BY [r.b ASC NULLS FIRST]", "first_value(r.a)"),
+            (
+                "string_agg(r.a,Utf8(\",\")) ORDER BY [r.b DESC NULLS LAST]",
+                "string_agg(r.a,',' ORDER BY r.b DESC NULLS LAST)",
+            ),
+        ];
+        for (from, to) in cases {
+            assert_eq!(name(from), to);
+        }
+    }
+
+    #[test]
+    fn what_a_user_wrote_stays() {
+        let texts = [("a@0 = x@1".to_owned(), "a = 'x@1'".to_owned()), ("1".to_owned(), "one".to_owned())];
+        assert_eq!(
+            replaced("FilterExec: a@0 = x@1, fetch=1, projection=[b@1]", &texts),
+            "FilterExec: a = 'x@1', fetch=one, projection=[b]"
+        );
+    }
+}
