@@ -19,10 +19,12 @@ use datafusion::optimizer::analyzer::AnalyzerRule;
 use sqlparser::ast::{self, Query, UnaryOperator, VisitorMut};
 
 use super::errors::to_df;
+use crate::df::functions::json_building::BETWEEN;
 use crate::df::tree::{RewritePlan, RewriteTree};
 use crate::error::{Error, Result, sqlstate};
 use crate::sql::visit::{visit_expressions, visit_mut};
 use crate::sql::{name_of, span_of};
+use crate::value::json_dollar_path;
 
 /// How a rule rewrites one expression.
 type Rewrite = fn(Expr, &DFSchema) -> DfResult<Transformed<Expr>>;
@@ -347,6 +349,10 @@ impl VisitorMut for PlainCalls {
             }
             ast::Expr::Function(call) => {
                 let name = call.name.to_string().to_lowercase();
+                if let Some(json) = json_aggregate(&name, call) {
+                    *expr = json;
+                    return ControlFlow::Continue(());
+                }
                 let is_plain = call.filter.is_none() && call.over.is_none();
                 match (name.as_str(), &mut arguments(call)[..]) {
                     ("mod", [left, right]) if is_plain => {
@@ -364,6 +370,16 @@ impl VisitorMut for PlainCalls {
                         let args = [take(expr), cast_as(zero, ast::DataType::DoublePrecision)];
                         *expr = crate::sql::call("coalesce", args);
                     }
+                    // SQLite's, as text.
+                    ("json_extract" | "jsonb_extract", [_, path]) if is_plain => {
+                        if let Some(steps) = text_of(path).and_then(json_dollar_path) {
+                            let steps =
+                                steps.into_iter().map(|step| ast::Value::SingleQuotedString(step).into());
+                            let steps = steps.map(|step| ast::Expr::Value(step));
+                            let of = take(arguments(call)[0]);
+                            *expr = called("json_extract_path_text", [of].into_iter().chain(steps));
+                        }
+                    }
                     // DataFusion's `base64` has no padding.
                     ("encode", [_, format]) if is_text(format, "base64") => {
                         **format = ast::Expr::value(ast::Value::SingleQuotedString("base64pad".to_owned()));
@@ -380,6 +396,34 @@ impl VisitorMut for PlainCalls {
     }
 }
 
+/// `json_agg(x ORDER BY y)` as `json_of_elements(string_agg(json_element(x), ', ' ORDER BY y))`; `json_object_agg` and
+/// SQLite's names alike. `None` for any other call.
+fn json_aggregate(name: &str, call: &mut ast::Function) -> Option<ast::Expr> {
+    let (whole, part) =
+        match (JSON_AGGREGATES.iter().find(|(names, ..)| names.contains(&name)), arguments(call)) {
+            (Some((_, whole, part @ "json_element")), args) if args.len() == 1 => (whole, part),
+            (Some((_, whole, part @ "json_member")), args) if args.len() == 2 => (whole, part),
+            _ => return None,
+        };
+    let part = called(part, arguments(call).into_iter().map(take));
+    let between = ast::Expr::value(ast::Value::SingleQuotedString(BETWEEN.to_owned()));
+    if let ast::FunctionArguments::List(list) = &mut call.args {
+        list.args = [part, between].map(unnamed).into();
+    }
+    call.name = vec![ast::Ident::new("string_agg")].into();
+    Some(crate::sql::call(whole, [ast::Expr::Function(call.clone())]))
+}
+
+/// Aggregates of JSON: their names, the function that makes JSON of the joined parts, and that of a part.
+pub const JSON_AGGREGATES: [(&[&str], &str, &str); 2] = [
+    (&["json_agg", "jsonb_agg", "json_group_array", "jsonb_group_array"], "json_of_elements", "json_element"),
+    (
+        &["json_object_agg", "jsonb_object_agg", "json_group_object", "jsonb_group_object"],
+        "json_of_members",
+        "json_member",
+    ),
+];
+
 /// The function that parses a value of a type that is a text in Arrow; `tries`: it gives NULL where parsing fails.
 fn reader_of(ty: &ast::DataType, tries: bool) -> Option<&'static str> {
     match (ty, tries) {
@@ -392,8 +436,29 @@ fn reader_of(ty: &ast::DataType, tries: bool) -> Option<&'static str> {
 }
 
 fn is_text(expr: &ast::Expr, text: &str) -> bool {
-    matches!(expr, ast::Expr::Value(ast::ValueWithSpan { value: ast::Value::SingleQuotedString(value), .. })
-        if value.eq_ignore_ascii_case(text))
+    text_of(expr).is_some_and(|value| value.eq_ignore_ascii_case(text))
+}
+
+/// A text literal.
+fn text_of(expr: &ast::Expr) -> Option<&str> {
+    match expr {
+        ast::Expr::Value(ast::ValueWithSpan { value: ast::Value::SingleQuotedString(text), .. }) => {
+            Some(text)
+        }
+        _ => None,
+    }
+}
+
+fn called(name: &str, args: impl IntoIterator<Item = ast::Expr>) -> ast::Expr {
+    let mut call = crate::sql::call(name, []);
+    if let ast::Expr::Function(ast::Function { args: ast::FunctionArguments::List(list), .. }) = &mut call {
+        list.args = args.into_iter().map(unnamed).collect();
+    }
+    call
+}
+
+fn unnamed(expr: ast::Expr) -> ast::FunctionArg {
+    ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr))
 }
 
 /// The digits of a number literal.

@@ -18,7 +18,9 @@ mod parse;
 mod time;
 
 pub use cast::{CastError, CastFault, canonical_double, decimal_to_double, rescale};
-pub use json::{JsonStep, json_array_length, json_contains, json_part, json_path, json_text, json_type};
+pub use json::{
+    JsonStep, json_array_length, json_contains, json_dollar_path, json_part, json_path, json_text, json_type,
+};
 pub use length::{length_of, length_text};
 pub use name::{is_reserved, name_sql};
 pub use parse::from_hex;

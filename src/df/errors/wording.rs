@@ -45,7 +45,14 @@ const ELSEWHERE: &[(&[&str], &str)] = &[
     (&["newid", "sys_guid"], "gen_random_uuid()"),
     (
         &["json_extract", "json_value", "json_query", "get_json_object"],
-        "doc ->> 'city', or doc #>> '{tags,0}'",
+        "json_extract(doc, '$.tags[0]') with a path that is written out, or doc #>> '{tags,0}'",
+    ),
+    (&["json_agg", "jsonb_agg", "json_group_array"], "json_agg(x), or json_agg(x ORDER BY y)"),
+    (&["json_object_agg", "jsonb_object_agg", "json_group_object"], "json_object_agg(name, value)"),
+    (&["row_to_json"], "json_build_object('id', id, 'name', name)"),
+    (
+        &["json_each", "json_array_elements", "jsonb_array_elements", "json_array_elements_text"],
+        "doc -> n, with n of FROM t JOIN generate_series(0, 99) s(n) ON n < json_array_length(doc)",
     ),
     (&["json_type", "jsonb_type"], "json_typeof(doc)"),
     (&["json_set", "jsonb_set", "json_insert", "json_replace", "json_remove"], "the whole JSON value anew"),

@@ -7,6 +7,7 @@ mod date_trunc;
 pub(super) mod described;
 pub(super) mod exact_sum;
 mod json;
+pub(super) mod json_building;
 mod min_max;
 pub(super) mod tpch;
 
@@ -38,7 +39,7 @@ use crate::df::expressions::intervals::IntervalProducts;
 use crate::df::expressions::text;
 use crate::error::{Error, Result, sqlstate};
 use crate::key::{TimeFormat, md5_bucket, put_md5_digits};
-use crate::row::{ColumnBuilder, arrow_type, as_values, field, ref_at};
+use crate::row::{ColumnBuilder, arrow_type, as_values, column_type_of, field, ref_at};
 use crate::value::{ColumnType, ValueRef};
 
 /// Longest result of `lpad` and `rpad`, in characters.
@@ -76,7 +77,7 @@ pub fn register(state: &mut SessionState) {
     for cast in text::casts() {
         let _ = state.register_udf(Arc::new(cast));
     }
-    let functions: [(&'static str, Plain, ColumnType); 10] = [
+    let functions: [(&'static str, Plain, ColumnType); 11] = [
         ("to_char", to_char, ColumnType::Varchar),
         ("md5_bucket", bucket, ColumnType::Varchar),
         ("code", code, ColumnType::Varchar),
@@ -87,12 +88,14 @@ pub fn register(state: &mut SessionState) {
         ("rpad", rpad, ColumnType::Varchar),
         ("repeat", repeat, ColumnType::Varchar),
         ("typeof", type_of, ColumnType::Varchar),
+        ("pg_typeof", pg_type_of, ColumnType::Varchar),
     ];
     for (name, body, output) in functions {
         // Registering never fails: it replaces a function of the same name.
         let _ = state.register_udf(Arc::new(row_function(name, body, output)));
     }
     json::register(state);
+    json_building::register(state);
     let signature = Signature::nullary(Volatility::Immutable);
     let version = RowFunction { signature, ..RowFunction::new("version", version, ColumnType::Varchar) };
     let _ = state.register_udf(Arc::new(ScalarUDF::new_from_impl(version)));
@@ -104,21 +107,56 @@ fn version<'a>(_: &[ValueRef<'a>], _: &'a mut FunctionBuffers) -> Result<ValueRe
 }
 
 /// `typeof(x)`, in SQLite's words where it has the type.
-fn type_of<'a>(args: &[ValueRef<'a>], _: &'a mut FunctionBuffers) -> Result<ValueRef<'a>> {
-    let [value] = args else { return Err(Error::invalid("typeof takes one value")) };
+fn type_of<'a>(args: &[ValueRef<'a>], buffers: &'a mut FunctionBuffers) -> Result<ValueRef<'a>> {
+    let ([value], [field]) = (args, &buffers.fields[..]) else { return Err(one_value("typeof")) };
     Ok(ValueRef::Text(match value {
         ValueRef::Null => "null",
         ValueRef::Boolean(_) => "boolean",
         ValueRef::Int(_) => "integer",
         ValueRef::Double(_) => "real",
         ValueRef::Decimal(..) => "decimal",
-        ValueRef::Text(_) => "text",
+        ValueRef::Text(_) => match column_type_of(field) {
+            Some(ColumnType::Uuid) => "uuid",
+            Some(ColumnType::Json) => "json",
+            _ if matches!(field.data_type(), DataType::Interval(_)) => "interval",
+            _ => "text",
+        },
         ValueRef::Bytes(_) => "blob",
         ValueRef::Date(_) => "date",
         ValueRef::Timestamp(_) => "timestamp",
         ValueRef::TimestampTz(_) => "timestamptz",
         ValueRef::Uuid(_) => "uuid",
     }))
+}
+
+/// `pg_typeof(x)`: the type of the expression in PostgreSQL's words.
+fn pg_type_of<'a>(_: &[ValueRef<'a>], buffers: &'a mut FunctionBuffers) -> Result<ValueRef<'a>> {
+    let [field] = &buffers.fields[..] else { return Err(one_value("pg_typeof")) };
+    let name = match (column_type_of(field), field.data_type()) {
+        (_, DataType::Null) => "unknown",
+        (Some(ColumnType::Boolean), _) => "boolean",
+        (Some(ColumnType::SmallInt), _) => "smallint",
+        (Some(ColumnType::Integer), _) => "integer",
+        (Some(ColumnType::BigInt), _) => "bigint",
+        (Some(ColumnType::Real), _) => "real",
+        (Some(ColumnType::Double), _) => "double precision",
+        (Some(ColumnType::Decimal { .. }), _) => "numeric",
+        (Some(ColumnType::Varchar), _) => "text",
+        (Some(ColumnType::Varbinary), _) => "bytea",
+        (Some(ColumnType::Date), _) => "date",
+        (Some(ColumnType::Timestamp), _) => "timestamp without time zone",
+        (Some(ColumnType::TimestampTz), _) => "timestamp with time zone",
+        (Some(ColumnType::Uuid), _) => "uuid",
+        (Some(ColumnType::Json), _) => "json",
+        (None, DataType::Interval(_) | DataType::Duration(_)) => "interval",
+        (None, DataType::Time32(_) | DataType::Time64(_)) => "time without time zone",
+        (None, _) => "anyelement",
+    };
+    Ok(ValueRef::Text(name))
+}
+
+fn one_value(name: &str) -> Error {
+    Error::invalid(format!("{name} takes one value")).hint(format!("write {name}(x)"))
 }
 
 /// A scalar function computed row by row.
@@ -186,6 +224,8 @@ pub struct FunctionBuffers {
     pub text: String,
     /// Text of an argument.
     inner: String,
+    /// Types of the arguments.
+    fields: Vec<FieldRef>,
     /// The last format, parsed: nearly always the one of all rows.
     format: Option<(String, TimeFormat)>,
 }
@@ -266,7 +306,7 @@ impl ScalarUDFImpl for RowFunction {
             arrays.push((as_values(&arg.to_array(1)?).map_err(to_df)?, varies(arg)));
         }
         let mut out = ColumnBuilder::new(self.output, rows);
-        let mut buffers = FunctionBuffers::default();
+        let mut buffers = FunctionBuffers { fields: args.arg_fields.clone(), ..Default::default() };
         let mut row = vec![ValueRef::Null; arrays.len()];
         for i in 0..rows {
             for (value, (array, varies)) in row.iter_mut().zip(&arrays) {
