@@ -20,7 +20,7 @@ use sqlparser::ast::{self, Query};
 
 use super::errors::{df_error, to_df};
 use super::expressions::step_types::nothing_is_lost;
-use super::functions;
+use super::functions::{self, series};
 use super::hints::Hinted;
 use super::query::{NameScope, type_of_value};
 use super::rewrite::{check_calls, plain_calls};
@@ -55,7 +55,7 @@ pub(super) struct Resolver<'a> {
     /// Views that contain this query, outermost first.
     pub(super) views: Vec<String>,
     pub(super) hints: &'a Hinted,
-    /// Cleared when the statement names a snapshot or a time.
+    /// Cleared when the statement names a snapshot or a time, or a table function depends on a parameter or the time.
     pub(super) is_now: &'a Cell<bool>,
 }
 
@@ -308,8 +308,18 @@ impl ContextProvider for Resolver<'_> {
 
     fn get_table_function_source(&self, name: &str, args: Vec<Expr>) -> DfResult<Arc<dyn DfTableSource>> {
         let Some(function) = self.state.table_functions().get(name) else {
-            return Err(to_df(Error::invalid(format!("there is no table function \"{name}\""))));
+            let error = Error::invalid(format!("there is no table function \"{name}\""));
+            return Err(to_df(
+                error.hint(
+                    "SHOW FUNCTIONS LIKE '%part%' looks for a name; generate_series and tpch give rows",
+                ),
+            ));
         };
+        if !args.iter().all(series::is_fixed) {
+            self.is_now.set(false);
+        }
+        let now_us = self.scope.binding.as_of_us;
+        let args = series::constants(name, args, self.state, self.params, now_us)?;
         let args = datafusion::catalog::TableFunctionArgs::new(&args, self.state);
         Ok(provider_as_source(function.create_table_provider_with_args(args)?))
     }

@@ -28,7 +28,11 @@ const OWN: [(&str, &str, &str); 35] = [
         "date_trunc('month', timestamp)",
         "the beginning of the month, day, hour, .. that a time is in",
     ),
-    ("generate_series", "generate_series(start, stop [, step])", "a row for each value from start to stop"),
+    (
+        "generate_series",
+        "generate_series(start, stop [, step])",
+        "a row for each number or time from start to stop",
+    ),
     ("json_agg", "json_agg(value [ORDER BY ..])", "the values of a group as a JSON array"),
     ("json_array_length", "json_array_length(json)", "number of elements; NULL for what is no array"),
     ("json_build_array", "json_build_array(value, ..)", "a JSON array of values"),

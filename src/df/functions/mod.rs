@@ -9,6 +9,7 @@ pub(super) mod exact_sum;
 mod json;
 pub(super) mod json_building;
 mod min_max;
+pub(super) mod series;
 pub(super) mod tpch;
 
 use std::fmt::{self, Write as _};
@@ -96,6 +97,7 @@ pub fn register(state: &mut SessionState) {
     }
     json::register(state);
     json_building::register(state);
+    series::register(state);
     let signature = Signature::nullary(Volatility::Immutable);
     let version = RowFunction { signature, ..RowFunction::new("version", version, ColumnType::Varchar) };
     let _ = state.register_udf(Arc::new(ScalarUDF::new_from_impl(version)));
