@@ -63,10 +63,10 @@ impl Resolver<'_> {
     pub(super) fn to_plan(&self, mut query: Query) -> DfResult<LogicalPlan> {
         let type_of = |at: usize| self.params.get(at).and_then(type_of_value);
         let recurs = crate::sql::prepare_recursions(&mut query, &type_of).map_err(to_df)?;
-        plain_calls(&mut query);
-        crate::sql::name_with_queries(&mut query);
         let catalog = self.scope.catalog;
         let has_column = |name: &str| catalog.tables().any(|table| table.column_id(name).is_some());
+        plain_calls(&mut query, &has_column);
+        crate::sql::name_with_queries(&mut query);
         crate::sql::name_outer_tables(&mut query, &has_column);
         let is_scalar = |name: &str| self.get_function_meta(name).is_some();
         check_calls(&query, &is_scalar).map_err(to_df)?;

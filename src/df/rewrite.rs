@@ -20,6 +20,7 @@ use sqlparser::ast::{self, Query, UnaryOperator, VisitorMut};
 
 use super::errors::to_df;
 use crate::df::functions::json_building::BETWEEN;
+use crate::df::functions::{DATE_OF_PATTERN, TIME_OF_PATTERN};
 use crate::df::tree::{RewritePlan, RewriteTree};
 use crate::error::{Error, Result, sqlstate};
 use crate::sql::visit::{visit_expressions, visit_mut};
@@ -300,14 +301,33 @@ fn idle_clause(call: &ast::Function) -> Option<&'static str> {
 /// Rewrites numbers and calls for DataFusion: a number with an exponent is a double, one beyond BIGINT a decimal; a
 /// plus sign is dropped; `mod(a, b)` is `a % b`; NULL in `sum` and `avg` is a number; a cast to UUID or JSON, which are
 /// texts to DataFusion, becomes a call of a parsing function.
-pub fn plain_calls(query: &mut Query) {
-    let _ = visit_mut(query, &mut PlainCalls);
+///
+/// PostgreSQL's names without parentheses, such as `current_user`, are calls, too, unless a table has such a column
+/// (`is_column`).
+pub fn plain_calls(query: &mut Query, is_column: &dyn Fn(&str) -> bool) {
+    let _ = visit_mut(query, &mut PlainCalls { is_column });
 }
 
-struct PlainCalls;
+struct PlainCalls<'a> {
+    is_column: &'a dyn Fn(&str) -> bool,
+}
 
-impl VisitorMut for PlainCalls {
+impl VisitorMut for PlainCalls<'_> {
     type Break = ();
+
+    /// An output that is a call without parentheses keeps its name.
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        if let ast::SetExpr::Select(select) = &mut *query.body {
+            for item in &mut select.projection {
+                if let ast::SelectItem::UnnamedExpr(expr) = item
+                    && let (Some(name), Some(call)) = (bare_name(expr).cloned(), fact(expr, self.is_column))
+                {
+                    *item = ast::SelectItem::ExprWithAlias { expr: call, alias: name };
+                }
+            }
+        }
+        ControlFlow::Continue(())
+    }
 
     fn pre_visit_expr(&mut self, expr: &mut ast::Expr) -> ControlFlow<()> {
         if let ast::Expr::UnaryOp { op: UnaryOperator::Minus, expr: inner } = expr
@@ -342,9 +362,19 @@ impl VisitorMut for PlainCalls {
                     *expr = crate::sql::call(reader, [take(of)]);
                 }
             }
+            ast::Expr::Identifier(_) => {
+                if let Some(call) = fact(expr, self.is_column) {
+                    *expr = call;
+                }
+            }
             ast::Expr::TypedString(typed) => {
                 if let Some(reader) = reader_of(&typed.data_type, false) {
                     *expr = crate::sql::call(reader, [ast::Expr::Value(typed.value.clone())]);
+                }
+            }
+            ast::Expr::Function(ast::Function { args: ast::FunctionArguments::None, .. }) => {
+                if let Some(call) = fact(expr, self.is_column) {
+                    *expr = call;
                 }
             }
             ast::Expr::Function(call) => {
@@ -370,6 +400,13 @@ impl VisitorMut for PlainCalls {
                         let args = [take(expr), cast_as(zero, ast::DataType::DoublePrecision)];
                         *expr = crate::sql::call("coalesce", args);
                     }
+                    // A pattern of strftime's has a %.
+                    ("to_timestamp" | "to_date", [_, pattern])
+                        if is_plain && text_of(pattern).is_some_and(|pattern| !pattern.contains('%')) =>
+                    {
+                        let reader = if name == "to_date" { DATE_OF_PATTERN } else { TIME_OF_PATTERN };
+                        call.name = vec![ast::Ident::new(reader)].into();
+                    }
                     // SQLite's, as text.
                     ("json_extract" | "jsonb_extract", [_, path]) if is_plain => {
                         if let Some(steps) = text_of(path).and_then(json_dollar_path) {
@@ -394,6 +431,41 @@ impl VisitorMut for PlainCalls {
         }
         ControlFlow::Continue(())
     }
+}
+
+/// Calls that are written without parentheses.
+const FACTS: [&str; 5] =
+    ["current_user", "session_user", "current_catalog", "current_schema", "localtimestamp"];
+
+/// Such a call; the column, where a table has one of that name.
+fn fact(expr: &ast::Expr, is_column: &dyn Fn(&str) -> bool) -> Option<ast::Expr> {
+    let name = bare_name(expr)?;
+    let fact = FACTS.into_iter().find(|fact| fact.eq_ignore_ascii_case(&name.value))?;
+    if is_column(fact) {
+        return Some(ast::Expr::Identifier(name.clone()));
+    }
+    Some(match fact {
+        "localtimestamp" => {
+            let ty = ast::DataType::Timestamp(None, ast::TimezoneInfo::None);
+            cast_as(crate::sql::call("now", []), ty)
+        }
+        fact => crate::sql::call(fact, []),
+    })
+}
+
+/// The name of a column, or of a call without parentheses.
+fn bare_name(expr: &ast::Expr) -> Option<&ast::Ident> {
+    let name = match expr {
+        ast::Expr::Identifier(name) => name,
+        ast::Expr::Function(ast::Function { name, args: ast::FunctionArguments::None, .. }) => {
+            match &name.0[..] {
+                [name] => name.as_ident()?,
+                _ => return None,
+            }
+        }
+        _ => return None,
+    };
+    name.quote_style.is_none().then_some(name)
 }
 
 /// `json_agg(x ORDER BY y)` as `json_of_elements(string_agg(json_element(x), ', ' ORDER BY y))`; `json_object_agg` and

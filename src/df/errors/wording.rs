@@ -419,7 +419,7 @@ fn values(text: &str) -> Option<Error> {
         return Some(
             error(format!("'{value}' is not a time of format '{format}'"), sqlstate::INVALID_TEXT)
                 .why(why.to_owned())
-                .hint("write the format as strftime does, as in '%d/%m/%Y %H:%M:%S'"),
+                .hint("write the format as strftime does, '%d/%m/%Y %H:%M:%S', or as to_char, 'DD/MM/YYYY HH24:MI:SS'"),
         );
     }
     for (side, bound, superlative) in [("large", ". Max is ", "greatest"), ("small", ". Min is ", "least")] {

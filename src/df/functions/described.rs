@@ -3,7 +3,7 @@
 use datafusion::execution::context::SessionState;
 use datafusion::logical_expr::Documentation;
 
-use crate::df::functions::ROWKEY_EXPLAIN;
+use crate::df::functions::{DATE_OF_PATTERN, ROWKEY_EXPLAIN, TIME_OF_PATTERN};
 
 /// Description of a function.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,9 +19,13 @@ pub struct DescribedFunction {
 }
 
 /// Our functions, and those whose documentation would be wrong here: how they are called, and what they return.
-const OWN: [(&str, &str, &str); 35] = [
+const OWN: [(&str, &str, &str); 43] = [
     ("age", "age(timestamp [, timestamp])", "the time between two timestamps, or since one until now"),
     ("code", "code(text, 'Taobao=tb, ..')", "the short code of a value in such a list, as in key layouts"),
+    ("current_catalog", "current_catalog", "the name of every database: rowkeydb"),
+    ("current_database", "current_database()", "the name of every database: rowkeydb"),
+    ("current_schema", "current_schema", "the one schema: public"),
+    ("current_user", "current_user", "the name of every user: rowkeydb"),
     ("date_format", "date_format(timestamp, '%Y-%m-%d')", "a time as text in a pattern of strftime"),
     (
         "date_trunc",
@@ -71,6 +75,11 @@ const OWN: [(&str, &str, &str); 35] = [
     ("json_typeof", "json_typeof(json)", "object, array, string, number, boolean or null"),
     ("length", "length(text)", "characters of a text, or bytes of a VARBINARY"),
     ("lpad", "lpad(value, n [, pad])", "a value as text of n characters, padded in front"),
+    (
+        "make_timestamp",
+        "make_timestamp(year, month, day, hour, minute, seconds)",
+        "the timestamp that these make",
+    ),
     ("max", "max(value)", "the greatest value of a group"),
     ("md5", "md5(value)", "the MD5 digest of a value, as 32 hex digits"),
     (
@@ -85,17 +94,25 @@ const OWN: [(&str, &str, &str); 35] = [
     ("repeat", "repeat(text, n)", "a text so many times"),
     (ROWKEY_EXPLAIN, "rowkey_explain('table', rowkey)", "a key of a table or an index, part by part"),
     ("rpad", "rpad(value, n [, pad])", "a value as text of n characters, padded behind"),
+    ("session_user", "session_user", "the name of every user: rowkeydb"),
     ("sum", "sum(number)", "the sum of a group"),
-    ("to_char", "to_char(timestamp, 'YYYYMMDD')", "a time as text in a pattern, as in key layouts"),
+    ("to_char", "to_char(timestamp, 'DD Mon YYYY')", "a time as text in a pattern"),
+    ("to_date", "to_date(text, 'DD/MM/YYYY')", "the date in a text of a pattern, of to_char or of strftime"),
     ("to_json", "to_json(value)", "a value as JSON"),
+    (
+        "to_timestamp",
+        "to_timestamp(text, 'DD/MM/YYYY HH24:MI')",
+        "the time in a text of a pattern, of to_char or of strftime, or so many seconds after 1970",
+    ),
     ("tpch", "tpch('orders', scale)", "the rows of a table of TPC-H, of so many gigabytes all in all"),
     ("typeof", "typeof(value)", "the name of a value's type"),
     ("version", "version()", "the version of RowkeyDB"),
 ];
 
 /// Functions of values that no column has, of files, or that others are made of; these are not shown.
-const USELESS: [&str; 14] = [
+const USELESS: [&str; 16] = [
     "cast_to_type",
+    DATE_OF_PATTERN,
     "file_row_index",
     "get_field",
     "input_file_name",
@@ -105,6 +122,7 @@ const USELESS: [&str; 14] = [
     "json_of_members",
     "row",
     "struct",
+    TIME_OF_PATTERN,
     "try_cast_to_type",
     "union_extract",
     "union_tag",
