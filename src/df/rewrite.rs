@@ -367,6 +367,11 @@ impl VisitorMut for PlainCalls<'_> {
                     *expr = call;
                 }
             }
+            ast::Expr::Like { any: true, .. } | ast::Expr::ILike { any: true, .. } => {
+                if let Some(alternatives) = like_each(expr) {
+                    *expr = alternatives;
+                }
+            }
             ast::Expr::TypedString(typed) => {
                 if let Some(reader) = reader_of(&typed.data_type, false) {
                     *expr = crate::sql::call(reader, [ast::Expr::Value(typed.value.clone())]);
@@ -466,6 +471,46 @@ fn bare_name(expr: &ast::Expr) -> Option<&ast::Ident> {
         _ => return None,
     };
     name.quote_style.is_none().then_some(name)
+}
+
+/// Longest `x LIKE ANY (..)` that is rewritten, in characters of `x` times patterns.
+const LIKE_ANY_MAX: usize = 1 << 20;
+
+/// `x LIKE ANY (a, b)` as `x LIKE a OR x LIKE b`; `None` unless the patterns are written out.
+fn like_each(like: &mut ast::Expr) -> Option<ast::Expr> {
+    let (ast::Expr::Like { any, expr, pattern, .. } | ast::Expr::ILike { any, expr, pattern, .. }) = like
+    else {
+        return None;
+    };
+    let patterns = match &mut **pattern {
+        ast::Expr::Tuple(patterns) => patterns,
+        ast::Expr::Array(array) => &mut array.elem,
+        ast::Expr::Nested(pattern) => &mut vec![take(pattern)],
+        _ => return None,
+    };
+    if expr.to_string().len().saturating_mul(patterns.len()) > LIKE_ANY_MAX {
+        return None;
+    }
+    let patterns = std::mem::take(patterns);
+    *any = false;
+    let each = patterns.into_iter().map(|one| {
+        let mut like = like.clone();
+        if let ast::Expr::Like { pattern, .. } | ast::Expr::ILike { pattern, .. } = &mut like {
+            **pattern = one;
+        }
+        like
+    });
+    any_of(each.collect()).map(|any| ast::Expr::Nested(Box::new(any)))
+}
+
+/// One condition or another, as a tree that is not deep; `None` for no conditions.
+fn any_of(mut conditions: Vec<ast::Expr>) -> Option<ast::Expr> {
+    if conditions.len() < 2 {
+        return conditions.pop();
+    }
+    let rest = conditions.split_off(conditions.len() / 2);
+    let (left, right) = (Box::new(any_of(conditions)?), Box::new(any_of(rest)?));
+    Some(ast::Expr::BinaryOp { left, op: ast::BinaryOperator::Or, right })
 }
 
 /// `json_agg(x ORDER BY y)` as `json_of_elements(string_agg(json_element(x), ', ' ORDER BY y))`; `json_object_agg` and

@@ -70,6 +70,43 @@ pub fn reworded(text: &str) -> Option<Error> {
 }
 
 fn functions(text: &str) -> Option<Error> {
+    if let Some((name, ty)) =
+        text.strip_prefix("[return_type] ").and_then(|rest| rest.split_once(" not supported for "))
+    {
+        let given = if ty.eq_ignore_ascii_case("null") { "*" } else { ty };
+        let error = error(format!("{} does not take {given}", name.to_lowercase()), NO_FUNCTION);
+        return Some(error.hint("give it a column of numbers; count(*) counts rows"));
+    }
+    if let Some(count) = text.strip_prefix("negative count not allowed: ") {
+        return Some(
+            error(format!("substr takes a count of characters, not {count}"), "22011")
+                .hint("substr(s, from, 3)"),
+        );
+    }
+    if text == "field position must not be zero" {
+        let error = error("split_part counts parts from 1, not from 0", "22023");
+        return Some(error.hint("split_part(s, ',', 1) is the first, split_part(s, ',', -1) the last"));
+    }
+    if let Some(code) = text.strip_prefix("invalid Unicode scalar value: ") {
+        return Some(
+            error(format!("{code} is no character"), "54000")
+                .why("chr takes a Unicode code point: 1 to 1114111, without the halves of pairs at 55296 to 57343")
+                .hint("chr(65) is 'A'"),
+        );
+    }
+    if text.starts_with("In an aggregate with DISTINCT, ORDER BY expressions must appear") {
+        return Some(
+            error("an aggregate with DISTINCT is ordered by another value than its own", POSITION)
+                .why("rows that are the same to it may differ in that")
+                .hint("order it by its own first argument, or take it from a subquery with SELECT DISTINCT or GROUP BY"),
+        );
+    }
+    if text.starts_with("Conflicting ordering requirements in aggregate functions") {
+        return Some(
+            Error::unsupported("two aggregates of one SELECT want their rows in different orders")
+                .hint("give them the same ORDER BY, or compute one of them in a subquery"),
+        );
+    }
     if let Some(name) = between(text, "Invalid function '", "'") {
         if WINDOW_FUNCTIONS.contains(&name) {
             let error = error(format!("{name} looks at the rows around its own"), WINDOWING);
@@ -213,6 +250,12 @@ fn operators(text: &str) -> Option<Error> {
     {
         let one = if given.is_ascii() { "one character" } else { "one ASCII character" };
         return Some(error(format!("ESCAPE takes {one}, not {given}"), "22019").hint("write ESCAPE '\\'"));
+    }
+    if text == "ANY in LIKE expression" {
+        return Some(
+            Error::unsupported("LIKE ANY takes patterns that are written out")
+                .hint("write x LIKE ANY ('a%', 'b%'), or EXISTS (SELECT 1 FROM p WHERE x LIKE p.pattern)"),
+        );
     }
     let (left, right) =
         text.strip_suffix(" in SetComparison")?.strip_prefix("expr type ")?.split_once(" can't cast to ")?;
@@ -501,6 +544,13 @@ fn values(text: &str) -> Option<Error> {
     if text.starts_with("NTILE requires a positive integer") {
         return Some(error("ntile takes a number of groups, 1 or more", "22014").hint("write ntile(4)"));
     }
+    if text.contains("CompiledTooBig(") {
+        return Some(
+            error("this regular expression is too large", NO_REGEX)
+                .why("its repetitions are written out to more than 10 MiB")
+                .hint("repeat less, as in a{1,100}, or write a*"),
+        );
+    }
     if let Some(at) = text.find("regex parse error") {
         let why = text[at..].lines().find_map(|line| line.trim().strip_prefix("error: "));
         return Some(
@@ -604,6 +654,18 @@ mod tests {
                 "Cannot get result type for decimal operation DECIMAL(38, 30) * DECIMAL(38, 30): Invalid argument \
                  error: Output scale of DECIMAL(38, 30) * DECIMAL(38, 30) would exceed max scale of 38",
                 "DECIMAL(38, 30) * DECIMAL(38, 30) has too many digits behind the point",
+            ),
+            ("[return_type] SUM not supported for Null", "sum does not take *"),
+            ("negative count not allowed: -1", "substr takes a count of characters, not -1"),
+            ("field position must not be zero", "split_part counts parts from 1, not from 0"),
+            ("invalid Unicode scalar value: -1", "-1 is no character"),
+            (
+                "Regular expression did not compile: CompiledTooBig(10485760)",
+                "this regular expression is too large",
+            ),
+            (
+                "Conflicting ordering requirements in aggregate functions is not supported",
+                "two aggregates of one SELECT want their rows in different orders",
             ),
             ("Arithmetic Overflow in AvgAccumulator", "the mean is out of range for a DECIMAL of 38 digits"),
             (

@@ -10,6 +10,7 @@ mod json;
 pub(super) mod json_building;
 mod min_max;
 pub(super) mod series;
+mod string_agg;
 pub(super) mod tpch;
 
 use std::fmt::{self, Write as _};
@@ -33,6 +34,7 @@ use self::coalesce::Coalesce;
 use self::date_trunc::DateTrunc;
 use self::exact_sum::ExactSum;
 use self::min_max::OfGroups;
+use self::string_agg::SortedStrings;
 use crate::catalog::{Catalog, Relation};
 use crate::design::keys::KeyspaceLayout;
 use crate::df::errors::to_df;
@@ -55,6 +57,7 @@ pub fn register(state: &mut SessionState) {
     for aggregate in [
         AggregateUDF::new_from_impl(ExactSum::default()),
         AggregateUDF::new_from_impl(RoundedAvg::default()),
+        AggregateUDF::new_from_impl(SortedStrings::default()),
         AggregateUDF::new_from_impl(OfGroups(Min::new())),
         AggregateUDF::new_from_impl(OfGroups(Max::new())),
     ] {
