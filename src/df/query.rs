@@ -68,7 +68,8 @@ use super::operators::tell::Telling;
 use super::operators::yielding::Yielding;
 use super::resolver::{PlannedViews, Resolver, Types};
 use super::rewrite::{
-    ExpressionRules, NodeRule, below, idle_orders, lag_defaults, lazy_functions, lossy_casts, row_offsets,
+    ExpressionRules, JSON_AGGREGATES, NodeRule, below, idle_orders, lag_defaults, lazy_functions,
+    lossy_casts, row_offsets,
 };
 use super::rules::above_totals::AboveTotals;
 use super::rules::anti_join::AntiJoin;
@@ -92,6 +93,7 @@ use super::ways::{Keep, Ways, ways};
 use super::{explain, functions};
 use crate::access::Guards;
 use crate::catalog::Catalog;
+use crate::df::functions::json_building::chosen_json;
 use crate::df::functions::{described, tpch};
 use crate::df::kept::open;
 use crate::df::operators::{grouped, in_turn};
@@ -234,7 +236,7 @@ impl Planner {
                 Arc::new(NodeRule("subqueries_in_order", subqueries_in_order)),
                 Arc::new(ExpressionRules(
                     "as_written",
-                    &[value_or_null, plain_texts, idle_orders, time_parts, times_of_numbers],
+                    &[value_or_null, plain_texts, chosen_json, idle_orders, time_parts, times_of_numbers],
                 )),
                 Arc::new(Settled),
                 Arc::new(ExpressionRules("once_settled", &[row_offsets, lag_defaults, at_time_zone])),
@@ -360,7 +362,10 @@ impl Planner {
     /// The function is an aggregate.
     pub fn is_aggregate(&self, call: &Function) -> bool {
         let name = call.name.0.last().and_then(ObjectNamePart::as_ident).map(crate::sql::name_of);
-        name.is_some_and(|name| self.state.aggregate_functions().contains_key(&name))
+        name.is_some_and(|name| {
+            self.state.aggregate_functions().contains_key(&name)
+                || JSON_AGGREGATES.iter().any(|(names, ..)| names.contains(&&name[..]))
+        })
     }
 
     /// Optimises a logical plan and makes it executable.

@@ -21,7 +21,7 @@ use sqlparser::ast::{self, ObjectName, Query};
 
 use super::errors::{df_error, to_df};
 use super::expressions::step_types::nothing_is_lost;
-use super::functions;
+use super::functions::{self, series};
 use super::hints::Hinted;
 use super::query::{NameScope, type_of_value};
 use super::rewrite::{check_calls, plain_calls};
@@ -73,7 +73,7 @@ pub(super) struct Resolver<'a> {
     /// Levels of views below this query, so far.
     pub(super) height: &'a Cell<usize>,
     pub(super) hints: &'a Hinted,
-    /// Cleared when the statement names a snapshot or a time.
+    /// Cleared when the statement names a snapshot or a time, or a table function depends on a parameter or the time.
     pub(super) is_now: &'a Cell<bool>,
 }
 
@@ -91,10 +91,10 @@ impl Resolver<'_> {
         crate::sql::resolve_joins(&mut query, &has_pseudo, &|name| self.columns_of(name)).map_err(to_df)?;
         let type_of = |at: usize| self.params.get(at).and_then(type_of_value);
         let recurs = crate::sql::prepare_recursions(&mut query, &type_of).map_err(to_df)?;
-        plain_calls(&mut query);
-        crate::sql::name_with_queries(&mut query);
         let catalog = self.scope.catalog;
         let has_column = |name: &str| catalog.tables().any(|table| table.column_id(name).is_some());
+        plain_calls(&mut query, &has_column);
+        crate::sql::name_with_queries(&mut query);
         crate::sql::name_outer_tables(&mut query, &has_column);
         let is_scalar = |name: &str| self.get_function_meta(name).is_some();
         check_calls(&query, &is_scalar).map_err(to_df)?;
@@ -368,8 +368,18 @@ impl ContextProvider for Resolver<'_> {
 
     fn get_table_function_source(&self, name: &str, args: Vec<Expr>) -> DfResult<Arc<dyn DfTableSource>> {
         let Some(function) = self.state.table_functions().get(name) else {
-            return Err(to_df(Error::invalid(format!("there is no table function \"{name}\""))));
+            let error = Error::invalid(format!("there is no table function \"{name}\""));
+            return Err(to_df(
+                error.hint(
+                    "SHOW FUNCTIONS LIKE '%part%' looks for a name; generate_series and tpch give rows",
+                ),
+            ));
         };
+        if !args.iter().all(series::is_fixed) {
+            self.is_now.set(false);
+        }
+        let now_us = self.scope.binding.as_of_us;
+        let args = series::constants(name, args, self.state, self.params, now_us)?;
         let args = datafusion::catalog::TableFunctionArgs::new(&args, self.state);
         Ok(provider_as_source(function.create_table_provider_with_args(args)?))
     }

@@ -19,10 +19,13 @@ use datafusion::optimizer::analyzer::AnalyzerRule;
 use sqlparser::ast::{self, Query, UnaryOperator, VisitorMut};
 
 use super::errors::to_df;
+use crate::df::functions::json_building::BETWEEN;
+use crate::df::functions::{DATE_OF_PATTERN, TIME_OF_PATTERN};
 use crate::df::tree::{RewritePlan, RewriteTree};
 use crate::error::{Error, Result, sqlstate};
 use crate::sql::visit::{visit_expressions, visit_mut};
 use crate::sql::{name_of, span_of};
+use crate::value::json_dollar_path;
 
 /// How a rule rewrites one expression.
 type Rewrite = fn(Expr, &DFSchema) -> DfResult<Transformed<Expr>>;
@@ -298,14 +301,33 @@ fn idle_clause(call: &ast::Function) -> Option<&'static str> {
 /// Rewrites numbers and calls for DataFusion: a number with an exponent is a double, one beyond BIGINT a decimal; a
 /// plus sign is dropped; `mod(a, b)` is `a % b`; NULL in `sum` and `avg` is a number; a cast to UUID or JSON, which are
 /// texts to DataFusion, becomes a call of a parsing function.
-pub fn plain_calls(query: &mut Query) {
-    let _ = visit_mut(query, &mut PlainCalls);
+///
+/// PostgreSQL's names without parentheses, such as `current_user`, are calls, too, unless a table has such a column
+/// (`is_column`).
+pub fn plain_calls(query: &mut Query, is_column: &dyn Fn(&str) -> bool) {
+    let _ = visit_mut(query, &mut PlainCalls { is_column });
 }
 
-struct PlainCalls;
+struct PlainCalls<'a> {
+    is_column: &'a dyn Fn(&str) -> bool,
+}
 
-impl VisitorMut for PlainCalls {
+impl VisitorMut for PlainCalls<'_> {
     type Break = ();
+
+    /// An output that is a call without parentheses keeps its name.
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        if let ast::SetExpr::Select(select) = &mut *query.body {
+            for item in &mut select.projection {
+                if let ast::SelectItem::UnnamedExpr(expr) = item
+                    && let (Some(name), Some(call)) = (bare_name(expr).cloned(), fact(expr, self.is_column))
+                {
+                    *item = ast::SelectItem::ExprWithAlias { expr: call, alias: name };
+                }
+            }
+        }
+        ControlFlow::Continue(())
+    }
 
     fn pre_visit_expr(&mut self, expr: &mut ast::Expr) -> ControlFlow<()> {
         if let ast::Expr::UnaryOp { op: UnaryOperator::Minus, expr: inner } = expr
@@ -340,13 +362,32 @@ impl VisitorMut for PlainCalls {
                     *expr = crate::sql::call(reader, [take(of)]);
                 }
             }
+            ast::Expr::Identifier(_) => {
+                if let Some(call) = fact(expr, self.is_column) {
+                    *expr = call;
+                }
+            }
+            ast::Expr::Like { any: true, .. } | ast::Expr::ILike { any: true, .. } => {
+                if let Some(alternatives) = like_each(expr) {
+                    *expr = alternatives;
+                }
+            }
             ast::Expr::TypedString(typed) => {
                 if let Some(reader) = reader_of(&typed.data_type, false) {
                     *expr = crate::sql::call(reader, [ast::Expr::Value(typed.value.clone())]);
                 }
             }
+            ast::Expr::Function(ast::Function { args: ast::FunctionArguments::None, .. }) => {
+                if let Some(call) = fact(expr, self.is_column) {
+                    *expr = call;
+                }
+            }
             ast::Expr::Function(call) => {
                 let name = call.name.to_string().to_lowercase();
+                if let Some(json) = json_aggregate(&name, call) {
+                    *expr = json;
+                    return ControlFlow::Continue(());
+                }
                 let is_plain = call.filter.is_none() && call.over.is_none();
                 match (name.as_str(), &mut arguments(call)[..]) {
                     ("mod", [left, right]) if is_plain => {
@@ -364,6 +405,23 @@ impl VisitorMut for PlainCalls {
                         let args = [take(expr), cast_as(zero, ast::DataType::DoublePrecision)];
                         *expr = crate::sql::call("coalesce", args);
                     }
+                    // A pattern of strftime's has a %.
+                    ("to_timestamp" | "to_date", [_, pattern])
+                        if is_plain && text_of(pattern).is_some_and(|pattern| !pattern.contains('%')) =>
+                    {
+                        let reader = if name == "to_date" { DATE_OF_PATTERN } else { TIME_OF_PATTERN };
+                        call.name = vec![ast::Ident::new(reader)].into();
+                    }
+                    // SQLite's, as text.
+                    ("json_extract" | "jsonb_extract", [_, path]) if is_plain => {
+                        if let Some(steps) = text_of(path).and_then(json_dollar_path) {
+                            let steps =
+                                steps.into_iter().map(|step| ast::Value::SingleQuotedString(step).into());
+                            let steps = steps.map(|step| ast::Expr::Value(step));
+                            let of = take(arguments(call)[0]);
+                            *expr = called("json_extract_path_text", [of].into_iter().chain(steps));
+                        }
+                    }
                     // DataFusion's `base64` has no padding.
                     ("encode", [_, format]) if is_text(format, "base64") => {
                         **format = ast::Expr::value(ast::Value::SingleQuotedString("base64pad".to_owned()));
@@ -380,6 +438,109 @@ impl VisitorMut for PlainCalls {
     }
 }
 
+/// Calls that are written without parentheses.
+const FACTS: [&str; 5] =
+    ["current_user", "session_user", "current_catalog", "current_schema", "localtimestamp"];
+
+/// Such a call; the column, where a table has one of that name.
+fn fact(expr: &ast::Expr, is_column: &dyn Fn(&str) -> bool) -> Option<ast::Expr> {
+    let name = bare_name(expr)?;
+    let fact = FACTS.into_iter().find(|fact| fact.eq_ignore_ascii_case(&name.value))?;
+    if is_column(fact) {
+        return Some(ast::Expr::Identifier(name.clone()));
+    }
+    Some(match fact {
+        "localtimestamp" => {
+            let ty = ast::DataType::Timestamp(None, ast::TimezoneInfo::None);
+            cast_as(crate::sql::call("now", []), ty)
+        }
+        fact => crate::sql::call(fact, []),
+    })
+}
+
+/// The name of a column, or of a call without parentheses.
+fn bare_name(expr: &ast::Expr) -> Option<&ast::Ident> {
+    let name = match expr {
+        ast::Expr::Identifier(name) => name,
+        ast::Expr::Function(ast::Function { name, args: ast::FunctionArguments::None, .. }) => {
+            match &name.0[..] {
+                [name] => name.as_ident()?,
+                _ => return None,
+            }
+        }
+        _ => return None,
+    };
+    name.quote_style.is_none().then_some(name)
+}
+
+/// Longest `x LIKE ANY (..)` that is rewritten, in characters of `x` times patterns.
+const LIKE_ANY_MAX: usize = 1 << 20;
+
+/// `x LIKE ANY (a, b)` as `x LIKE a OR x LIKE b`; `None` unless the patterns are written out.
+fn like_each(like: &mut ast::Expr) -> Option<ast::Expr> {
+    let (ast::Expr::Like { any, expr, pattern, .. } | ast::Expr::ILike { any, expr, pattern, .. }) = like
+    else {
+        return None;
+    };
+    let patterns = match &mut **pattern {
+        ast::Expr::Tuple(patterns) => patterns,
+        ast::Expr::Array(array) => &mut array.elem,
+        ast::Expr::Nested(pattern) => &mut vec![take(pattern)],
+        _ => return None,
+    };
+    if expr.to_string().len().saturating_mul(patterns.len()) > LIKE_ANY_MAX {
+        return None;
+    }
+    let patterns = std::mem::take(patterns);
+    *any = false;
+    let each = patterns.into_iter().map(|one| {
+        let mut like = like.clone();
+        if let ast::Expr::Like { pattern, .. } | ast::Expr::ILike { pattern, .. } = &mut like {
+            **pattern = one;
+        }
+        like
+    });
+    any_of(each.collect()).map(|any| ast::Expr::Nested(Box::new(any)))
+}
+
+/// One condition or another, as a tree that is not deep; `None` for no conditions.
+fn any_of(mut conditions: Vec<ast::Expr>) -> Option<ast::Expr> {
+    if conditions.len() < 2 {
+        return conditions.pop();
+    }
+    let rest = conditions.split_off(conditions.len() / 2);
+    let (left, right) = (Box::new(any_of(conditions)?), Box::new(any_of(rest)?));
+    Some(ast::Expr::BinaryOp { left, op: ast::BinaryOperator::Or, right })
+}
+
+/// `json_agg(x ORDER BY y)` as `json_of_elements(string_agg(json_element(x), ', ' ORDER BY y))`; `json_object_agg` and
+/// SQLite's names alike. `None` for any other call.
+fn json_aggregate(name: &str, call: &mut ast::Function) -> Option<ast::Expr> {
+    let (whole, part) =
+        match (JSON_AGGREGATES.iter().find(|(names, ..)| names.contains(&name)), arguments(call)) {
+            (Some((_, whole, part @ "json_element")), args) if args.len() == 1 => (whole, part),
+            (Some((_, whole, part @ "json_member")), args) if args.len() == 2 => (whole, part),
+            _ => return None,
+        };
+    let part = called(part, arguments(call).into_iter().map(take));
+    let between = ast::Expr::value(ast::Value::SingleQuotedString(BETWEEN.to_owned()));
+    if let ast::FunctionArguments::List(list) = &mut call.args {
+        list.args = [part, between].map(unnamed).into();
+    }
+    call.name = vec![ast::Ident::new("string_agg")].into();
+    Some(crate::sql::call(whole, [ast::Expr::Function(call.clone())]))
+}
+
+/// Aggregates of JSON: their names, the function that makes JSON of the joined parts, and that of a part.
+pub const JSON_AGGREGATES: [(&[&str], &str, &str); 2] = [
+    (&["json_agg", "jsonb_agg", "json_group_array", "jsonb_group_array"], "json_of_elements", "json_element"),
+    (
+        &["json_object_agg", "jsonb_object_agg", "json_group_object", "jsonb_group_object"],
+        "json_of_members",
+        "json_member",
+    ),
+];
+
 /// The function that parses a value of a type that is a text in Arrow; `tries`: it gives NULL where parsing fails.
 fn reader_of(ty: &ast::DataType, tries: bool) -> Option<&'static str> {
     match (ty, tries) {
@@ -392,8 +553,29 @@ fn reader_of(ty: &ast::DataType, tries: bool) -> Option<&'static str> {
 }
 
 fn is_text(expr: &ast::Expr, text: &str) -> bool {
-    matches!(expr, ast::Expr::Value(ast::ValueWithSpan { value: ast::Value::SingleQuotedString(value), .. })
-        if value.eq_ignore_ascii_case(text))
+    text_of(expr).is_some_and(|value| value.eq_ignore_ascii_case(text))
+}
+
+/// A text literal.
+fn text_of(expr: &ast::Expr) -> Option<&str> {
+    match expr {
+        ast::Expr::Value(ast::ValueWithSpan { value: ast::Value::SingleQuotedString(text), .. }) => {
+            Some(text)
+        }
+        _ => None,
+    }
+}
+
+fn called(name: &str, args: impl IntoIterator<Item = ast::Expr>) -> ast::Expr {
+    let mut call = crate::sql::call(name, []);
+    if let ast::Expr::Function(ast::Function { args: ast::FunctionArguments::List(list), .. }) = &mut call {
+        list.args = args.into_iter().map(unnamed).collect();
+    }
+    call
+}
+
+fn unnamed(expr: ast::Expr) -> ast::FunctionArg {
+    ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr))
 }
 
 /// The digits of a number literal.

@@ -278,7 +278,9 @@ impl VisitorMut for Normaliser {
                     "CREATE TABLE {0} (..., PRIMARY KEY (...)), then INSERT INTO {0} SELECT ...",
                     into.name
                 );
-                ControlFlow::Break(Error::unsupported("SELECT INTO").hint(hint).at(span_of(&into.name)))
+                ControlFlow::Break(
+                    Error::unsupported("SELECT INTO makes no table here").hint(hint).at(span_of(&into.name)),
+                )
             }
         }
     }

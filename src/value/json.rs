@@ -167,6 +167,33 @@ pub fn json_path(path: &str) -> Option<Vec<String>> {
     Some(steps)
 }
 
+/// The steps of a path as SQLite writes it, such as `$.a."b c"[0]` or `$[#-1]`; `None` if it is written otherwise.
+pub fn json_dollar_path(path: &str) -> Option<Vec<String>> {
+    let mut rest = path.trim().strip_prefix('$')?;
+    let mut steps = Vec::new();
+    while !rest.is_empty() {
+        let (step, more) = match (rest.strip_prefix(".\""), rest.strip_prefix('.'), rest.strip_prefix('[')) {
+            (Some(quoted), ..) => quoted.split_once('"')?,
+            (_, Some(name), _) => name.split_at(name.find(['.', '[']).unwrap_or(name.len())),
+            (_, _, Some(element)) => {
+                let (at, more) = element.split_once(']')?;
+                let digits = at.strip_prefix("#-").unwrap_or(at);
+                if digits.is_empty() || !digits.bytes().all(|digit| digit.is_ascii_digit()) {
+                    return None;
+                }
+                (at.strip_prefix('#').unwrap_or(at), more)
+            }
+            _ => return None,
+        };
+        if step.is_empty() && !rest.starts_with(".\"") {
+            return None;
+        }
+        steps.push(step.to_owned());
+        rest = more;
+    }
+    Some(steps)
+}
+
 /// A step up to a comma, without blanks around it, and what follows it. A backslash takes the next character as it is.
 fn bare(rest: &str) -> Option<(String, &str)> {
     let mut step = String::new();
@@ -426,6 +453,26 @@ mod tests {
         }
     }
 
+    #[test]
+    fn paths_from_the_root_are_sqlites() {
+        let cases: [(&str, Option<&[&str]>); 10] = [
+            ("$", Some(&[])),
+            ("$.a.b[0]", Some(&["a", "b", "0"])),
+            ("$[#-1].\"b.c\"", Some(&["-1", "b.c"])),
+            ("$.a b", Some(&["a b"])),
+            ("a", None),
+            ("$a", None),
+            ("$.", None),
+            ("$[x]", None),
+            ("$[", None),
+            ("$[#]", None),
+        ];
+        for (path, steps) in cases {
+            let found = json_dollar_path(path);
+            assert_eq!(found, steps.map(|steps| steps.iter().map(|s| (*s).to_owned()).collect()), "{path}");
+        }
+    }
+
     fn json() -> impl Strategy<Value = Value> {
         let scalar = prop_oneof![
             Just(Value::Null),
@@ -480,6 +527,7 @@ mod tests {
                 let _ = step.part(&json);
             }
             let _ = (json_text(&json), json_type(&json), json_array_length(&json), json_path(&json));
+            let _ = json_dollar_path(&json.replace('{', "$"));
         }
     }
 }

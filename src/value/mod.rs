@@ -17,14 +17,18 @@ mod length;
 mod name;
 mod parse;
 mod time;
+mod time_pattern;
 
 pub use cast::{CastError, CastFault, canonical_double, decimal_to_double, rescale};
 pub use interval::Interval;
-pub use json::{JsonStep, json_array_length, json_contains, json_part, json_path, json_text, json_type};
+pub use json::{
+    JsonStep, json_array_length, json_contains, json_dollar_path, json_part, json_path, json_text, json_type,
+};
 pub use length::{length_of, length_text};
 pub use name::{is_reserved, name_sql};
 pub use parse::from_hex;
-pub use time::{US_PER_DAY, moment_at, months_between, timestamp_in_range, unit_around};
+pub use time::{US_PER_DAY, moment_at, months_between, timestamp_in_range, timestamp_of, unit_around};
+pub use time_pattern::TimePattern;
 
 /// Most digits of a DECIMAL (count): what 128 bits hold.
 pub const DECIMAL_DIGITS_MAX: u8 = 38;

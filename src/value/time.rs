@@ -128,6 +128,15 @@ pub fn months_between(to: i64, from: i64) -> Option<(i32, i32, i64)> {
     Some((months, days, us))
 }
 
+/// The time of a year, month, day, hour and minute, and microseconds from 0 to a minute; `None` if there is none.
+pub fn timestamp_of(parts: [i64; 5], us: i128) -> Option<i64> {
+    let [_, month, day, hour, minute] = parts.map(|part| u32::try_from(part).ok());
+    let date = NaiveDate::from_ymd_opt(i32::try_from(parts[0]).ok()?, month?, day?)?;
+    let start = date.and_hms_opt(hour?, minute?, 0)?.and_utc().timestamp_micros();
+    let us = i64::try_from(us).ok().filter(|us| (0..=60_000_000).contains(us))?;
+    Some(start + us).filter(|us| timestamp_in_range(*us))
+}
+
 fn in_range(us: i64) -> Result<i64, CastFault> {
     if timestamp_in_range(us) { Ok(us) } else { Err(CastFault::OutOfRange) }
 }

@@ -45,7 +45,15 @@ const ELSEWHERE: &[(&[&str], &str)] = &[
     (&["newid", "sys_guid"], "gen_random_uuid()"),
     (
         &["json_extract", "json_value", "json_query", "get_json_object"],
-        "doc ->> 'city', or doc #>> '{tags,0}'",
+        "json_extract(doc, '$.tags[0]') with a path that is written out, or doc #>> '{tags,0}'",
+    ),
+    (&["json_agg", "jsonb_agg", "json_group_array"], "json_agg(x), or json_agg(x ORDER BY y)"),
+    (&["json_object_agg", "jsonb_object_agg", "json_group_object"], "json_object_agg(name, value)"),
+    (&["generate_series", "range"], "SELECT value FROM generate_series(1, 10)"),
+    (&["row_to_json"], "json_build_object('id', id, 'name', name)"),
+    (
+        &["json_each", "json_array_elements", "jsonb_array_elements", "json_array_elements_text"],
+        "doc -> n, with n of FROM t JOIN generate_series(0, 99) s(n) ON n < json_array_length(doc)",
     ),
     (&["json_type", "jsonb_type"], "json_typeof(doc)"),
     (&["json_set", "jsonb_set", "json_insert", "json_replace", "json_remove"], "the whole JSON value anew"),
@@ -62,6 +70,43 @@ pub fn reworded(text: &str) -> Option<Error> {
 }
 
 fn functions(text: &str) -> Option<Error> {
+    if let Some((name, ty)) =
+        text.strip_prefix("[return_type] ").and_then(|rest| rest.split_once(" not supported for "))
+    {
+        let given = if ty.eq_ignore_ascii_case("null") { "*" } else { ty };
+        let error = error(format!("{} does not take {given}", name.to_lowercase()), NO_FUNCTION);
+        return Some(error.hint("give it a column of numbers; count(*) counts rows"));
+    }
+    if let Some(count) = text.strip_prefix("negative count not allowed: ") {
+        return Some(
+            error(format!("substr takes a count of characters, not {count}"), "22011")
+                .hint("substr(s, from, 3)"),
+        );
+    }
+    if text == "field position must not be zero" {
+        let error = error("split_part counts parts from 1, not from 0", "22023");
+        return Some(error.hint("split_part(s, ',', 1) is the first, split_part(s, ',', -1) the last"));
+    }
+    if let Some(code) = text.strip_prefix("invalid Unicode scalar value: ") {
+        return Some(
+            error(format!("{code} is no character"), "54000")
+                .why("chr takes a Unicode code point: 1 to 1114111, without the halves of pairs at 55296 to 57343")
+                .hint("chr(65) is 'A'"),
+        );
+    }
+    if text.starts_with("In an aggregate with DISTINCT, ORDER BY expressions must appear") {
+        return Some(
+            error("an aggregate with DISTINCT is ordered by another value than its own", POSITION)
+                .why("rows that are the same to it may differ in that")
+                .hint("order it by its own first argument, or take it from a subquery with SELECT DISTINCT or GROUP BY"),
+        );
+    }
+    if text.starts_with("Conflicting ordering requirements in aggregate functions") {
+        return Some(
+            Error::unsupported("two aggregates of one SELECT want their rows in different orders")
+                .hint("give them the same ORDER BY, or compute one of them in a subquery"),
+        );
+    }
     if let Some(name) = between(text, "Invalid function '", "'") {
         if WINDOW_FUNCTIONS.contains(&name) {
             let error = error(format!("{name} looks at the rows around its own"), WINDOWING);
@@ -205,6 +250,12 @@ fn operators(text: &str) -> Option<Error> {
     {
         let one = if given.is_ascii() { "one character" } else { "one ASCII character" };
         return Some(error(format!("ESCAPE takes {one}, not {given}"), "22019").hint("write ESCAPE '\\'"));
+    }
+    if text == "ANY in LIKE expression" {
+        return Some(
+            Error::unsupported("LIKE ANY takes patterns that are written out")
+                .hint("write x LIKE ANY ('a%', 'b%'), or EXISTS (SELECT 1 FROM p WHERE x LIKE p.pattern)"),
+        );
     }
     let (left, right) =
         text.strip_suffix(" in SetComparison")?.strip_prefix("expr type ")?.split_once(" can't cast to ")?;
@@ -411,15 +462,7 @@ fn values(text: &str) -> Option<Error> {
         return Some(
             error(format!("'{value}' is not a time of format '{format}'"), sqlstate::INVALID_TEXT)
                 .why(why.to_owned())
-                .hint("write the format as strftime does, as in '%d/%m/%Y %H:%M:%S'"),
-        );
-    }
-    let of_series = text.starts_with("Argument #") && text.contains(" must be an INTEGER or NULL, got ");
-    if of_series || text == "Arguments must be literals" {
-        return Some(
-            error("generate_series takes integers that are written out", "22023")
-                .why("how many rows it has must be known before anything is read")
-                .hint("generate more than enough and filter, or WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 ...)"),
+                .hint("write the format as strftime does, '%d/%m/%Y %H:%M:%S', or as to_char, 'DD/MM/YYYY HH24:MI:SS'"),
         );
     }
     for (side, bound, superlative) in [("large", ". Max is ", "greatest"), ("small", ". Min is ", "least")] {
@@ -500,6 +543,13 @@ fn values(text: &str) -> Option<Error> {
     }
     if text.starts_with("NTILE requires a positive integer") {
         return Some(error("ntile takes a number of groups, 1 or more", "22014").hint("write ntile(4)"));
+    }
+    if text.contains("CompiledTooBig(") {
+        return Some(
+            error("this regular expression is too large", NO_REGEX)
+                .why("its repetitions are written out to more than 10 MiB")
+                .hint("repeat less, as in a{1,100}, or write a*"),
+        );
     }
     if let Some(at) = text.find("regex parse error") {
         let why = text[at..].lines().find_map(|line| line.trim().strip_prefix("error: "));
@@ -592,11 +642,6 @@ mod tests {
             ("OFFSET must be >=0, '-1' was provided", "OFFSET takes a number of rows, not -1"),
             ("regex parse error:\n    (\n    ^\nerror: unclosed group", "this is not a regular expression"),
             ("Date part 'X' not supported", "a time has no part 'X'"),
-            ("Arguments must be literals", "generate_series takes integers that are written out"),
-            (
-                "Argument #2 must be an INTEGER or NULL, got Column(Column { .. })",
-                "generate_series takes integers that are written out",
-            ),
             (
                 "17.5 is too large to store in a Decimal128 of precision 2. Max is 9.9",
                 "17.5 does not fit a DECIMAL of 2 digits",
@@ -609,6 +654,18 @@ mod tests {
                 "Cannot get result type for decimal operation DECIMAL(38, 30) * DECIMAL(38, 30): Invalid argument \
                  error: Output scale of DECIMAL(38, 30) * DECIMAL(38, 30) would exceed max scale of 38",
                 "DECIMAL(38, 30) * DECIMAL(38, 30) has too many digits behind the point",
+            ),
+            ("[return_type] SUM not supported for Null", "sum does not take *"),
+            ("negative count not allowed: -1", "substr takes a count of characters, not -1"),
+            ("field position must not be zero", "split_part counts parts from 1, not from 0"),
+            ("invalid Unicode scalar value: -1", "-1 is no character"),
+            (
+                "Regular expression did not compile: CompiledTooBig(10485760)",
+                "this regular expression is too large",
+            ),
+            (
+                "Conflicting ordering requirements in aggregate functions is not supported",
+                "two aggregates of one SELECT want their rows in different orders",
             ),
             ("Arithmetic Overflow in AvgAccumulator", "the mean is out of range for a DECIMAL of 38 digits"),
             (
@@ -633,6 +690,6 @@ mod tests {
             assert_eq!(error.what(), ours);
             assert!(error.fix().is_some(), "{ours}");
         }
-        assert!(reworded("Step cannot be zero").is_none());
+        assert!(reworded("a message that is clear enough").is_none());
     }
 }

@@ -15,7 +15,7 @@ use crate::df::expr::parsed_comparison;
 use crate::df::query::scalar_of;
 use crate::df::rewrite::settled_type;
 use crate::error::{Error, Result, sqlstate};
-use crate::row::{ColumnBuilder, any_value_at, column_type_of};
+use crate::row::{ColumnBuilder, any_value_at, column_type_of, field};
 use crate::value::{ColumnType, Value};
 use arrow::array::Array;
 use arrow::datatypes::{DataType, Field, FieldRef};
@@ -262,7 +262,8 @@ pub fn casts() -> impl Iterator<Item = ScalarUDF> {
     })
 }
 
-fn our_cast(expr: &Expr, ty: ColumnType, to: &DataType) -> Expr {
+/// A cast of an expression by the rules of INSERT, to a type and its form in Arrow.
+pub fn our_cast(expr: &Expr, ty: ColumnType, to: &DataType) -> Expr {
     let function = ScalarUDF::new_from_impl(OurCast::new("cast", ty, to));
     Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(function), vec![expr.clone()]))
 }
@@ -330,7 +331,11 @@ impl ScalarUDFImpl for OurCast {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> DfResult<FieldRef> {
-        Ok(Arc::new(Field::new(self.name(), self.to.clone(), self.tries || args.arg_fields[0].is_nullable())))
+        let nullable = self.tries || args.arg_fields[0].is_nullable();
+        Ok(Arc::new(match self.ty {
+            ColumnType::Uuid | ColumnType::Json => field(self.name(), self.ty, nullable),
+            _ => Field::new(self.name(), self.to.clone(), nullable),
+        }))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {

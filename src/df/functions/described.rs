@@ -3,7 +3,7 @@
 use datafusion::execution::context::SessionState;
 use datafusion::logical_expr::Documentation;
 
-use crate::df::functions::ROWKEY_EXPLAIN;
+use crate::df::functions::{DATE_OF_PATTERN, ROWKEY_EXPLAIN, TIME_OF_PATTERN};
 
 /// Description of a function.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,21 +19,37 @@ pub struct DescribedFunction {
 }
 
 /// Our functions, and those whose documentation would be wrong here: how they are called, and what they return.
-const OWN: [(&str, &str, &str); 28] = [
+const OWN: [(&str, &str, &str); 43] = [
     ("age", "age(timestamp [, timestamp])", "the time between two timestamps, or since one until now"),
     ("code", "code(text, 'Taobao=tb, ..')", "the short code of a value in such a list, as in key layouts"),
+    ("current_catalog", "current_catalog", "the name of every database: rowkeydb"),
+    ("current_database", "current_database()", "the name of every database: rowkeydb"),
+    ("current_schema", "current_schema", "the one schema: public"),
+    ("current_user", "current_user", "the name of every user: rowkeydb"),
     ("date_format", "date_format(timestamp, '%Y-%m-%d')", "a time as text in a pattern of strftime"),
     (
         "date_trunc",
         "date_trunc('month', timestamp)",
         "the beginning of the month, day, hour, .. that a time is in",
     ),
-    ("generate_series", "generate_series(start, stop [, step])", "a row for each value from start to stop"),
+    (
+        "generate_series",
+        "generate_series(start, stop [, step])",
+        "a row for each number or time from start to stop",
+    ),
+    ("json_agg", "json_agg(value [ORDER BY ..])", "the values of a group as a JSON array"),
     ("json_array_length", "json_array_length(json)", "number of elements; NULL for what is no array"),
+    ("json_build_array", "json_build_array(value, ..)", "a JSON array of values"),
+    ("json_build_object", "json_build_object('name', value, ..)", "a JSON object of names and values"),
     (
         "json_contains",
         "json_contains(json, part)",
         "whether a JSON value has all of another, also json @> part",
+    ),
+    (
+        "json_extract",
+        "json_extract(json, '$.a[0]')",
+        "the part of a JSON value at the end of a path, as text",
     ),
     (
         "json_extract_path",
@@ -51,9 +67,19 @@ const OWN: [(&str, &str, &str); 28] = [
         "a member of an object by name, or an element of an array by number, also json -> step",
     ),
     ("json_get_text", "json_get_text(json, step)", "the same as text, also json ->> step"),
+    (
+        "json_object_agg",
+        "json_object_agg(name, value [ORDER BY ..])",
+        "the names and values of a group as a JSON object",
+    ),
     ("json_typeof", "json_typeof(json)", "object, array, string, number, boolean or null"),
     ("length", "length(text)", "characters of a text, or bytes of a VARBINARY"),
     ("lpad", "lpad(value, n [, pad])", "a value as text of n characters, padded in front"),
+    (
+        "make_timestamp",
+        "make_timestamp(year, month, day, hour, minute, seconds)",
+        "the timestamp that these make",
+    ),
     ("max", "max(value)", "the greatest value of a group"),
     ("md5", "md5(value)", "the MD5 digest of a value, as 32 hex digits"),
     (
@@ -63,25 +89,40 @@ const OWN: [(&str, &str, &str); 28] = [
     ),
     ("min", "min(value)", "the smallest value of a group"),
     ("octet_length", "octet_length(text)", "bytes of a text or a VARBINARY"),
+    ("pg_typeof", "pg_typeof(value)", "the type of a value as PostgreSQL calls it"),
     ("range", "range(start, stop [, step])", "a row for each value from start to stop, without stop"),
     ("repeat", "repeat(text, n)", "a text so many times"),
     (ROWKEY_EXPLAIN, "rowkey_explain('table', rowkey)", "a key of a table or an index, part by part"),
     ("rpad", "rpad(value, n [, pad])", "a value as text of n characters, padded behind"),
+    ("session_user", "session_user", "the name of every user: rowkeydb"),
     ("sum", "sum(number)", "the sum of a group"),
-    ("to_char", "to_char(timestamp, 'YYYYMMDD')", "a time as text in a pattern, as in key layouts"),
+    ("to_char", "to_char(timestamp, 'DD Mon YYYY')", "a time as text in a pattern"),
+    ("to_date", "to_date(text, 'DD/MM/YYYY')", "the date in a text of a pattern, of to_char or of strftime"),
+    ("to_json", "to_json(value)", "a value as JSON"),
+    (
+        "to_timestamp",
+        "to_timestamp(text, 'DD/MM/YYYY HH24:MI')",
+        "the time in a text of a pattern, of to_char or of strftime, or so many seconds after 1970",
+    ),
     ("tpch", "tpch('orders', scale)", "the rows of a table of TPC-H, of so many gigabytes all in all"),
     ("typeof", "typeof(value)", "the name of a value's type"),
     ("version", "version()", "the version of RowkeyDB"),
 ];
 
-/// Functions of values that no column has, or of files; these are not shown.
-const USELESS: [&str; 10] = [
+/// Functions of values that no column has, of files, or that others are made of; these are not shown.
+const USELESS: [&str; 16] = [
     "cast_to_type",
+    DATE_OF_PATTERN,
     "file_row_index",
     "get_field",
     "input_file_name",
+    "json_element",
+    "json_member",
+    "json_of_elements",
+    "json_of_members",
     "row",
     "struct",
+    TIME_OF_PATTERN,
     "try_cast_to_type",
     "union_extract",
     "union_tag",
@@ -97,9 +138,15 @@ pub fn functions(state: &SessionState) -> Vec<DescribedFunction> {
     let window = state.window_functions().iter();
     let window = window.map(|(name, f)| described(name, "window", (f.name(), f.documentation())));
     let table = state.table_functions().keys().map(|name| described(name, "table", (name, None)));
-    // It depends on the catalog, so it is not registered.
-    let of_catalog = described(ROWKEY_EXPLAIN, "scalar", (ROWKEY_EXPLAIN, None));
-    let mut all: Vec<_> = scalar.chain(aggregate).chain(window).chain(table).chain([of_catalog]).collect();
+    // One depends on the catalog, the others are rewritten: they are not registered.
+    let others = [
+        (ROWKEY_EXPLAIN, "scalar"),
+        ("json_extract", "scalar"),
+        ("json_agg", "aggregate"),
+        ("json_object_agg", "aggregate"),
+    ];
+    let others = others.into_iter().map(|(name, kind)| described(name, kind, (name, None)));
+    let mut all: Vec<_> = scalar.chain(aggregate).chain(window).chain(table).chain(others).collect();
     all.retain(|f| !f.name.starts_with("arrow_") && !USELESS.contains(&&f.name[..]));
     all.sort();
     all

@@ -7,7 +7,10 @@ mod date_trunc;
 pub(super) mod described;
 pub(super) mod exact_sum;
 mod json;
+pub(super) mod json_building;
 mod min_max;
+pub(super) mod series;
+mod string_agg;
 pub(super) mod tpch;
 
 use std::fmt::{self, Write as _};
@@ -31,6 +34,7 @@ use self::coalesce::Coalesce;
 use self::date_trunc::DateTrunc;
 use self::exact_sum::ExactSum;
 use self::min_max::OfGroups;
+use self::string_agg::SortedStrings;
 use crate::catalog::{Catalog, Relation};
 use crate::design::keys::KeyspaceLayout;
 use crate::df::errors::to_df;
@@ -38,8 +42,8 @@ use crate::df::expressions::intervals::IntervalProducts;
 use crate::df::expressions::text;
 use crate::error::{Error, Result, sqlstate};
 use crate::key::{TimeFormat, md5_bucket, put_md5_digits};
-use crate::row::{ColumnBuilder, arrow_type, as_values, field, ref_at};
-use crate::value::{ColumnType, ValueRef};
+use crate::row::{ColumnBuilder, arrow_type, as_values, column_type_of, field, ref_at};
+use crate::value::{ColumnType, TimePattern, US_PER_DAY, Value, ValueRef, timestamp_of};
 
 /// Longest result of `lpad` and `rpad`, in characters.
 const PADDED_CHARS_MAX: usize = 1 << 20;
@@ -53,6 +57,7 @@ pub fn register(state: &mut SessionState) {
     for aggregate in [
         AggregateUDF::new_from_impl(ExactSum::default()),
         AggregateUDF::new_from_impl(RoundedAvg::default()),
+        AggregateUDF::new_from_impl(SortedStrings::default()),
         AggregateUDF::new_from_impl(OfGroups(Min::new())),
         AggregateUDF::new_from_impl(OfGroups(Max::new())),
     ] {
@@ -76,7 +81,7 @@ pub fn register(state: &mut SessionState) {
     for cast in text::casts() {
         let _ = state.register_udf(Arc::new(cast));
     }
-    let functions: [(&'static str, Plain, ColumnType); 10] = [
+    let functions: [(&'static str, Plain, ColumnType); 14] = [
         ("to_char", to_char, ColumnType::Varchar),
         ("md5_bucket", bucket, ColumnType::Varchar),
         ("code", code, ColumnType::Varchar),
@@ -87,38 +92,91 @@ pub fn register(state: &mut SessionState) {
         ("rpad", rpad, ColumnType::Varchar),
         ("repeat", repeat, ColumnType::Varchar),
         ("typeof", type_of, ColumnType::Varchar),
+        ("pg_typeof", pg_type_of, ColumnType::Varchar),
+        ("make_timestamp", make_timestamp, ColumnType::Timestamp),
+        (TIME_OF_PATTERN, time_of_pattern, ColumnType::Timestamp),
+        (DATE_OF_PATTERN, date_of_pattern, ColumnType::Date),
     ];
     for (name, body, output) in functions {
         // Registering never fails: it replaces a function of the same name.
         let _ = state.register_udf(Arc::new(row_function(name, body, output)));
     }
     json::register(state);
-    let signature = Signature::nullary(Volatility::Immutable);
-    let version = RowFunction { signature, ..RowFunction::new("version", version, ColumnType::Varchar) };
-    let _ = state.register_udf(Arc::new(ScalarUDF::new_from_impl(version)));
+    json_building::register(state);
+    series::register(state);
+    let facts: [(&'static str, Plain); 6] = [
+        ("version", |_, _| Ok(ValueRef::Text(concat!("RowkeyDB ", env!("CARGO_PKG_VERSION"))))),
+        // There are no users: who opens the folder may do anything.
+        ("current_user", |_, _| Ok(ValueRef::Text("rowkeydb"))),
+        ("session_user", |_, _| Ok(ValueRef::Text("rowkeydb"))),
+        ("current_database", |_, _| Ok(ValueRef::Text("rowkeydb"))),
+        ("current_catalog", |_, _| Ok(ValueRef::Text("rowkeydb"))),
+        ("current_schema", |_, _| Ok(ValueRef::Text("public"))),
+    ];
+    for (name, body) in facts {
+        let signature = Signature::nullary(Volatility::Immutable);
+        let fact = RowFunction { signature, ..RowFunction::new(name, body, ColumnType::Varchar) };
+        let _ = state.register_udf(Arc::new(ScalarUDF::new_from_impl(fact)));
+    }
 }
 
-/// `version()`.
-fn version<'a>(_: &[ValueRef<'a>], _: &'a mut FunctionBuffers) -> Result<ValueRef<'a>> {
-    Ok(ValueRef::Text(concat!("RowkeyDB ", env!("CARGO_PKG_VERSION"))))
-}
+/// `to_timestamp` with a pattern of PostgreSQL's: DataFusion's takes strftime's.
+pub const TIME_OF_PATTERN: &str = "time_of_pattern";
+
+/// `to_date` with such a pattern.
+pub const DATE_OF_PATTERN: &str = "date_of_pattern";
 
 /// `typeof(x)`, in SQLite's words where it has the type.
-fn type_of<'a>(args: &[ValueRef<'a>], _: &'a mut FunctionBuffers) -> Result<ValueRef<'a>> {
-    let [value] = args else { return Err(Error::invalid("typeof takes one value")) };
+fn type_of<'a>(args: &[ValueRef<'a>], buffers: &'a mut FunctionBuffers) -> Result<ValueRef<'a>> {
+    let ([value], [field]) = (args, &buffers.fields[..]) else { return Err(one_value("typeof")) };
     Ok(ValueRef::Text(match value {
         ValueRef::Null => "null",
         ValueRef::Boolean(_) => "boolean",
         ValueRef::Int(_) => "integer",
         ValueRef::Double(_) => "real",
         ValueRef::Decimal(..) => "decimal",
-        ValueRef::Text(_) => "text",
+        ValueRef::Text(_) => match column_type_of(field) {
+            Some(ColumnType::Uuid) => "uuid",
+            Some(ColumnType::Json) => "json",
+            _ if matches!(field.data_type(), DataType::Interval(_)) => "interval",
+            _ => "text",
+        },
         ValueRef::Bytes(_) => "blob",
         ValueRef::Date(_) => "date",
         ValueRef::Timestamp(_) => "timestamp",
         ValueRef::TimestampTz(_) => "timestamptz",
         ValueRef::Uuid(_) => "uuid",
     }))
+}
+
+/// `pg_typeof(x)`: the type of the expression in PostgreSQL's words.
+fn pg_type_of<'a>(_: &[ValueRef<'a>], buffers: &'a mut FunctionBuffers) -> Result<ValueRef<'a>> {
+    let [field] = &buffers.fields[..] else { return Err(one_value("pg_typeof")) };
+    let name = match (column_type_of(field), field.data_type()) {
+        (_, DataType::Null) => "unknown",
+        (Some(ColumnType::Boolean), _) => "boolean",
+        (Some(ColumnType::SmallInt), _) => "smallint",
+        (Some(ColumnType::Integer), _) => "integer",
+        (Some(ColumnType::BigInt), _) => "bigint",
+        (Some(ColumnType::Real), _) => "real",
+        (Some(ColumnType::Double), _) => "double precision",
+        (Some(ColumnType::Decimal { .. }), _) => "numeric",
+        (Some(ColumnType::Varchar), _) => "text",
+        (Some(ColumnType::Varbinary), _) => "bytea",
+        (Some(ColumnType::Date), _) => "date",
+        (Some(ColumnType::Timestamp), _) => "timestamp without time zone",
+        (Some(ColumnType::TimestampTz), _) => "timestamp with time zone",
+        (Some(ColumnType::Uuid), _) => "uuid",
+        (Some(ColumnType::Json), _) => "json",
+        (None, DataType::Interval(_) | DataType::Duration(_)) => "interval",
+        (None, DataType::Time32(_) | DataType::Time64(_)) => "time without time zone",
+        (None, _) => "anyelement",
+    };
+    Ok(ValueRef::Text(name))
+}
+
+fn one_value(name: &str) -> Error {
+    Error::invalid(format!("{name} takes one value")).hint(format!("write {name}(x)"))
 }
 
 /// A scalar function computed row by row.
@@ -186,8 +244,10 @@ pub struct FunctionBuffers {
     pub text: String,
     /// Text of an argument.
     inner: String,
+    /// Types of the arguments.
+    fields: Vec<FieldRef>,
     /// The last format, parsed: nearly always the one of all rows.
-    format: Option<(String, TimeFormat)>,
+    format: Option<TimePatterns>,
 }
 
 /// The body of a row function.
@@ -266,7 +326,7 @@ impl ScalarUDFImpl for RowFunction {
             arrays.push((as_values(&arg.to_array(1)?).map_err(to_df)?, varies(arg)));
         }
         let mut out = ColumnBuilder::new(self.output, rows);
-        let mut buffers = FunctionBuffers::default();
+        let mut buffers = FunctionBuffers { fields: args.arg_fields.clone(), ..Default::default() };
         let mut row = vec![ValueRef::Null; arrays.len()];
         for i in 0..rows {
             for (value, (array, varies)) in row.iter_mut().zip(&arrays) {
@@ -286,7 +346,7 @@ impl ScalarUDFImpl for RowFunction {
     }
 }
 
-/// `to_char(time, 'YYYY-MM-DD')`, with the formats of key layouts.
+/// `to_char(time, 'YYYY-MM-DD')`, with the formats of key layouts, and those of other widths.
 fn to_char<'a>(args: &[ValueRef<'a>], buffers: &'a mut FunctionBuffers) -> Result<ValueRef<'a>> {
     match args {
         [ValueRef::Null, _] | [_, ValueRef::Null] => Ok(ValueRef::Null),
@@ -295,21 +355,101 @@ fn to_char<'a>(args: &[ValueRef<'a>], buffers: &'a mut FunctionBuffers) -> Resul
             ValueRef::Text(pattern),
         ] => {
             let FunctionBuffers { text, format, .. } = buffers;
-            let format = match format.take() {
-                Some((known, parsed)) if known == *pattern => format.insert((known, parsed)),
-                _ => {
-                    let parsed = TimeFormat::parse(pattern)
-                        .map_err(|why| Error::invalid("to_char does not know this format").why(why))?;
-                    format.insert(((*pattern).to_owned(), parsed))
-                }
+            let shown = match pattern_of("to_char", pattern, format)? {
+                TimePatterns { fixed: Some(fixed), .. } => fixed.show(*time, text),
+                TimePatterns { any, .. } => any.show(*time, text),
             };
-            let shown = format.1.show(*time, text);
             shown.ok_or_else(|| Error::invalid(format!("{time} is out of range")))?;
             Ok(ValueRef::Text(text))
         }
         _ => Err(Error::invalid("to_char takes a date or timestamp and a format")
             .hint("to_char(ts, 'YYYY-MM-DD HH24:MI:SS')")),
     }
+}
+
+/// A pattern of times, parsed.
+struct TimePatterns {
+    pattern: String,
+    /// As in key layouts, if they can have it.
+    fixed: Option<TimeFormat>,
+    any: TimePattern,
+}
+
+/// A pattern, parsed anew unless it is the last one.
+fn pattern_of<'a>(
+    name: &str,
+    pattern: &str,
+    known: &'a mut Option<TimePatterns>,
+) -> Result<&'a TimePatterns> {
+    Ok(match known.take() {
+        Some(last) if last.pattern == pattern => known.insert(last),
+        _ => {
+            let any = TimePattern::parse(pattern).map_err(|why| {
+                Error::invalid(format!("{name} does not know this format"))
+                    .why(why)
+                    .hint(format!("{name}(x, 'DD Mon YYYY HH24:MI:SS')"))
+                    .state("22007")
+            })?;
+            let fixed = TimeFormat::parse(pattern).ok();
+            known.insert(TimePatterns { pattern: pattern.to_owned(), fixed, any })
+        }
+    })
+}
+
+/// `to_timestamp('03/02/2017 09:00', 'DD/MM/YYYY HH24:MI')`.
+fn time_of_pattern<'a>(args: &[ValueRef<'a>], buffers: &'a mut FunctionBuffers) -> Result<ValueRef<'a>> {
+    Ok(read_time("to_timestamp", args, buffers)?.map_or(ValueRef::Null, ValueRef::Timestamp))
+}
+
+/// `to_date('03/02/2017', 'DD/MM/YYYY')`.
+fn date_of_pattern<'a>(args: &[ValueRef<'a>], buffers: &'a mut FunctionBuffers) -> Result<ValueRef<'a>> {
+    Ok(match read_time("to_date", args, buffers)?.map(|us| i32::try_from(us.div_euclid(US_PER_DAY))) {
+        Some(Ok(days)) => ValueRef::Date(days),
+        Some(Err(_)) | None => ValueRef::Null,
+    })
+}
+
+/// Microseconds since 1970; `None` for NULL.
+fn read_time(name: &str, args: &[ValueRef<'_>], buffers: &mut FunctionBuffers) -> Result<Option<i64>> {
+    match args {
+        [ValueRef::Null, _] | [_, ValueRef::Null] => Ok(None),
+        [ValueRef::Text(text), ValueRef::Text(pattern)] => {
+            let read = pattern_of(name, pattern, &mut buffers.format)?.any.read(text);
+            read.map(Some).map_err(|why| {
+                Error::invalid(format!("'{text}' is not a time of format '{pattern}'"))
+                    .why(why)
+                    .state(sqlstate::INVALID_TEXT)
+            })
+        }
+        _ => Err(Error::invalid(format!("{name} takes a text and a format"))
+            .hint(format!("{name}('31/12/2024', 'DD/MM/YYYY')"))),
+    }
+}
+
+/// `make_timestamp(year, month, day, hour, minute, seconds)`.
+fn make_timestamp<'a>(args: &[ValueRef<'a>], _: &'a mut FunctionBuffers) -> Result<ValueRef<'a>> {
+    use ValueRef::Int;
+    let usage = || {
+        Error::invalid("make_timestamp takes a year, a month, a day, an hour, a minute and seconds")
+            .hint("make_timestamp(2024, 12, 31, 23, 59, 59.5)")
+    };
+    if args.len() == 6 && args.iter().any(|arg| arg.is_null()) {
+        return Ok(ValueRef::Null);
+    }
+    let [Int(year), Int(month), Int(day), Int(hour), Int(minute), seconds] = args else {
+        return Err(usage());
+    };
+    let micros = match seconds.to_value().cast(ColumnType::Decimal { precision: 20, scale: 6 })? {
+        Value::Decimal(micros, _) => micros,
+        _ => return Err(usage()),
+    };
+    let time = timestamp_of([*year, *month, *day, *hour, *minute], micros);
+    time.map(ValueRef::Timestamp).ok_or_else(|| {
+        Error::invalid(format!(
+            "there is no time {year:04}-{month:02}-{day:02} {hour:02}:{minute:02} and {seconds} seconds"
+        ))
+        .state("22008")
+    })
 }
 
 /// `md5_bucket(value, ..., n)`: the bucket of the values, as in key layouts.

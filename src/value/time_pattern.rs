@@ -1,0 +1,613 @@
+//! Patterns of times as PostgreSQL's `to_char` shows and `to_date` reads them, with names and without fixed widths.
+//!
+//! | pattern | is | read |
+//! |---|---|---|
+//! | `YYYY`, `YYY`, `YY`, `Y` | year, or its last digits: of 1970 to 2069 | yes |
+//! | `IYYY`, `IYY`, `IY`, `I`, `IW`, `ID` | year, week, and day 1 to 7 from Monday on, of ISO 8601 | yes |
+//! | `MM`, `Month`, `Mon` | month; its name, padded to 9; three letters of it | yes |
+//! | `DD`, `DDD` | day of the month, of the year | yes |
+//! | `Day`, `Dy` | name of the day of the week, padded to 9; three letters of it | passed over |
+//! | `Q`, `WW`, `W`, `D`, `CC` | quarter, week of the year and of the month, day 1 to 7 from Sunday on, century | no |
+//! | `HH24`, `HH12` or `HH`, `AM` or `PM`, `A.M.` | hour, half of the day | yes |
+//! | `MI`, `SS`, `MS`, `US`, `SSSS` | minute, second, its thousandths and millionths, second of the day | yes |
+//! | `FM` before one of them | without padding | |
+//! | `TH`, `th` behind a number | `1ST`, `2nd` | yes |
+//! | `"text"`, punctuation, blanks | themselves | yes |
+//!
+//! Names are written as the pattern is, `MONTH`, `Month` or `month`, and read in any case. Numbers may have fewer digits
+//! than their pattern, where something else follows.
+
+use chrono::{Datelike, NaiveDate, NaiveDateTime, NaiveTime, Timelike, Weekday};
+
+use super::{ValueRef, date_of, datetime_of, timestamp_in_range};
+
+/// A parsed pattern.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TimePattern(Vec<Piece>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Piece {
+    Field(Field, Style),
+    Text(String),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Field {
+    /// The last digits of a year (count).
+    Year(usize),
+    IsoYear(usize),
+    Quarter,
+    Month,
+    MonthName {
+        short: bool,
+    },
+    Week,
+    IsoWeek,
+    WeekOfMonth,
+    DayOfYear,
+    Day,
+    DayOfWeek,
+    IsoDay,
+    DayName {
+        short: bool,
+    },
+    Century,
+    Hour24,
+    Hour12,
+    Half {
+        dots: bool,
+    },
+    Minute,
+    SecondOfDay,
+    Second,
+    Milli,
+    Micro,
+}
+
+/// How a field is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Style {
+    case: Case,
+    /// `FM`: without padding.
+    is_bare: bool,
+    /// `TH` or `th`.
+    ordinal: Option<Case>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Case {
+    Upper,
+    Capital,
+    Lower,
+}
+
+/// Patterns; where one is a prefix of another, the longer one comes first.
+const PATTERNS: [(&str, Field); 37] = [
+    ("YYYY", Field::Year(4)),
+    ("YYY", Field::Year(3)),
+    ("YY", Field::Year(2)),
+    ("Y", Field::Year(1)),
+    ("IYYY", Field::IsoYear(4)),
+    ("IYY", Field::IsoYear(3)),
+    ("IY", Field::IsoYear(2)),
+    ("IW", Field::IsoWeek),
+    ("ID", Field::IsoDay),
+    ("I", Field::IsoYear(1)),
+    ("Q", Field::Quarter),
+    ("MONTH", Field::MonthName { short: false }),
+    ("MON", Field::MonthName { short: true }),
+    ("MM", Field::Month),
+    ("MI", Field::Minute),
+    ("MS", Field::Milli),
+    ("WW", Field::Week),
+    ("W", Field::WeekOfMonth),
+    ("DAY", Field::DayName { short: false }),
+    ("DY", Field::DayName { short: true }),
+    ("DDD", Field::DayOfYear),
+    ("DD", Field::Day),
+    ("D", Field::DayOfWeek),
+    ("CC", Field::Century),
+    ("HH24", Field::Hour24),
+    ("HH12", Field::Hour12),
+    ("HH", Field::Hour12),
+    ("AM", Field::Half { dots: false }),
+    ("PM", Field::Half { dots: false }),
+    ("A.M.", Field::Half { dots: true }),
+    ("P.M.", Field::Half { dots: true }),
+    ("SSSSS", Field::SecondOfDay),
+    ("SSSS", Field::SecondOfDay),
+    ("SS", Field::Second),
+    ("US", Field::Micro),
+    ("FF3", Field::Milli),
+    ("FF6", Field::Micro),
+];
+
+const KNOWN: &str = "YYYY, YY, IYYY, Q, MM, Month, Mon, WW, IW, W, DDD, DD, Day, Dy, D, ID, CC, HH24, HH12, HH, AM, PM, \
+                     MI, SS, MS, US, SSSS, FM before and TH behind them, punctuation and \"quoted text\"";
+
+const MONTHS: [&str; 12] = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+];
+
+/// From Monday on.
+const DAYS: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
+
+/// Width of the names of months and days (characters): that of the longest.
+const NAME_WIDTH: usize = 9;
+
+impl TimePattern {
+    /// Parses a pattern. Errors: what is not understood, with a list of patterns.
+    pub fn parse(pattern: &str) -> Result<TimePattern, String> {
+        let (mut pieces, mut text, mut rest) = (Vec::new(), String::new(), pattern);
+        while let Some(first) = rest.chars().next() {
+            if let Some(quoted) = rest.strip_prefix('"') {
+                let (inside, after) = quoted.split_once('"').ok_or("a quoted text has no closing '\"'")?;
+                text.push_str(inside);
+                rest = after;
+            } else if let Some((field, style, after)) = field_at(rest) {
+                if !text.is_empty() {
+                    pieces.push(Piece::Text(std::mem::take(&mut text)));
+                }
+                pieces.push(Piece::Field(field, style));
+                rest = after;
+            } else if first.is_alphanumeric() {
+                let before = &pattern[..pattern.len() - rest.len()];
+                let from = before.trim_end_matches(char::is_alphanumeric).len();
+                let word: String = pattern[from..].chars().take_while(|c| c.is_alphanumeric()).collect();
+                return Err(format!("'{word}' is no pattern; there are {KNOWN}"));
+            } else {
+                text.push(first);
+                rest = &rest[first.len_utf8()..];
+            }
+        }
+        if pieces.is_empty() {
+            return Err(format!("'{pattern}' shows no part of a time; there are {KNOWN}"));
+        }
+        if !text.is_empty() {
+            pieces.push(Piece::Text(text));
+        }
+        Ok(TimePattern(pieces))
+    }
+
+    /// Appends a DATE, TIMESTAMP or TIMESTAMPTZ (in UTC) to `out`; `None` for other values and outside of the calendar.
+    pub fn show(&self, value: ValueRef<'_>, out: &mut String) -> Option<()> {
+        let time = match value {
+            ValueRef::Date(days) => date_of(days)?.into(),
+            ValueRef::Timestamp(us) | ValueRef::TimestampTz(us) => datetime_of(us)?,
+            _ => return None,
+        };
+        for piece in &self.0 {
+            match piece {
+                Piece::Text(text) => out.push_str(text),
+                Piece::Field(field, style) => show_field(*field, *style, time, out),
+            }
+        }
+        Some(())
+    }
+
+    /// Reads a time, in microseconds since 1970. Units that the pattern does not have are the first ones of the year,
+    /// month and day.
+    ///
+    /// Errors: why the text is none.
+    pub fn read(&self, text: &str) -> Result<i64, String> {
+        let (mut seen, mut rest) = (Seen::default(), text);
+        for piece in &self.0 {
+            rest = match piece {
+                Piece::Text(text) => after_text(rest, text)?,
+                Piece::Field(field, style) => seen.read(*field, *style, rest.trim_start())?,
+            };
+        }
+        if !rest.trim().is_empty() {
+            return Err(format!("'{rest}' is left over"));
+        }
+        seen.time()
+    }
+}
+
+/// The field that a pattern begins with, and what follows it.
+fn field_at(rest: &str) -> Option<(Field, Style, &str)> {
+    let begins =
+        |rest: &str, name: &str| rest.get(..name.len()).is_some_and(|head| head.eq_ignore_ascii_case(name));
+    let is_bare = begins(rest, "FM");
+    let rest = if is_bare { &rest[2..] } else { rest };
+    let (name, field) = *PATTERNS.iter().find(|(name, _)| begins(rest, name))?;
+    let (written, after) = rest.split_at(name.len());
+    let is_upper = |at: usize| written.as_bytes().get(at).is_some_and(u8::is_ascii_uppercase);
+    let case = match (is_upper(0), is_upper(1)) {
+        (true, true) => Case::Upper,
+        (true, false) => Case::Capital,
+        (false, _) => Case::Lower,
+    };
+    let ordinal = match after.get(..2) {
+        _ if !field.is_number() => None,
+        Some("TH") => Some(Case::Upper),
+        Some("th") => Some(Case::Lower),
+        _ => None,
+    };
+    let after = if ordinal.is_some() { &after[2..] } else { after };
+    Some((field, Style { case, is_bare, ordinal }, after))
+}
+
+impl Field {
+    fn is_number(self) -> bool {
+        !matches!(self, Field::MonthName { .. } | Field::DayName { .. } | Field::Half { .. })
+    }
+
+    /// Most digits that it has (count).
+    fn width(self) -> usize {
+        match self {
+            Field::Year(digits) | Field::IsoYear(digits) => digits,
+            Field::Quarter | Field::WeekOfMonth | Field::DayOfWeek | Field::IsoDay => 1,
+            Field::DayOfYear | Field::Milli => 3,
+            Field::SecondOfDay => 5,
+            Field::Micro => 6,
+            _ => 2,
+        }
+    }
+
+    fn number(self, t: NaiveDateTime) -> i64 {
+        let last = |year: i32, digits: usize| match digits {
+            4.. => i64::from(year),
+            digits => i64::from(year).rem_euclid(10i64.pow(digits as u32)),
+        };
+        let from_one = |n: u32, many: u32| i64::from((n - 1) / many + 1);
+        match self {
+            Field::Year(digits) => last(t.year(), digits),
+            Field::IsoYear(digits) => last(t.iso_week().year(), digits),
+            Field::Quarter => from_one(t.month(), 3),
+            Field::Month => t.month().into(),
+            Field::Week => from_one(t.ordinal(), 7),
+            Field::IsoWeek => t.iso_week().week().into(),
+            Field::WeekOfMonth => from_one(t.day(), 7),
+            Field::DayOfYear => t.ordinal().into(),
+            Field::Day => t.day().into(),
+            Field::DayOfWeek => t.weekday().number_from_sunday().into(),
+            Field::IsoDay => t.weekday().number_from_monday().into(),
+            Field::Century => (i64::from(t.year()) - 1).div_euclid(100) + 1,
+            Field::Hour24 => t.hour().into(),
+            Field::Hour12 => t.hour12().1.into(),
+            Field::Minute => t.minute().into(),
+            Field::SecondOfDay => t.num_seconds_from_midnight().into(),
+            Field::Second => t.second().into(),
+            Field::Milli => i64::from(t.nanosecond() / 1_000_000 % 1_000),
+            Field::Micro => i64::from(t.nanosecond() / 1_000 % 1_000_000),
+            Field::MonthName { .. } | Field::DayName { .. } | Field::Half { .. } => 0,
+        }
+    }
+}
+
+fn show_field(field: Field, style: Style, time: NaiveDateTime, out: &mut String) {
+    match field {
+        Field::MonthName { short } => put_name(MONTHS[time.month0() as usize], short, style, out),
+        Field::DayName { short } => {
+            put_name(DAYS[time.weekday().num_days_from_monday() as usize], short, style, out);
+        }
+        Field::Half { dots } => {
+            let half = match (time.hour() < 12, dots) {
+                (true, false) => "AM",
+                (false, false) => "PM",
+                (true, true) => "A.M.",
+                (false, true) => "P.M.",
+            };
+            // As in PostgreSQL, either all letters are small or none.
+            let case = if style.case == Case::Lower { Case::Lower } else { Case::Upper };
+            out.push_str(&cased(half, case));
+        }
+        number => {
+            let n = number.number(time);
+            // Thousandths and millionths are digits behind a point; the second of the day is never padded.
+            let width = match number {
+                Field::Milli | Field::Micro => number.width(),
+                Field::SecondOfDay => 0,
+                _ if style.is_bare => 0,
+                _ => number.width(),
+            };
+            out.push_str(&format!("{n:0width$}"));
+            if let Some(case) = style.ordinal {
+                out.push_str(&cased(ordinal(n), case));
+            }
+        }
+    }
+}
+
+fn put_name(name: &str, short: bool, style: Style, out: &mut String) {
+    let shown = cased(if short { &name[..3] } else { name }, style.case);
+    match short || style.is_bare {
+        true => out.push_str(&shown),
+        false => out.push_str(&format!("{shown:NAME_WIDTH$}")),
+    }
+}
+
+fn cased(text: &str, case: Case) -> String {
+    match case {
+        Case::Upper => text.to_ascii_uppercase(),
+        Case::Capital => text.to_owned(),
+        Case::Lower => text.to_ascii_lowercase(),
+    }
+}
+
+fn ordinal(n: i64) -> &'static str {
+    match (n % 100, n % 10) {
+        (11..=13, _) => "th",
+        (_, 1) => "st",
+        (_, 2) => "nd",
+        (_, 3) => "rd",
+        _ => "th",
+    }
+}
+
+/// What follows a text of a pattern; a blank stands for any number of them.
+fn after_text<'a>(mut rest: &'a str, text: &str) -> Result<&'a str, String> {
+    for c in text.chars() {
+        rest = match c.is_whitespace() {
+            true => rest.trim_start(),
+            false => rest.strip_prefix(c).ok_or_else(|| match rest {
+                "" => format!("it ends where '{c}' is expected"),
+                rest => format!("'{rest}' does not begin with '{c}'"),
+            })?,
+        };
+    }
+    Ok(rest)
+}
+
+/// What has been read.
+#[derive(Default)]
+struct Seen {
+    year: Option<i32>,
+    iso_year: Option<i32>,
+    month: Option<u32>,
+    iso_week: Option<u32>,
+    iso_day: Option<u32>,
+    day: Option<u32>,
+    day_of_year: Option<u32>,
+    hour24: Option<u32>,
+    hour12: Option<u32>,
+    afternoon: bool,
+    minute: u32,
+    second: u32,
+    micro: u32,
+    second_of_day: Option<u32>,
+}
+
+impl Seen {
+    /// Reads a field that `rest` begins with, and gives what follows.
+    fn read<'a>(&mut self, field: Field, style: Style, rest: &'a str) -> Result<&'a str, String> {
+        let named = |names: &[&str], short: bool| {
+            let begins = |name: &&str| {
+                let name = if short { &name[..3] } else { name };
+                rest.get(..name.len()).filter(|head| head.eq_ignore_ascii_case(name)).map(str::len)
+            };
+            let found = names.iter().enumerate().find_map(|(at, name)| Some((at as u32, begins(name)?)));
+            found.map(|(at, len)| (at, &rest[len..]))
+        };
+        match field {
+            Field::MonthName { short } => {
+                let (at, after) = named(&MONTHS, short)
+                    .ok_or_else(|| format!("'{rest}' begins with no name of a month"))?;
+                self.month = Some(at + 1);
+                return Ok(after);
+            }
+            Field::DayName { short } => {
+                let found = named(&DAYS, short).map(|(_, after)| after);
+                return found.ok_or_else(|| format!("'{rest}' begins with no name of a day"));
+            }
+            Field::Half { dots } => {
+                let halves = if dots { ["A.M.", "P.M."] } else { ["AM", "PM"] };
+                let begins =
+                    |half: &&str| rest.get(..half.len()).is_some_and(|head| head.eq_ignore_ascii_case(half));
+                let at = halves.iter().position(|half| begins(&half));
+                let at = at
+                    .ok_or_else(|| format!("'{rest}' begins with neither {} nor {}", halves[0], halves[1]))?;
+                self.afternoon = at == 1;
+                return Ok(&rest[halves[at].len()..]);
+            }
+            _ => {}
+        }
+        let len = rest.bytes().take(field.width()).take_while(u8::is_ascii_digit).count();
+        let (digits, mut after) = rest.split_at(len);
+        let n: u32 = digits.parse().map_err(|_| match rest {
+            "" => "it ends where a number is expected".to_owned(),
+            rest => format!("'{rest}' does not begin with a number"),
+        })?;
+        if style.ordinal.is_some() {
+            let suffix = after.get(..2).filter(|suffix| suffix.bytes().all(|c| c.is_ascii_alphabetic()));
+            after = &after[suffix.map_or(0, str::len)..];
+        }
+        self.note(field, n, len)?;
+        Ok(after)
+    }
+
+    /// Takes a number of so many digits.
+    fn note(&mut self, field: Field, n: u32, digits: usize) -> Result<(), String> {
+        let fraction = |of: usize| n * 10u32.pow((of - digits) as u32);
+        match field {
+            Field::Year(width) => self.year = Some(whole_year(n, width)),
+            Field::IsoYear(width) => self.iso_year = Some(whole_year(n, width)),
+            Field::Month => self.month = Some(n),
+            Field::IsoWeek => self.iso_week = Some(n),
+            Field::IsoDay => self.iso_day = Some(n),
+            Field::Day => self.day = Some(n),
+            Field::DayOfYear => self.day_of_year = Some(n),
+            Field::Hour24 => self.hour24 = Some(n),
+            Field::Hour12 if !(1..=12).contains(&n) => return Err(format!("{n} is no hour of 1 to 12")),
+            Field::Hour12 => self.hour12 = Some(n % 12),
+            Field::Minute => self.minute = n,
+            Field::Second => self.second = n,
+            Field::SecondOfDay => self.second_of_day = Some(n),
+            Field::Milli => self.micro = fraction(3) * 1_000,
+            Field::Micro => self.micro = fraction(6),
+            _ => {
+                return Err(
+                    "a quarter, a century, and weeks and days of a week, but for IW and ID, tell no day"
+                        .into(),
+                );
+            }
+        }
+        Ok(())
+    }
+
+    fn time(&self) -> Result<i64, String> {
+        let time = self.date()?.and_time(self.time_of_day()?).and_utc().timestamp_micros();
+        if timestamp_in_range(time) { Ok(time) } else { Err("years are 1 to 9999".into()) }
+    }
+
+    fn date(&self) -> Result<NaiveDate, String> {
+        if let Some(year) = self.iso_year {
+            let (week, day) = (self.iso_week.unwrap_or(1), self.iso_day.unwrap_or(1));
+            let weekday = u8::try_from(day).ok().and_then(|day| Weekday::try_from(day.checked_sub(1)?).ok());
+            let date = weekday.and_then(|weekday| NaiveDate::from_isoywd_opt(year, week, weekday));
+            return date.ok_or_else(|| format!("there is no day {day} of week {week} of {year}"));
+        }
+        let year = self.year.ok_or("it has no year")?;
+        if let Some(day) = self.day_of_year {
+            return NaiveDate::from_yo_opt(year, day)
+                .ok_or_else(|| format!("there is no day {day} of {year}"));
+        }
+        let (month, day) = (self.month.unwrap_or(1), self.day.unwrap_or(1));
+        NaiveDate::from_ymd_opt(year, month, day)
+            .ok_or_else(|| format!("there is no day {year:04}-{month:02}-{day:02}"))
+    }
+
+    fn time_of_day(&self) -> Result<NaiveTime, String> {
+        let (hour, minute, second) = match (self.second_of_day, self.hour24, self.hour12) {
+            (Some(n), ..) => (n / 3_600, n / 60 % 60, n % 60),
+            (None, Some(hour), _) => (hour, self.minute, self.second),
+            (None, None, Some(hour)) => (hour + 12 * u32::from(self.afternoon), self.minute, self.second),
+            (None, None, None) => (0, self.minute, self.second),
+        };
+        NaiveTime::from_hms_micro_opt(hour, minute, second, self.micro)
+            .ok_or_else(|| format!("there is no time {hour:02}:{minute:02}:{second:02}"))
+    }
+}
+
+/// The year with these last digits that is nearest to 2020, as in PostgreSQL.
+fn whole_year(n: u32, digits: usize) -> i32 {
+    let n = n as i32;
+    match (digits, n) {
+        (4.., _) => n,
+        (_, ..70) => n + 2_000,
+        (_, ..100) => n + 1_900,
+        (_, ..520) => n + 2_000,
+        _ => n + 1_000,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn at(text: &str) -> i64 {
+        NaiveDateTime::parse_from_str(text, "%Y-%m-%d %H:%M:%S%.f").unwrap().and_utc().timestamp_micros()
+    }
+
+    fn show(pattern: &str, us: i64) -> String {
+        let mut out = String::new();
+        TimePattern::parse(pattern).unwrap().show(ValueRef::Timestamp(us), &mut out).unwrap();
+        out
+    }
+
+    fn read(pattern: &str, text: &str) -> Result<i64, String> {
+        TimePattern::parse(pattern).unwrap().read(text)
+    }
+
+    #[test]
+    fn times_are_shown_as_in_postgres() {
+        let time = at("2021-01-03 16:05:06.007008");
+        let cases = [
+            ("Mon MON mon", "Jan JAN jan"),
+            ("[Month] [MONTH] [FMmonth]", "[January  ] [JANUARY  ] [january]"),
+            ("Dy DY dy FMDay day.", "Sun SUN sun Sunday sunday   ."),
+            ("Q WW IW W IYYY IY", "1 01 53 1 2020 20"),
+            ("D ID DDD FMDDD", "1 7 003 3"),
+            ("FMDD.FMMM.YY", "3.1.21"),
+            ("FMDDth \"of\" FMMonth", "3rd of January"),
+            ("DDTH", "03RD"),
+            ("CC YYY Y", "21 021 1"),
+            ("FMHH12 a.m. HH24 AM pm", "4 p.m. 16 PM pm"),
+            ("SSSS MS US FMMS", "57906 007 007008 007"),
+        ];
+        for (pattern, shown) in cases {
+            assert_eq!(show(pattern, time), shown, "{pattern}");
+        }
+        assert_eq!(show("FMDDth", at("2021-01-12 00:00:00")), "12th");
+        assert_eq!(show("CC", at("2000-01-12 00:00:00")), "20");
+    }
+
+    #[test]
+    fn times_are_read_as_in_postgres() {
+        let cases = [
+            ("DD/MM/YYYY HH24:MI:SS", "3/2/2017 09:05:6", "2017-02-03 09:05:06"),
+            ("YYYYMMDD", "20170203", "2017-02-03 00:00:00"),
+            ("DD Mon YY", "03 FEB 69", "2069-02-03 00:00:00"),
+            ("Day, DD Month YYYY", "Friday   , 03 February  2017", "2017-02-03 00:00:00"),
+            ("FMMonth FMDDth, YYYY", "February 3rd, 2017", "2017-02-03 00:00:00"),
+            ("YYYY-MM-DD HH12:MI PM", "2017-02-03 12:05 am", "2017-02-03 00:05:00"),
+            ("IYYY-\"W\"IW-ID", "2020-W53-7", "2021-01-03 00:00:00"),
+            ("YYYY DDD SSSS", "2017 34 57906", "2017-02-03 16:05:06"),
+            ("YYYY-MM-DD\"T\"HH24:MI:SS.MS", "2017-02-03T16:05:06.5", "2017-02-03 16:05:06.5"),
+            ("YYYY", "2017", "2017-01-01 00:00:00"),
+        ];
+        for (pattern, text, time) in cases {
+            assert_eq!(read(pattern, text), Ok(at(time)), "{pattern}");
+        }
+        for (pattern, text) in [
+            ("YYYY-MM-DD", "2017-02-30"),
+            ("YYYY-MM-DD", "2017-02"),
+            ("YYYY-MM-DD", "2017-02-03 04"),
+            ("YYYY-MM-DD", "2017/02/03"),
+            ("DD Mon YYYY", "03 Fex 2017"),
+            ("YYYY HH24", "2017 24"),
+            ("HH24:MI", "10:00"),
+            ("YYYY Q", "2017 1"),
+            ("YYYY", "é"),
+            ("YYYY", "0000"),
+            ("YYYY HH12 AM", "2017 13 AM"),
+        ] {
+            assert!(read(pattern, text).is_err(), "{pattern} {text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_pattern_is_named() {
+        for pattern in ["", "--", "YYYY-XX", "\"open", "DDTHH24", "Month of"] {
+            assert!(TimePattern::parse(pattern).is_err(), "{pattern}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_shown_reads_back(
+            us in -62_135_596_800_000_000i64..253_402_300_800_000_000,
+            pattern in prop::sample::select(vec![
+                "YYYY-MM-DD HH24:MI:SS.US",
+                "FMMonth FMDDth YYYY FMHH12:FMMI:FMSS.US am",
+                "Day DD Mon YYYY SSSS US",
+                "IYYYIWID HH24MISSUS",
+                "DDDYYYY HH24MISSUS",
+            ]),
+        ) {
+            prop_assert_eq!(read(pattern, &show(pattern, us)), Ok(us));
+        }
+
+        #[test]
+        fn nothing_panics(pattern in "[YMDIHSAQWFTondayth24\" .:é-]{0,12}", text in "[0-9a-zé :.]{0,12}") {
+            if let Ok(pattern) = TimePattern::parse(&pattern) {
+                let mut out = String::new();
+                let _ = (pattern.read(&text), pattern.show(ValueRef::Timestamp(0), &mut out));
+            }
+        }
+    }
+}
