@@ -3,7 +3,7 @@
 //! `YYYY-MM-DD`, then optionally a space or `T` and `HH:MM[:SS[.fraction]]`, then optionally a zone:
 //! `Z`, ` UTC`, `±HH`, `±HHMM` or `±HH:MM`. Fractions round to the microsecond.
 
-use chrono::{DateTime, Datelike, Duration, NaiveDate, Offset, TimeZone};
+use chrono::{DateTime, Datelike, Duration, Months, NaiveDate, Offset, TimeZone};
 
 use super::cast::CastFault;
 
@@ -101,6 +101,22 @@ fn months_around(unit: &str, us: i64) -> Option<(i64, i64)> {
     };
     let start = month0.div_euclid(months) * months;
     Some((first(start)?, first(start + months)?))
+}
+
+/// The start of the bin of so many months that contains `us`, if one starts at `origin`; all in microseconds. `None`
+/// outside chrono's years.
+pub fn start_of_months(months: i32, us: i64, origin: i64) -> Option<i64> {
+    let (time, first) = (DateTime::from_timestamp_micros(us)?, DateTime::from_timestamp_micros(origin)?);
+    let between = 12 * (time.year() - first.year()) + time.month() as i32 - first.month() as i32;
+    let start = |bin: i32| {
+        let shift = bin.checked_mul(months)?;
+        let by = Months::new(shift.unsigned_abs());
+        let start = if shift < 0 { first.checked_sub_months(by) } else { first.checked_add_months(by) };
+        Some(start?.timestamp_micros())
+    };
+    let bin = between.div_euclid(months);
+    // Bins start on the origin's day of the month, so the month's first days are in the one before.
+    start(bin).filter(|start| *start <= us).or_else(|| start(bin - 1))
 }
 
 /// The interval from one time to another in months, days and microseconds, all negative if it goes back: whole months

@@ -19,9 +19,14 @@ pub struct DescribedFunction {
 }
 
 /// Our functions, and those whose documentation would be wrong here: how they are called, and what they return.
-const OWN: [(&str, &str, &str); 28] = [
+const OWN: [(&str, &str, &str); 29] = [
     ("age", "age(timestamp [, timestamp])", "the time between two timestamps, or since one until now"),
     ("code", "code(text, 'Taobao=tb, ..')", "the short code of a value in such a list, as in key layouts"),
+    (
+        "date_bin",
+        "date_bin(interval, timestamp [, origin])",
+        "the beginning of the bin of this length that a time is in; one begins at the origin, or in 1970",
+    ),
     ("date_format", "date_format(timestamp, '%Y-%m-%d')", "a time as text in a pattern of strftime"),
     (
         "date_trunc",

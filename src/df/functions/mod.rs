@@ -3,6 +3,7 @@
 mod age;
 mod avg;
 mod coalesce;
+mod date_bin;
 mod date_trunc;
 pub(super) mod described;
 pub(super) mod exact_sum;
@@ -28,6 +29,7 @@ use datafusion::logical_expr::{
 use self::age::Age;
 use self::avg::RoundedAvg;
 use self::coalesce::Coalesce;
+use self::date_bin::DateBin;
 use self::date_trunc::DateTrunc;
 use self::exact_sum::ExactSum;
 use self::min_max::OfGroups;
@@ -58,6 +60,7 @@ pub fn register(state: &mut SessionState) {
     ] {
         let _ = state.register_udaf(Arc::new(aggregate));
     }
+    let _ = state.register_udf(Arc::new(ScalarUDF::new_from_impl(DateBin::default())));
     let _ = state.register_udf(Arc::new(ScalarUDF::new_from_impl(DateTrunc::default())));
     let _ = state.register_udf(Arc::new(ScalarUDF::new_from_impl(Age::default())));
     let _ = state.register_udf(Arc::new(ScalarUDF::new_from_impl(Coalesce::default())));
