@@ -19,7 +19,7 @@ pub struct DescribedFunction {
 }
 
 /// Our functions, and those whose documentation would be wrong here: how they are called, and what they return.
-const OWN: [(&str, &str, &str); 29] = [
+const OWN: [(&str, &str, &str); 30] = [
     ("age", "age(timestamp [, timestamp])", "the time between two timestamps, or since one until now"),
     ("code", "code(text, 'Taobao=tb, ..')", "the short code of a value in such a list, as in key layouts"),
     (
@@ -67,6 +67,7 @@ const OWN: [(&str, &str, &str); 29] = [
         "a bucket number below n, of the values' MD5, as in key layouts",
     ),
     ("min", "min(value)", "the smallest value of a group"),
+    ("now", "now()", "the time at which the statement began, in UTC"),
     ("octet_length", "octet_length(text)", "bytes of a text or a VARBINARY"),
     ("range", "range(start, stop [, step])", "a row for each value from start to stop, without stop"),
     ("repeat", "repeat(text, n)", "a text so many times"),

@@ -9,6 +9,7 @@ pub(super) mod described;
 pub(super) mod exact_sum;
 mod json;
 mod min_max;
+mod now;
 pub(super) mod tpch;
 
 use std::fmt::{self, Write as _};
@@ -33,6 +34,7 @@ use self::date_bin::DateBin;
 use self::date_trunc::DateTrunc;
 use self::exact_sum::ExactSum;
 use self::min_max::OfGroups;
+use self::now::Now;
 use crate::catalog::{Catalog, Relation};
 use crate::design::keys::KeyspaceLayout;
 use crate::df::errors::to_df;
@@ -64,6 +66,7 @@ pub fn register(state: &mut SessionState) {
     let _ = state.register_udf(Arc::new(ScalarUDF::new_from_impl(DateTrunc::default())));
     let _ = state.register_udf(Arc::new(ScalarUDF::new_from_impl(Age::default())));
     let _ = state.register_udf(Arc::new(ScalarUDF::new_from_impl(Coalesce::default())));
+    let _ = state.register_udf(Arc::new(ScalarUDF::new_from_impl(Now::default())));
     for (alias, name) in [("sign", "signum"), ("gen_random_uuid", "uuid")] {
         if let Ok(function) = state.udf(name) {
             let _ = state.register_udf(Arc::new((*function).clone().with_aliases([alias])));
