@@ -297,7 +297,7 @@ fn idle_clause(call: &ast::Function) -> Option<&'static str> {
 
 /// Rewrites numbers and calls for DataFusion: a number with an exponent is a double, one beyond BIGINT a decimal; a
 /// plus sign is dropped; `mod(a, b)` is `a % b`; NULL in `sum` and `avg` is a number; a cast to UUID or JSON, which are
-/// texts to DataFusion, becomes a call of a parsing function.
+/// texts to DataFusion, becomes a call of a parsing function; VALUES have one type of times in a column.
 pub fn plain_calls(query: &mut Query) {
     let _ = visit_mut(query, &mut PlainCalls);
 }
@@ -306,6 +306,11 @@ struct PlainCalls;
 
 impl VisitorMut for PlainCalls {
     type Break = ();
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        crate::sql::texts_as_times(query);
+        ControlFlow::Continue(())
+    }
 
     fn pre_visit_expr(&mut self, expr: &mut ast::Expr) -> ControlFlow<()> {
         if let ast::Expr::UnaryOp { op: UnaryOperator::Minus, expr: inner } = expr

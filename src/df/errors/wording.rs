@@ -348,6 +348,20 @@ fn clauses(text: &str) -> Option<Error> {
                 .hint("write NULL for what is missing"),
         );
     }
+    if let Some(rest) = text.strip_prefix("Inconsistent data type across values list at row ")
+        && let Some((_, rest)) = rest.split_once(" column ")
+        && let Some((column, types)) = rest.split_once(". Was ")
+        && let Some((one, other)) = types.split_once(" but found ")
+    {
+        let column = column.parse::<u64>().map_or(0, |n| n + 1);
+        return Some(
+            error(
+                format!("column {column} of VALUES is {one} in one row and {other} in another"),
+                sqlstate::DATATYPE_MISMATCH,
+            )
+            .hint(format!("CAST one of them, as in CAST(x AS {one})")),
+        );
+    }
     if let Some(name) = text.strip_prefix("Invalid qualifier ") {
         return Some(
             error(format!("there is no table \"{name}\" in this FROM"), sqlstate::UNDEFINED_TABLE)
