@@ -38,6 +38,7 @@ use super::errors::df_error;
 use super::expressions::beside::{beside_columns, beside_subqueries};
 use super::expressions::binary_keys::texts_as_binary_keys;
 use super::expressions::compared::times;
+use super::expressions::dates::whole_days;
 use super::expressions::doubles::doubles_win;
 use super::expressions::elements::of_row;
 use super::expressions::integers::{CheckedNumbers, wide_integers};
@@ -247,7 +248,7 @@ impl Planner {
                 Arc::new(NodeRule("wide_frames", wide_frames)),
                 Arc::new(ExpressionRules(
                     "numbers",
-                    &[wide_integers, byte_casts, rounded_casts, rounded_decimals, frames_of_bytes],
+                    &[whole_days, wide_integers, byte_casts, rounded_casts, rounded_decimals, frames_of_bytes],
                 )),
                 Arc::new(Coercion(TypeCoercion::new())),
                 Arc::new(NodeRule("steps_as_first", steps_as_first)),

@@ -412,6 +412,11 @@ fn values(text: &str) -> Option<Error> {
         let error = error(format!("{call} is out of range for {ty}"), sqlstate::OUT_OF_RANGE);
         return Some(error.hint("CAST the number to a wider type first"));
     }
+    if text.contains("Date arithmetic overflow: ") {
+        return Some(
+            error("the date is out of range", sqlstate::OUT_OF_RANGE).why("years run from 0001 to 9999"),
+        );
+    }
     if let Some(hex) = between(text, "Invalid HexStringLiteral '", "'") {
         return Some(
             error(format!("x'{hex}' is not binary"), sqlstate::INVALID_TEXT)

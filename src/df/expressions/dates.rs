@@ -2,6 +2,7 @@
 //!
 //! DataFusion 55.2 gives a DATE for `DATE '2020-01-01' + INTERVAL '1 hour'` and drops the hour, and compares a date
 //! with a timestamp in nanoseconds, which end in the year 2262. [`at_midnight`] turns such dates into timestamps first.
+//! [`whole_days`] sees to it that a date has room for any number of days.
 
 use std::sync::Arc;
 
@@ -12,6 +13,7 @@ use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::{BinaryExpr, Cast, Expr, Operator};
 
 use super::doubles::peers;
+use super::intervals::interval_of_days;
 use crate::df::rewrite::settled_type;
 
 /// Rewrites the operands of an expression. Runs before type coercion.
@@ -31,6 +33,28 @@ pub fn at_midnight(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Ex
         }
     };
     Ok(Transformed::new_transformed(expr, changed))
+}
+
+/// Makes an interval of the days that are added to a date, or taken from it: DataFusion counts them in nanoseconds, which
+/// are 292 years at most. Runs before type coercion.
+pub fn whole_days(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    let of = |expr: &Expr| settled_type(expr, schema).unwrap_or(DataType::Null);
+    let is_date = |expr: &Expr| of(expr) == DataType::Date32;
+    let days = match &mut expr {
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Plus | Operator::Minus, right })
+            if is_date(left) && of(right).is_integer() =>
+        {
+            right
+        }
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Plus, right })
+            if of(left).is_integer() && is_date(right) =>
+        {
+            left
+        }
+        _ => return Ok(Transformed::no(expr)),
+    };
+    **days = interval_of_days(std::mem::take(&mut **days));
+    Ok(Transformed::yes(expr))
 }
 
 /// The operands are a date and an interval that may have a time of day.

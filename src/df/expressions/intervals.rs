@@ -9,7 +9,7 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, IntervalMonthDayNanoArray};
 use arrow::compute::cast;
 use arrow::datatypes::{
-    DataType, DurationMicrosecondType, Float64Type, IntervalMonthDayNano, IntervalMonthDayNanoType,
+    DataType, DurationMicrosecondType, Float64Type, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType,
     IntervalUnit, TimeUnit,
 };
 use datafusion::common::tree_node::Transformed;
@@ -77,12 +77,20 @@ pub fn interval_lengths(mut expr: Expr, schema: &DFSchema) -> DfResult<Transform
     Ok(Transformed::yes(expr))
 }
 
+/// The interval of so many days.
+pub fn interval_of_days(days: Expr) -> Expr {
+    call(DAYS, DataType::Interval(IntervalUnit::MonthDayNano), [days])
+}
+
+const DAYS: &str = "interval_of_days";
+
 fn call<const N: usize>(name: &'static str, output: DataType, args: [Expr; N]) -> Expr {
     let signature = Signature::any(N, Volatility::Immutable);
     ScalarUDF::new_from_impl(Computed { name, output, signature }).call(args.to_vec())
 }
 
-/// `interval_length(interval)` in nanoseconds, or `interval_times(interval, number, whether it is divided)`.
+/// `interval_length(interval)` in nanoseconds, `interval_of_days(number)`, or `interval_times(interval, number, whether it
+/// is divided)`.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Computed {
     name: &'static str,
@@ -106,6 +114,13 @@ impl ScalarUDFImpl for Computed {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
         let arrays = ColumnarValue::values_to_arrays(&args.args)?;
         let computed: ArrayRef = match &arrays[..] {
+            [days] if self.name == DAYS => {
+                let days = cast(days, &DataType::Int64)?;
+                let days = days.as_primitive::<Int64Type>().iter();
+                let intervals: Result<IntervalMonthDayNanoArray> =
+                    days.map(|days| days.map(of_days).transpose()).collect();
+                Arc::new(intervals.map_err(to_df)?)
+            }
             [interval] => Arc::new(lengths(interval)?.with_precision_and_scale(38, 0)?),
             [interval, number, divided] => {
                 let interval = cast(interval, &DataType::Interval(IntervalUnit::MonthDayNano))?;
@@ -137,6 +152,15 @@ fn lengths(array: &ArrayRef) -> DfResult<Decimal128Array> {
         days * DAY_NANOS + i128::from(part.nanoseconds)
     };
     Ok(array.as_primitive::<IntervalMonthDayNanoType>().iter().map(|part| part.map(length)).collect())
+}
+
+fn of_days(days: i64) -> Result<IntervalMonthDayNano> {
+    let days = i32::try_from(days).map_err(|_| {
+        Error::invalid(format!("a date cannot be moved by {days} days"))
+            .why("years run from 0001 to 9999")
+            .state(sqlstate::OUT_OF_RANGE)
+    })?;
+    Ok(IntervalMonthDayNano::new(0, days, 0))
 }
 
 /// A product or quotient: the fraction of a month carries over to the days, that of a day to the rest, in microseconds.
