@@ -21,6 +21,7 @@ use datafusion::logical_expr::{
 };
 use sqlparser::ast::BinaryOperator;
 
+use super::dates::{times_of_day, typed_nulls};
 use super::doubles::peers;
 use crate::df::errors::to_df;
 use crate::df::rewrite::settled_type;
@@ -29,16 +30,18 @@ use crate::error::{Error, Result, sqlstate};
 const DAY_NANOS: i128 = 24 * 60 * 60 * 1_000_000_000;
 const MONTH_DAYS: i128 = 30;
 
-/// Plans products and quotients, which DataFusion refuses before any analyzer rule runs.
+/// Plans products and quotients, and sums with NULL and TIME, which DataFusion refuses before any analyzer rule runs.
 #[derive(Debug)]
 pub struct IntervalProducts;
 
 impl ExprPlanner for IntervalProducts {
     fn plan_binary_op(
         &self,
-        expr: RawBinaryExpr,
+        mut expr: RawBinaryExpr,
         schema: &DFSchema,
     ) -> DfResult<PlannerResult<RawBinaryExpr>> {
+        typed_nulls(&mut expr, schema);
+        times_of_day(&mut expr, schema);
         let ty = |expr: &Expr| settled_type(expr, schema).unwrap_or(DataType::Null);
         let (left, right) = (ty(&expr.left), ty(&expr.right));
         let divided = expr.op == BinaryOperator::Divide;
