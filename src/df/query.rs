@@ -46,6 +46,7 @@ use super::expressions::intervals::interval_lengths;
 use super::expressions::like::own_patterns;
 use super::expressions::long_decimals::long_decimals;
 use super::expressions::one_by_one::one_by_one;
+use super::expressions::read_times::read_times;
 use super::expressions::rounding::{rounded_casts, rounded_decimals};
 use super::expressions::settled::Settled;
 use super::expressions::step_types::steps_as_first;
@@ -53,7 +54,7 @@ use super::expressions::text::{
     byte_casts, plain_texts, text_casts, text_operands, texts_beside_times,
 };
 use super::expressions::three_valued::ThreeValued;
-use super::expressions::time_parts::{time_parts, times_of_numbers};
+use super::expressions::time_parts::time_parts;
 use super::expressions::time_zone::at_time_zone;
 use super::formula::{formula, formulas_in};
 use super::functions::described::DescribedFunction;
@@ -227,7 +228,7 @@ impl Planner {
                 Arc::new(NodeRule("subqueries_in_order", subqueries_in_order)),
                 Arc::new(ExpressionRules(
                     "as_written",
-                    &[value_or_null, plain_texts, idle_orders, time_parts, times_of_numbers, texts_beside_times],
+                    &[value_or_null, plain_texts, idle_orders, time_parts, read_times, texts_beside_times],
                 )),
                 Arc::new(Settled),
                 Arc::new(ExpressionRules("once_settled", &[row_offsets, lag_defaults, at_time_zone])),

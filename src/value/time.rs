@@ -3,7 +3,8 @@
 //! `YYYY-MM-DD`, then optionally a space or `T` and `HH:MM[:SS[.fraction]]`, then optionally a zone:
 //! `Z`, ` UTC`, `±HH`, `±HHMM` or `±HH:MM`. Fractions round to the microsecond.
 
-use chrono::{DateTime, Datelike, Duration, Months, NaiveDate, Offset, TimeZone};
+use chrono::format::{Parsed, StrftimeItems};
+use chrono::{DateTime, Datelike, Duration, Months, NaiveDate, NaiveDateTime, Offset, TimeZone};
 
 use super::cast::CastFault;
 
@@ -21,6 +22,19 @@ pub(super) fn date_in_range(days: i32) -> bool {
 /// The year of `us` is 0001 to 9999.
 pub fn timestamp_in_range(us: i64) -> bool {
     i32::try_from(us.div_euclid(US_PER_DAY)).is_ok_and(date_in_range)
+}
+
+/// Reads a time by a format of strftime; in microseconds, and UTC if no zone is written. Errors: why it does not fit.
+pub fn read_time(text: &str, format: &str) -> Result<i64, String> {
+    let mut parsed = Parsed::new();
+    chrono::format::parse(&mut parsed, text, StrftimeItems::new(format)).map_err(|why| why.to_string())?;
+    let local = || {
+        let date = || parsed.to_naive_date().map(NaiveDateTime::from);
+        parsed.to_naive_datetime_with_offset(0).or_else(|_| date())
+    };
+    let time = parsed.to_datetime().map(|time| time.to_utc()).or_else(|_| local().map(|time| time.and_utc()));
+    let us = time.map_err(|why| why.to_string())?.timestamp_micros();
+    if timestamp_in_range(us) { Ok(us) } else { Err("years run from 0001 to 9999".to_owned()) }
 }
 
 /// A point in time as written.
