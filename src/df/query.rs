@@ -50,9 +50,7 @@ use super::expressions::read_times::read_times;
 use super::expressions::rounding::{rounded_casts, rounded_decimals};
 use super::expressions::settled::Settled;
 use super::expressions::step_types::steps_as_first;
-use super::expressions::text::{
-    byte_casts, plain_texts, text_casts, text_operands, texts_beside_times,
-};
+use super::expressions::text::{byte_casts, plain_texts, text_casts, text_operands, texts_beside_times};
 use super::expressions::three_valued::ThreeValued;
 use super::expressions::time_parts::time_parts;
 use super::expressions::time_zone::at_time_zone;
@@ -249,7 +247,14 @@ impl Planner {
                 Arc::new(NodeRule("wide_frames", wide_frames)),
                 Arc::new(ExpressionRules(
                     "numbers",
-                    &[whole_days, wide_integers, byte_casts, rounded_casts, rounded_decimals, frames_of_bytes],
+                    &[
+                        whole_days,
+                        wide_integers,
+                        byte_casts,
+                        rounded_casts,
+                        rounded_decimals,
+                        frames_of_bytes,
+                    ],
                 )),
                 Arc::new(Coercion(TypeCoercion::new())),
                 Arc::new(NodeRule("steps_as_first", steps_as_first)),

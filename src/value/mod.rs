@@ -22,7 +22,9 @@ pub use json::{JsonStep, json_array_length, json_contains, json_part, json_path,
 pub use length::{length_of, length_text};
 pub use name::{is_reserved, name_sql};
 pub use parse::from_hex;
-pub use time::{US_PER_DAY, moment_at, months_between, read_time, start_of_months, timestamp_in_range, unit_around};
+pub use time::{
+    US_PER_DAY, moment_at, months_between, read_time, start_of_months, timestamp_in_range, unit_around,
+};
 
 /// Most digits of a DECIMAL (count): what 128 bits hold.
 pub const DECIMAL_DIGITS_MAX: u8 = 38;

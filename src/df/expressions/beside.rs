@@ -103,7 +103,9 @@ fn compared(mut operands: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>
         _ => false,
     };
     let operands = Transformed::new_transformed(operands, changed);
-    operands.transform_data(|operands| settled(operands, schema))?.transform_data(|operands| long_decimals(operands, schema))
+    operands
+        .transform_data(|operands| settled(operands, schema))?
+        .transform_data(|operands| long_decimals(operands, schema))
 }
 
 /// A stand-in column of this type that no schema needs to have.

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, IntervalMonthDayNanoArray};
 use arrow::compute::cast;
 use arrow::datatypes::{
-    DataType, DurationMicrosecondType, Float64Type, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType,
-    IntervalUnit, TimeUnit,
+    DataType, DurationMicrosecondType, Float64Type, Int64Type, IntervalMonthDayNano,
+    IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
 };
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, exec_err};

@@ -12,7 +12,9 @@ use datafusion::logical_expr::{Expr, ExprSchemable, cast};
 use crate::df::functions::{FunctionBuffers, row_function};
 use crate::error::{Error, Result, sqlstate};
 use crate::row::arrow_type;
-use crate::value::{CastError, CastFault, ColumnType, Value, ValueRef, read_time, rescale, timestamp_in_range};
+use crate::value::{
+    CastError, CastFault, ColumnType, Value, ValueRef, read_time, rescale, timestamp_in_range,
+};
 
 const SECOND: i64 = 1_000_000;
 
@@ -117,4 +119,3 @@ fn time_of<'a>(args: &[ValueRef<'a>], _: &'a mut FunctionBuffers) -> Result<Valu
     })?;
     Ok(ValueRef::Timestamp(micros))
 }
-

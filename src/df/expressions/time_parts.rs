@@ -15,7 +15,6 @@ use datafusion::logical_expr::{
     lit,
 };
 
-
 /// How a part is computed from one that DataFusion knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Made {
