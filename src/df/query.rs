@@ -38,6 +38,7 @@ use super::errors::df_error;
 use super::expressions::beside::{beside_columns, beside_subqueries};
 use super::expressions::binary_keys::texts_as_binary_keys;
 use super::expressions::compared::times;
+use super::expressions::dates::whole_days;
 use super::expressions::doubles::doubles_win;
 use super::expressions::elements::of_row;
 use super::expressions::integers::{CheckedNumbers, wide_integers};
@@ -45,12 +46,13 @@ use super::expressions::intervals::interval_lengths;
 use super::expressions::like::own_patterns;
 use super::expressions::long_decimals::long_decimals;
 use super::expressions::one_by_one::one_by_one;
+use super::expressions::read_times::read_times;
 use super::expressions::rounding::{rounded_casts, rounded_decimals};
 use super::expressions::settled::Settled;
 use super::expressions::step_types::steps_as_first;
-use super::expressions::text::{byte_casts, plain_texts, text_casts, text_operands};
+use super::expressions::text::{byte_casts, plain_texts, text_casts, text_operands, texts_beside_times};
 use super::expressions::three_valued::ThreeValued;
-use super::expressions::time_parts::{time_parts, times_of_numbers};
+use super::expressions::time_parts::time_parts;
 use super::expressions::time_zone::at_time_zone;
 use super::formula::{formula, formulas_in};
 use super::functions::described::DescribedFunction;
@@ -236,7 +238,15 @@ impl Planner {
                 Arc::new(NodeRule("subqueries_in_order", subqueries_in_order)),
                 Arc::new(ExpressionRules(
                     "as_written",
-                    &[value_or_null, plain_texts, chosen_json, idle_orders, time_parts, times_of_numbers],
+                    &[
+                        value_or_null,
+                        plain_texts,
+                        chosen_json,
+                        idle_orders,
+                        time_parts,
+                        read_times,
+                        texts_beside_times,
+                    ],
                 )),
                 Arc::new(Settled),
                 Arc::new(ExpressionRules("once_settled", &[row_offsets, lag_defaults, at_time_zone])),
@@ -257,7 +267,14 @@ impl Planner {
                 Arc::new(NodeRule("wide_frames", wide_frames)),
                 Arc::new(ExpressionRules(
                     "numbers",
-                    &[wide_integers, byte_casts, rounded_casts, rounded_decimals, frames_of_bytes],
+                    &[
+                        whole_days,
+                        wide_integers,
+                        byte_casts,
+                        rounded_casts,
+                        rounded_decimals,
+                        frames_of_bytes,
+                    ],
                 )),
                 Arc::new(Coercion(TypeCoercion::new())),
                 Arc::new(NodeRule("steps_as_first", steps_as_first)),

@@ -6,10 +6,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field as ArrowField, FieldRef, SchemaRef};
+use arrow::error::ArrowError;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::{Column, TableReference};
 use datafusion::datasource::{MemTable, ViewTable, provider_as_source};
-use datafusion::error::Result as DfResult;
+use datafusion::error::{DataFusionError, Result as DfResult};
 use datafusion::execution::context::SessionState;
 use datafusion::logical_expr::planner::{ContextProvider, ExprPlanner, TypePlanner};
 use datafusion::logical_expr::{
@@ -110,9 +111,11 @@ impl Resolver<'_> {
 
     fn planned(&self, query: Query) -> DfResult<LogicalPlan> {
         let options = ParserOptions::from(&self.state.config_options().sql_parser);
-        SqlToRel::new_with_options(self, options).statement_to_plan(
-            datafusion::sql::parser::Statement::Statement(Box::new(ast::Statement::Query(Box::new(query)))),
-        )
+        SqlToRel::new_with_options(self, options)
+            .statement_to_plan(datafusion::sql::parser::Statement::Statement(Box::new(
+                ast::Statement::Query(Box::new(query)),
+            )))
+            .map_err(too_long)
     }
 
     fn view(&self, view: &ViewDef) -> DfResult<Arc<dyn DfTableSource>> {
@@ -303,6 +306,22 @@ fn both(name: &str, sources: [TableSource; 2], columns: &[String]) -> DfResult<A
     });
     let plan = LogicalPlanBuilder::from(now?).union(then?)?.build()?;
     Ok(provider_as_source(Arc::new(ViewTable::new(plan, None))))
+}
+
+/// Rewords the error of an INTERVAL with too many hours, minutes or seconds, which are multiplied with nanoseconds; hardly
+/// anything else is computed before there is a plan.
+fn too_long(error: DataFusionError) -> DataFusionError {
+    match error.find_root() {
+        DataFusionError::ArrowError(arrow, _) if matches!(&**arrow, ArrowError::ArithmeticOverflow(what) if what.ends_with("000000000")) => {
+            to_df(
+                Error::invalid("this INTERVAL is too long")
+                    .why("there is room for 292 years of hours, minutes and seconds")
+                    .hint("write it in days or months")
+                    .state("22015"),
+            )
+        }
+        _ => error,
+    }
 }
 
 /// Adds the innermost view's name to an error and drops its position, which is not one in the statement.

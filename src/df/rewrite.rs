@@ -300,7 +300,7 @@ fn idle_clause(call: &ast::Function) -> Option<&'static str> {
 
 /// Rewrites numbers and calls for DataFusion: a number with an exponent is a double, one beyond BIGINT a decimal; a
 /// plus sign is dropped; `mod(a, b)` is `a % b`; NULL in `sum` and `avg` is a number; a cast to UUID or JSON, which are
-/// texts to DataFusion, becomes a call of a parsing function.
+/// texts to DataFusion, becomes a call of a parsing function; VALUES have one type of times in a column.
 ///
 /// PostgreSQL's names without parentheses, such as `current_user`, are calls, too, unless a table has such a column
 /// (`is_column`).
@@ -317,6 +317,7 @@ impl VisitorMut for PlainCalls<'_> {
 
     /// An output that is a call without parentheses keeps its name.
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        crate::sql::texts_as_times(query);
         if let ast::SetExpr::Select(select) = &mut *query.body {
             for item in &mut select.projection {
                 if let ast::SelectItem::UnnamedExpr(expr) = item

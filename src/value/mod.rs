@@ -27,7 +27,10 @@ pub use json::{
 pub use length::{length_of, length_text};
 pub use name::{is_reserved, name_sql};
 pub use parse::from_hex;
-pub use time::{US_PER_DAY, moment_at, months_between, timestamp_in_range, timestamp_of, unit_around};
+pub use time::{
+    US_PER_DAY, moment_at, months_between, read_time, start_of_months, timestamp_in_range, timestamp_of,
+    unit_around,
+};
 pub use time_pattern::TimePattern;
 
 /// Most digits of a DECIMAL (count): what 128 bits hold.

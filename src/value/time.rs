@@ -3,7 +3,8 @@
 //! `YYYY-MM-DD`, then optionally a space or `T` and `HH:MM[:SS[.fraction]]`, then optionally a zone:
 //! `Z`, ` UTC`, `±HH`, `±HHMM` or `±HH:MM`. Fractions round to the microsecond.
 
-use chrono::{DateTime, Datelike, Duration, NaiveDate, Offset, TimeZone};
+use chrono::format::{Parsed, StrftimeItems};
+use chrono::{DateTime, Datelike, Duration, Months, NaiveDate, NaiveDateTime, Offset, TimeZone};
 
 use super::cast::CastFault;
 
@@ -21,6 +22,19 @@ pub(super) fn date_in_range(days: i32) -> bool {
 /// The year of `us` is 0001 to 9999.
 pub fn timestamp_in_range(us: i64) -> bool {
     i32::try_from(us.div_euclid(US_PER_DAY)).is_ok_and(date_in_range)
+}
+
+/// Reads a time by a format of strftime; in microseconds, and UTC if no zone is written. Errors: why it does not fit.
+pub fn read_time(text: &str, format: &str) -> Result<i64, String> {
+    let mut parsed = Parsed::new();
+    chrono::format::parse(&mut parsed, text, StrftimeItems::new(format)).map_err(|why| why.to_string())?;
+    let local = || {
+        let date = || parsed.to_naive_date().map(NaiveDateTime::from);
+        parsed.to_naive_datetime_with_offset(0).or_else(|_| date())
+    };
+    let time = parsed.to_datetime().map(|time| time.to_utc()).or_else(|_| local().map(|time| time.and_utc()));
+    let us = time.map_err(|why| why.to_string())?.timestamp_micros();
+    if timestamp_in_range(us) { Ok(us) } else { Err("years run from 0001 to 9999".to_owned()) }
 }
 
 /// A point in time as written.
@@ -101,6 +115,22 @@ fn months_around(unit: &str, us: i64) -> Option<(i64, i64)> {
     };
     let start = month0.div_euclid(months) * months;
     Some((first(start)?, first(start + months)?))
+}
+
+/// The start of the bin of so many months that contains `us`, if one starts at `origin`; all in microseconds. `None`
+/// outside chrono's years.
+pub fn start_of_months(months: i32, us: i64, origin: i64) -> Option<i64> {
+    let (time, first) = (DateTime::from_timestamp_micros(us)?, DateTime::from_timestamp_micros(origin)?);
+    let between = 12 * (time.year() - first.year()) + time.month() as i32 - first.month() as i32;
+    let start = |bin: i32| {
+        let shift = bin.checked_mul(months)?;
+        let by = Months::new(shift.unsigned_abs());
+        let start = if shift < 0 { first.checked_sub_months(by) } else { first.checked_add_months(by) };
+        Some(start?.timestamp_micros())
+    };
+    let bin = between.div_euclid(months);
+    // Bins start on the origin's day of the month, so the month's first days are in the one before.
+    start(bin).filter(|start| *start <= us).or_else(|| start(bin - 1))
 }
 
 /// The interval from one time to another in months, days and microseconds, all negative if it goes back: whole months

@@ -399,6 +399,20 @@ fn clauses(text: &str) -> Option<Error> {
                 .hint("write NULL for what is missing"),
         );
     }
+    if let Some(rest) = text.strip_prefix("Inconsistent data type across values list at row ")
+        && let Some((_, rest)) = rest.split_once(" column ")
+        && let Some((column, types)) = rest.split_once(". Was ")
+        && let Some((one, other)) = types.split_once(" but found ")
+    {
+        let column = column.parse::<u64>().map_or(0, |n| n + 1);
+        return Some(
+            error(
+                format!("column {column} of VALUES is {one} in one row and {other} in another"),
+                sqlstate::DATATYPE_MISMATCH,
+            )
+            .hint(format!("CAST one of them, as in CAST(x AS {one})")),
+        );
+    }
     if let Some(name) = text.strip_prefix("Invalid qualifier ") {
         return Some(
             error(format!("there is no table \"{name}\" in this FROM"), sqlstate::UNDEFINED_TABLE)
@@ -448,6 +462,40 @@ fn values(text: &str) -> Option<Error> {
         };
         let error = error(format!("{call} is out of range for {ty}"), sqlstate::OUT_OF_RANGE);
         return Some(error.hint("CAST the number to a wider type first"));
+    }
+    for (before, hint) in [
+        ("Overflow happened on FACTORIAL(", "20 is the greatest number that has one"),
+        (
+            "Signed integer overflow in LCM(",
+            "CAST both to DECIMAL(38, 0), and divide their product by gcd(a, b)",
+        ),
+        ("Signed integer overflow in GCD(", "leave out the smallest BIGINT"),
+    ] {
+        if let Some((_, arguments)) = text.split_once(before) {
+            let name = before.rsplit(' ').next().unwrap_or_default().to_lowercase();
+            let error =
+                error(format!("{name}{arguments} is out of range for BIGINT"), sqlstate::OUT_OF_RANGE);
+            return Some(error.hint(hint));
+        }
+    }
+    if text == "cannot take square root of a negative number" {
+        let error = error("a negative number has no square root", "2201F");
+        return Some(error.hint("write sqrt(abs(x)), or CASE WHEN x >= 0 THEN sqrt(x) END"));
+    }
+    if let Some(given) =
+        between(text, "Percentile value must be between 0.0 and 1.0 inclusive, ", " is invalid")
+    {
+        let error = error(format!("{given} is no percentile"), sqlstate::OUT_OF_RANGE);
+        return Some(error.why("it is a share, from 0 to 1").hint("write 0.95 for 95 %"));
+    }
+    if text.starts_with("The dates that can be represented as nanoseconds") {
+        let error = error("this time is out of range for nanoseconds", sqlstate::OUT_OF_RANGE);
+        return Some(error.why("they end in the years 1677 and 2262").hint("write to_timestamp(x)"));
+    }
+    if text.contains("Date arithmetic overflow: ") {
+        return Some(
+            error("the date is out of range", sqlstate::OUT_OF_RANGE).why("years run from 0001 to 9999"),
+        );
     }
     if let Some(hex) = between(text, "Invalid HexStringLiteral '", "'") {
         return Some(

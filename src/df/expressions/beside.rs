@@ -2,7 +2,7 @@
 //! UNION columns.
 //!
 //! They take one type by the same rules as the operands of `=`, which DataFusion's coercion of plans lacks: a decimal
-//! gives way to a double, a date beside a timestamp is its midnight.
+//! gives way to a double, a date beside a timestamp is its midnight, a text beside a time is parsed as one.
 
 use std::sync::Arc;
 
@@ -19,6 +19,7 @@ use datafusion::logical_expr::{
 use super::dates::at_midnight;
 use super::doubles::doubles_win;
 use super::long_decimals::long_decimals;
+use super::text::{texts_as_times, time_beside_texts};
 
 /// Gives a value and the rows of a subquery that it is compared with one type. Runs before type coercion.
 pub fn beside_subqueries(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
@@ -66,7 +67,12 @@ pub fn in_union(union: Union) -> DfResult<Union> {
         changed |= all.transformed;
         let Expr::InList(InList { expr, list, .. }) = all.data else { break };
         let of_inputs = std::iter::once(*expr).chain(list).map(|column| column.get_type(&union.schema));
-        types.push(of_inputs.collect::<DfResult<Vec<DataType>>>()?);
+        let mut of_inputs = of_inputs.collect::<DfResult<Vec<DataType>>>()?;
+        if let Some(time) = time_beside_texts(&of_inputs) {
+            of_inputs.iter_mut().filter(|ty| ty.is_string()).for_each(|ty| *ty = time.clone());
+            changed = true;
+        }
+        types.push(of_inputs);
     }
     if !changed || types.len() < columns {
         return Ok(union);
@@ -91,8 +97,15 @@ fn settled(operands: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     at_midnight(operands, schema)?.transform_data(|operands| doubles_win(operands, schema))
 }
 
-fn compared(operands: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
-    settled(operands, schema)?.transform_data(|operands| long_decimals(operands, schema))
+fn compared(mut operands: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    let changed = match &mut operands {
+        Expr::BinaryExpr(BinaryExpr { left, right, .. }) => texts_as_times(vec![left, right], schema),
+        _ => false,
+    };
+    let operands = Transformed::new_transformed(operands, changed);
+    operands
+        .transform_data(|operands| settled(operands, schema))?
+        .transform_data(|operands| long_decimals(operands, schema))
 }
 
 /// A stand-in column of this type that no schema needs to have.

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, IntervalMonthDayNanoArray};
 use arrow::compute::cast;
 use arrow::datatypes::{
-    DataType, DurationMicrosecondType, Float64Type, IntervalMonthDayNano, IntervalMonthDayNanoType,
-    IntervalUnit, TimeUnit,
+    DataType, DurationMicrosecondType, Float64Type, Int64Type, IntervalMonthDayNano,
+    IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
 };
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, exec_err};
@@ -21,6 +21,7 @@ use datafusion::logical_expr::{
 };
 use sqlparser::ast::BinaryOperator;
 
+use super::dates::{times_of_day, typed_nulls};
 use super::doubles::peers;
 use crate::df::errors::to_df;
 use crate::df::rewrite::settled_type;
@@ -29,16 +30,18 @@ use crate::error::{Error, Result, sqlstate};
 const DAY_NANOS: i128 = 24 * 60 * 60 * 1_000_000_000;
 const MONTH_DAYS: i128 = 30;
 
-/// Plans products and quotients, which DataFusion refuses before any analyzer rule runs.
+/// Plans products and quotients, and sums with NULL and TIME, which DataFusion refuses before any analyzer rule runs.
 #[derive(Debug)]
 pub struct IntervalProducts;
 
 impl ExprPlanner for IntervalProducts {
     fn plan_binary_op(
         &self,
-        expr: RawBinaryExpr,
+        mut expr: RawBinaryExpr,
         schema: &DFSchema,
     ) -> DfResult<PlannerResult<RawBinaryExpr>> {
+        typed_nulls(&mut expr, schema);
+        times_of_day(&mut expr, schema);
         let ty = |expr: &Expr| settled_type(expr, schema).unwrap_or(DataType::Null);
         let (left, right) = (ty(&expr.left), ty(&expr.right));
         let divided = expr.op == BinaryOperator::Divide;
@@ -77,12 +80,20 @@ pub fn interval_lengths(mut expr: Expr, schema: &DFSchema) -> DfResult<Transform
     Ok(Transformed::yes(expr))
 }
 
+/// The interval of so many days.
+pub fn interval_of_days(days: Expr) -> Expr {
+    call(DAYS, DataType::Interval(IntervalUnit::MonthDayNano), [days])
+}
+
+const DAYS: &str = "interval_of_days";
+
 fn call<const N: usize>(name: &'static str, output: DataType, args: [Expr; N]) -> Expr {
     let signature = Signature::any(N, Volatility::Immutable);
     ScalarUDF::new_from_impl(Computed { name, output, signature }).call(args.to_vec())
 }
 
-/// `interval_length(interval)` in nanoseconds, or `interval_times(interval, number, whether it is divided)`.
+/// `interval_length(interval)` in nanoseconds, `interval_of_days(number)`, or `interval_times(interval, number, whether it
+/// is divided)`.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Computed {
     name: &'static str,
@@ -106,6 +117,13 @@ impl ScalarUDFImpl for Computed {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
         let arrays = ColumnarValue::values_to_arrays(&args.args)?;
         let computed: ArrayRef = match &arrays[..] {
+            [days] if self.name == DAYS => {
+                let days = cast(days, &DataType::Int64)?;
+                let days = days.as_primitive::<Int64Type>().iter();
+                let intervals: Result<IntervalMonthDayNanoArray> =
+                    days.map(|days| days.map(of_days).transpose()).collect();
+                Arc::new(intervals.map_err(to_df)?)
+            }
             [interval] => Arc::new(lengths(interval)?.with_precision_and_scale(38, 0)?),
             [interval, number, divided] => {
                 let interval = cast(interval, &DataType::Interval(IntervalUnit::MonthDayNano))?;
@@ -137,6 +155,15 @@ fn lengths(array: &ArrayRef) -> DfResult<Decimal128Array> {
         days * DAY_NANOS + i128::from(part.nanoseconds)
     };
     Ok(array.as_primitive::<IntervalMonthDayNanoType>().iter().map(|part| part.map(length)).collect())
+}
+
+fn of_days(days: i64) -> Result<IntervalMonthDayNano> {
+    let days = i32::try_from(days).map_err(|_| {
+        Error::invalid(format!("a date cannot be moved by {days} days"))
+            .why("years run from 0001 to 9999")
+            .state(sqlstate::OUT_OF_RANGE)
+    })?;
+    Ok(IntervalMonthDayNano::new(0, days, 0))
 }
 
 /// A product or quotient: the fraction of a month carries over to the days, that of a day to the rest, in microseconds.

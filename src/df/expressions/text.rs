@@ -18,7 +18,7 @@ use crate::error::{Error, Result, sqlstate};
 use crate::row::{ColumnBuilder, any_value_at, column_type_of, field};
 use crate::value::{ColumnType, Value};
 use arrow::array::Array;
-use arrow::datatypes::{DataType, Field, FieldRef};
+use arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result as DfResult;
@@ -26,7 +26,7 @@ use datafusion::logical_expr::expr::{Cast, ScalarFunction, TryCast};
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
 use datafusion::logical_expr::{
     BinaryExpr, ColumnarValue, Expr, ExprSchemable, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
-    ScalarUDFImpl, Signature, Volatility,
+    ScalarUDFImpl, Signature, Volatility, cast,
 };
 
 /// Gives the literals of comparisons the types of their peers. Runs before type coercion.
@@ -56,6 +56,41 @@ impl ExprPlanner for TruthOperands {
             settle(vec![left, right], schema).map_err(to_df)?;
         }
         Ok(PlannerResult::Original(expr))
+    }
+}
+
+/// Casts the texts among the branches of a CASE, and among the arguments of `coalesce` and the like, to the type of the
+/// times beside them: DataFusion takes nanoseconds, which end in the year 2262. Runs before all rules that look at types.
+pub fn texts_beside_times(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    let chooses = matches!(expr, Expr::Case(_) | Expr::ScalarFunction(_));
+    let groups = if chooses { peers(&mut expr) } else { Vec::new() };
+    let mut changed = false;
+    for peers in groups {
+        changed |= texts_as_times(peers, schema);
+    }
+    Ok(Transformed::new_transformed(expr, changed))
+}
+
+/// Casts the texts among `peers` to the type of the times; true if there are both.
+pub fn texts_as_times(peers: Vec<&mut Expr>, schema: &DFSchema) -> bool {
+    let types: Vec<DataType> =
+        peers.iter().map(|peer| settled_type(peer, schema).unwrap_or(DataType::Null)).collect();
+    let Some(time) = time_beside_texts(&types) else { return false };
+    for (peer, _) in peers.into_iter().zip(&types).filter(|(_, ty)| ty.is_string()) {
+        *peer = cast(std::mem::take(peer), time.clone());
+    }
+    true
+}
+
+/// The type for the texts among values of these types; `None` if there are no texts or no times.
+pub fn time_beside_texts(types: &[DataType]) -> Option<DataType> {
+    types.iter().find(|ty| ty.is_string())?;
+    let is_zoned = |ty: &&DataType| matches!(ty, DataType::Timestamp(_, Some(_)));
+    let is_timestamp = |ty: &&DataType| matches!(ty, DataType::Timestamp(..));
+    let timestamp = types.iter().find(is_zoned).or_else(|| types.iter().find(is_timestamp));
+    match timestamp {
+        Some(DataType::Timestamp(_, zone)) => Some(DataType::Timestamp(TimeUnit::Microsecond, zone.clone())),
+        _ => types.iter().find(|ty| **ty == DataType::Date32).cloned(),
     }
 }
 

@@ -15,10 +15,6 @@ use datafusion::logical_expr::{
     lit,
 };
 
-use crate::df::functions::{FunctionBuffers, row_function};
-use crate::error::{Error, Result, sqlstate};
-use crate::value::{ColumnType, ValueRef, rescale, timestamp_in_range};
-
 /// How a part is computed from one that DataFusion knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Made {
@@ -68,43 +64,6 @@ pub fn time_parts(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> 
         _ => func.call(vec![lit(known), time.clone()]),
     };
     Ok(Transformed::yes(made.call(known)))
-}
-
-/// `to_timestamp(seconds)` in microseconds: DataFusion's nanoseconds end in 2262, and it clamps a DOUBLE to that.
-pub fn times_of_numbers(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
-    let Expr::ScalarFunction(ScalarFunction { func, args }) = &expr else { return Ok(Transformed::no(expr)) };
-    let ("to_timestamp", [seconds]) = (func.name(), &args[..]) else { return Ok(Transformed::no(expr)) };
-    if !seconds.get_type(schema).is_ok_and(|ty| ty.is_numeric()) {
-        return Ok(Transformed::no(expr));
-    }
-    Ok(Transformed::yes(
-        row_function("to_timestamp", time_of, ColumnType::Timestamp).call(vec![seconds.clone()]),
-    ))
-}
-
-/// The time that many seconds after 1970-01-01.
-fn time_of<'a>(args: &[ValueRef<'a>], _: &'a mut FunctionBuffers) -> Result<ValueRef<'a>> {
-    let micros = match args {
-        [ValueRef::Null] => return Ok(ValueRef::Null),
-        [ValueRef::Int(seconds)] => seconds.checked_mul(SECOND),
-        [ValueRef::Double(seconds)] => {
-            // As a whole number of microseconds, a DOUBLE would lose some.
-            let fraction = (seconds.fract() * SECOND as f64).round();
-            let whole = Some(seconds.trunc()).filter(|whole| whole.abs() < 1e18);
-            whole.and_then(|whole| (whole as i64).checked_mul(SECOND)?.checked_add(fraction as i64))
-        }
-        [ValueRef::Decimal(seconds, scale)] => {
-            rescale(*seconds, *scale, 6).and_then(|micros| i64::try_from(micros).ok())
-        }
-        _ => return Err(Error::invalid("to_timestamp takes a number of seconds")),
-    };
-    let micros = micros.filter(|micros| timestamp_in_range(*micros)).ok_or_else(|| {
-        Error::invalid("there is no such TIMESTAMP")
-            .why("years run from 0001 to 9999, and to_timestamp takes seconds since 1970")
-            .hint("divide milliseconds by 1000")
-            .state(sqlstate::OUT_OF_RANGE)
-    })?;
-    Ok(ValueRef::Timestamp(micros))
 }
 
 /// The parts of a difference as in PostgreSQL: days, then what is left in hours, minutes and seconds.

@@ -19,13 +19,18 @@ pub struct DescribedFunction {
 }
 
 /// Our functions, and those whose documentation would be wrong here: how they are called, and what they return.
-const OWN: [(&str, &str, &str); 43] = [
+const OWN: [(&str, &str, &str); 45] = [
     ("age", "age(timestamp [, timestamp])", "the time between two timestamps, or since one until now"),
     ("code", "code(text, 'Taobao=tb, ..')", "the short code of a value in such a list, as in key layouts"),
     ("current_catalog", "current_catalog", "the name of every database: rowkeydb"),
     ("current_database", "current_database()", "the name of every database: rowkeydb"),
     ("current_schema", "current_schema", "the one schema: public"),
     ("current_user", "current_user", "the name of every user: rowkeydb"),
+    (
+        "date_bin",
+        "date_bin(interval, timestamp [, origin])",
+        "the beginning of the bin of this length that a time is in; one begins at the origin, or in 1970",
+    ),
     ("date_format", "date_format(timestamp, '%Y-%m-%d')", "a time as text in a pattern of strftime"),
     (
         "date_trunc",
@@ -88,6 +93,7 @@ const OWN: [(&str, &str, &str); 43] = [
         "a bucket number below n, of the values' MD5, as in key layouts",
     ),
     ("min", "min(value)", "the smallest value of a group"),
+    ("now", "now()", "the time at which the statement began, in UTC"),
     ("octet_length", "octet_length(text)", "bytes of a text or a VARBINARY"),
     ("pg_typeof", "pg_typeof(value)", "the type of a value as PostgreSQL calls it"),
     ("range", "range(start, stop [, step])", "a row for each value from start to stop, without stop"),

@@ -3,12 +3,14 @@
 mod age;
 mod avg;
 mod coalesce;
+mod date_bin;
 mod date_trunc;
 pub(super) mod described;
 pub(super) mod exact_sum;
 mod json;
 pub(super) mod json_building;
 mod min_max;
+mod now;
 pub(super) mod series;
 mod string_agg;
 pub(super) mod tpch;
@@ -31,9 +33,11 @@ use datafusion::logical_expr::{
 use self::age::Age;
 use self::avg::RoundedAvg;
 use self::coalesce::Coalesce;
+use self::date_bin::DateBin;
 use self::date_trunc::DateTrunc;
 use self::exact_sum::ExactSum;
 use self::min_max::OfGroups;
+use self::now::Now;
 use self::string_agg::SortedStrings;
 use crate::catalog::{Catalog, Relation};
 use crate::design::keys::KeyspaceLayout;
@@ -63,9 +67,11 @@ pub fn register(state: &mut SessionState) {
     ] {
         let _ = state.register_udaf(Arc::new(aggregate));
     }
+    let _ = state.register_udf(Arc::new(ScalarUDF::new_from_impl(DateBin::default())));
     let _ = state.register_udf(Arc::new(ScalarUDF::new_from_impl(DateTrunc::default())));
     let _ = state.register_udf(Arc::new(ScalarUDF::new_from_impl(Age::default())));
     let _ = state.register_udf(Arc::new(ScalarUDF::new_from_impl(Coalesce::default())));
+    let _ = state.register_udf(Arc::new(ScalarUDF::new_from_impl(Now::default())));
     for (alias, name) in [("sign", "signum"), ("gen_random_uuid", "uuid")] {
         if let Ok(function) = state.udf(name) {
             let _ = state.register_udf(Arc::new((*function).clone().with_aliases([alias])));
