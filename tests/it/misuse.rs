@@ -302,3 +302,36 @@ fn definitions_may_change_while_they_are_used() {
         }
     });
 }
+
+/// Rows that a handle reads after these changes are as the table is then.
+#[test]
+fn a_table_handle_reads_columns_that_were_altered_since() {
+    engines::over_each_store(|db| {
+        db.execute("CREATE TABLE t (id INT PRIMARY KEY, n INT NOT NULL, note TEXT NOT NULL)").unwrap();
+        db.execute("INSERT INTO t VALUES (1, 7, 'one')").unwrap();
+        let handle = db.table("t").unwrap();
+        let key = |id: i64| handle.key(&[("id", id.into())]).unwrap();
+        db.execute("ALTER TABLE t ALTER COLUMN note DROP NOT NULL").unwrap();
+        db.execute("INSERT INTO t VALUES (2, 8, NULL)").unwrap();
+        let row = handle.get(key(2)).unwrap().unwrap();
+        assert_eq!(row.get::<Option<String>>("note").unwrap(), None);
+        db.execute("ALTER TABLE t ALTER COLUMN n TYPE TEXT").unwrap();
+        let batches = handle.scan::<&str>(..).rows().unwrap().batches();
+        assert_eq!(batches.map(|batch| batch.unwrap().num_rows()).sum::<usize>(), 2);
+        let row = handle.get(key(1)).unwrap().unwrap();
+        assert_eq!(row.get::<String>("n").unwrap(), "7");
+        db.execute("ALTER TABLE t RENAME COLUMN note TO text").unwrap();
+        db.execute("CREATE INDEX by_text ON t (text)").unwrap();
+        let row = handle.get(key(1)).unwrap().unwrap();
+        assert_eq!(row.get::<String>("text").unwrap(), "one");
+        db.execute("ALTER TABLE t RENAME COLUMN id TO number").unwrap();
+        assert_eq!(
+            handle.key(&[("number", 1.into())]).unwrap(),
+            db.table("t").unwrap().key(&[("number", 1.into())]).unwrap()
+        );
+        assert_eq!(handle.load([vec![3.into(), "9".into(), Value::Null]]).unwrap(), 1);
+        assert_eq!(handle.scan::<&str>(..).rows().unwrap().count(), 3);
+        db.execute("ALTER TABLE t ADD COLUMN more INT").unwrap();
+        assert_eq!(handle.get("1").unwrap_err().kind(), Kind::Conflict);
+    });
+}
