@@ -9,7 +9,7 @@ use super::api::{Row, Rows};
 use super::outcome::{BatchSource, RowStream};
 use super::rows::assign;
 use super::view::column_of;
-use super::{Database, OnProgress, copy};
+use super::{Database, OnProgress, copy, damaged};
 use crate::access::{Access, Method, Path};
 use crate::catalog::Catalog;
 use crate::df::kept::alone::Alone;
@@ -187,7 +187,8 @@ impl TableHandle {
                 rows.by_ref().take(CHUNK_ROWS).map(|row| cells(row, columns.len())).collect();
             chunk.map(|chunk| (!chunk.is_empty()).then_some(chunk))
         };
-        copy::load(&view, &table, (&columns, None), None, &mut next)
+        let loaded = copy::load(&view, &table, (&columns, None), None, &mut next);
+        loaded.map_err(|e| damaged::of_whom(&view.catalog, e))
     }
 
     /// The current definition of the table. Indexes, and what columns are called and may hold, may have changed since
@@ -233,12 +234,9 @@ impl TableHandle {
         };
         let scan = Scan::new(Arc::new(spec), snapshot, limit, Arc::<ScanCounters>::default());
         let runtime = self.db.runtime().clone();
-        Ok(Rows::new(RowStream::new(
-            schema,
-            BatchSource::Alone(Box::new(Alone::Scan(scan))),
-            runtime,
-            CancelHandle::default(),
-        )))
+        let source = BatchSource::Alone(Box::new(Alone::Scan(scan)));
+        let stream = RowStream::new(schema, source, runtime, CancelHandle::default());
+        Ok(Rows::new(stream.over(catalog)))
     }
 }
 
