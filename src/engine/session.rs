@@ -377,7 +377,11 @@ impl Session {
                     Some(name) => vec![view.table(name)?],
                     None => view.catalog.tables().cloned().collect(),
                 };
-                let done = tables.iter().try_for_each(|table| analyze::analyze(&self.db, table, &self.watch));
+                let done: Result<()> = tables.iter().try_for_each(|table| {
+                    analyze::analyze(&self.db, table, &self.watch)?;
+                    self.watch.cancel.keep("the tables that it was done with have new statistics");
+                    Ok(())
+                });
                 // Some tables may be done even if a later one failed.
                 self.db.plans().forget();
                 done?;
