@@ -108,6 +108,7 @@ impl TableHandle {
         }
         let mut row = vec![Value::Null; table.columns.len()];
         for (name, value) in values {
+            value.check()?;
             let id = column_of(table, name)?;
             row[usize::from(id.0)] = assign(value.clone(), table.column(id))?;
         }
@@ -290,5 +291,6 @@ fn cells(row: Vec<Value>, columns: usize) -> Result<Vec<Option<Value>>> {
         return Err(Error::invalid(format!("a row has {} values for {columns} columns", row.len()))
             .hint("give every row one value for each column, in order"));
     }
+    row.iter().try_for_each(Value::check)?;
     Ok(row.into_iter().map(Some).collect())
 }

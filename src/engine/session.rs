@@ -124,6 +124,7 @@ impl Session {
     /// form.
     pub async fn execute_async(&mut self, sql: &str, params: &[Value]) -> Result<Outcome> {
         self.begin_watch();
+        params.iter().try_for_each(Value::check)?;
         let (text, lifted) = (StatementInput::Sql(sql), sql::lift(sql));
         let outcome = match self.by_plan(lifted.as_ref(), params) {
             Ok(Start::Ran(outcome)) => Ok(outcome),
@@ -155,6 +156,7 @@ impl Session {
         lifted: Option<&Lifted>,
         params: &[Value],
     ) -> Result<Outcome> {
+        params.iter().try_for_each(Value::check)?;
         let outcome = self.by_plan(lifted, params).and_then(|start| match start {
             Start::Ran(outcome) => Ok(outcome),
             Start::Plan(again) => {
