@@ -13,6 +13,7 @@
 
 use std::error::Error as StdError;
 use std::fmt;
+use std::sync::Arc;
 
 use unicode_width::UnicodeWidthChar;
 
@@ -128,7 +129,7 @@ pub struct Span {
 #[derive(Debug)]
 pub struct Error(Box<Detail>);
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Detail {
     kind: Kind,
     sqlstate: &'static str,
@@ -137,7 +138,7 @@ struct Detail {
     hint: Option<String>,
     span: Option<Span>,
     literal: Option<String>,
-    source: Option<Box<dyn StdError + Send + Sync>>,
+    source: Option<Arc<dyn StdError + Send + Sync>>,
 }
 
 /// Bytes of a part of a message, at most: a name in a file may be very long.
@@ -199,11 +200,9 @@ impl Error {
         Self::new(Kind::Internal, what)
     }
 
-    /// A copy without the cause, which cannot be cloned.
+    /// A copy, which shares the cause.
     pub fn copied(&self) -> Self {
-        let Detail { kind, sqlstate, ref what, ref why, ref hint, span, ref literal, source: _ } = *self.0;
-        let (what, why, hint, literal) = (what.clone(), why.clone(), hint.clone(), literal.clone());
-        Error(Box::new(Detail { kind, sqlstate, what, why, hint, span, literal, source: None }))
+        Error(self.0.clone())
     }
 
     /// Adds the reason.
@@ -274,7 +273,7 @@ impl Error {
     /// Chains the error that caused this one.
     #[must_use]
     pub fn caused_by(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
-        self.0.source = Some(source.into());
+        self.0.source = Some(source.into().into());
         self
     }
 

@@ -17,6 +17,7 @@
 //! | [`errors`] | DataFusion's errors as ours |
 
 mod computed;
+mod contained;
 mod errors;
 pub mod explain;
 mod expr;

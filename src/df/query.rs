@@ -30,10 +30,12 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::SessionConfig;
-use futures::{FutureExt, Stream, StreamExt, TryStreamExt};
+use futures::future::BoxFuture;
+use futures::{Stream, StreamExt, TryStreamExt};
 use sqlparser::ast::{Function, ObjectNamePart, Query};
 
 use super::computed::ComputedColumns;
+use super::contained::Stage;
 use super::errors::df_error;
 use super::expressions::beside::{beside_columns, beside_subqueries};
 use super::expressions::binary_keys::texts_as_binary_keys;
@@ -347,7 +349,14 @@ impl Planner {
     pub fn plan(&self, query: Query, scope: &NameScope<'_>, params: &[Value]) -> Result<LogicalPlan> {
         let (plan, _) = self.resolved(query, scope, params)?;
         let values: Result<Vec<ScalarValue>> = params.iter().map(scalar_of).collect();
-        plan.with_param_values(ParamValues::from(values?)).map_err(df_error)
+        let values = ParamValues::from(values?);
+        Stage::Planning.contain(|| plan.with_param_values(values).map_err(df_error))
+    }
+
+    /// [`Planner::plan`] without parameters, optimised as a whole.
+    fn optimised(&self, query: Query, scope: &NameScope<'_>) -> Result<LogicalPlan> {
+        let plan = self.plan(query, scope, &[])?;
+        Stage::Planning.contain(|| self.state.optimize(&plan).map_err(df_error))
     }
 
     /// Resolves the names of a query, for parameters of these types; also: whether no name refers to the past. Errors:
@@ -366,7 +375,7 @@ impl Planner {
             hints: &hints,
             is_now: &is_now,
         };
-        let plan = resolver.plan(query).map_err(df_error)?;
+        let plan = Stage::Planning.contain(|| resolver.plan(query).map_err(df_error))?;
         hints.check(scope.catalog)?;
         Ok((plan, is_now.get()))
     }
@@ -399,19 +408,23 @@ impl Planner {
     }
 
     async fn ways(&self, plan: LogicalPlan, keep: Keep, cancel: &CancelHandle) -> Result<Ways> {
-        // Boxed: a future is moved by copying, and the futures of all callers would contain this one.
-        let planned = AssertUnwindSafe(ways(self.state.clone(), plan, keep)).catch_unwind();
-        // A panic inside DataFusion fails this query only.
-        let planned =
-            Box::pin(planned.map(|planned| {
-                planned.unwrap_or_else(|_| Err(Error::internal("this query cannot be planned")))
-            }));
+        let planned = Stage::Planning.contain_all(ways(self.state.clone(), plan, keep));
         if cancel.may_stop() { apart(planned).await } else { planned.await }
     }
 
     /// Plans a query once for many runs. The scope's parameters stay open, except those that the plan `depends_on`, or
     /// that shape it; these are returned. `None`: the query has to be planned each time.
-    pub async fn keep(
+    pub fn keep<'f>(
+        &'f self,
+        query: Query,
+        scope: &'f NameScope<'f>,
+        depends_on: &'f DependsOn,
+        cancel: &'f CancelHandle,
+    ) -> BoxFuture<'f, Result<Option<(UnboundPlan, DependsOn)>>> {
+        Stage::Planning.contain_all(self.to_keep(query, scope, depends_on, cancel))
+    }
+
+    async fn to_keep(
         &self,
         query: Query,
         scope: &NameScope<'_>,
@@ -496,20 +509,22 @@ impl Planner {
     }
 
     /// [`Planner::keep`] for a query over the scope's own rows. `None`: it has to be planned each time.
-    pub async fn keep_map(
-        &self,
+    pub fn keep_map<'f>(
+        &'f self,
         query: Query,
-        scope: &NameScope<'_>,
-        cancel: &CancelHandle,
-    ) -> Result<Option<RowMap>> {
-        let (plan, _) = self.resolved(query, scope, &scope.binding.params)?;
-        if depends_on_time(&plan)? {
-            return Ok(None);
-        }
-        let plan = open::typed(plan, &scope.binding.params).map_err(df_error)?;
-        let ways = self.ways(plan, Keep::Yes, cancel).await?;
-        let map = RowMap::new(&ways.alone, scope.rows.first().map(|(_, rows)| rows));
-        Ok(map.filter(RowMap::is_of_each))
+        scope: &'f NameScope<'f>,
+        cancel: &'f CancelHandle,
+    ) -> BoxFuture<'f, Result<Option<RowMap>>> {
+        Stage::Planning.contain_all(async move {
+            let (plan, _) = self.resolved(query, scope, &scope.binding.params)?;
+            if depends_on_time(&plan)? {
+                return Ok(None);
+            }
+            let plan = open::typed(plan, &scope.binding.params).map_err(df_error)?;
+            let ways = self.ways(plan, Keep::Yes, cancel).await?;
+            let map = RowMap::new(&ways.alone, scope.rows.first().map(|(_, rows)| rows));
+            Ok(map.filter(RowMap::is_of_each))
+        })
     }
 
     /// The task context of a run: its sorts, joins and groups use at most this much memory, then spill.
@@ -535,13 +550,14 @@ impl Planner {
         limits: &RunLimits<'_>,
     ) -> Result<impl Stream<Item = Result<RecordBatch>> + use<>> {
         let failed = limits.follow(&plan);
-        let plan = in_turn::short_unions(plan).and_then(grouped::in_scans).map_err(df_error)?;
-        let batches = execute_stream(plan, self.context(limits)?).map_err(df_error)?;
+        let context = self.context(limits)?;
+        let batches = Stage::Running.contain(|| {
+            let plan = in_turn::short_unions(plan).and_then(grouped::in_scans);
+            plan.and_then(|plan| execute_stream(plan, context)).map_err(df_error)
+        })?;
         let batches = if limits.cancel.may_stop() { batches_apart(batches) } else { batches };
         let batches = AssertUnwindSafe(batches.map_err(failed)).catch_unwind();
-        Ok(batches.map(|batch| {
-            batch.unwrap_or_else(|_| Err(Error::internal("this query cannot be run to its end")))
-        }))
+        Ok(batches.map(|batch| batch.unwrap_or_else(|_| Err(Stage::Running.failed()))))
     }
 
     /// Starts a plan; its batches as a stream, and their schema.
@@ -566,7 +582,7 @@ impl Planner {
 
     /// The condition of a query over one table, for the WHERE of an index.
     pub fn condition(&self, query: Query, scope: &NameScope<'_>) -> Result<Condition> {
-        let plan = self.state.optimize(&self.plan(query, scope, &[])?).map_err(df_error)?;
+        let plan = self.optimised(query, scope)?;
         let (mut found, mut formulas) = (Vec::new(), Vec::new());
         let source = source_of(&plan)?;
         conditions(&plan, source.as_ref(), &mut |predicate, expr| {
@@ -580,7 +596,7 @@ impl Planner {
 
     /// The formula or column that is the one output of a query over one table; `None` if it is neither.
     pub fn formula(&self, query: Query, scope: &NameScope<'_>) -> Result<Option<Formula>> {
-        let plan = self.state.optimize(&self.plan(query, scope, &[])?).map_err(df_error)?;
+        let plan = self.optimised(query, scope)?;
         let LogicalPlan::Projection(projection) = &plan else { return Ok(None) };
         let (Some(source), [expr]) = (source_of(&plan)?, &projection.expr[..]) else { return Ok(None) };
         let expr = at_scan(expr.clone(), &projection.input);

@@ -62,7 +62,10 @@ pub fn create_index(db: &Database, create: &CreateIndex, watch: &Watch) -> Resul
             let undone = change_index(db, id, &undoing(), |edit, table, index| edit.drop_index(table, index));
             Err(match undone {
                 Ok(()) => e,
-                Err(_) => e.hint("the index is there, Building: DROP INDEX it, or it is finished when the database is opened again"),
+                Err(_) => not_undone(
+                    e,
+                    "the index is there, Building: DROP INDEX it, or it is finished when the database is opened again",
+                ),
             })
         }
     }
@@ -151,6 +154,13 @@ fn define(db: &Database, catalog: &Catalog, create: &CreateIndex) -> Result<Opti
     Ok(Some(Defined { edit, table, index, warnings }))
 }
 
+/// What stopped a statement whose work could not be undone.
+pub(super) fn not_undone(error: Error, hint: &str) -> Error {
+    let is_stopped = error.kind() == Kind::Cancelled;
+    let error = if is_stopped { error.why("what it had written could not be undone") } else { error };
+    error.hint(hint)
+}
+
 /// A time limit for undoing a stopped statement, in case a long load holds the writer lock.
 pub(super) fn undoing() -> CancelHandle {
     CancelHandle::within(Duration::from_millis(500))
@@ -169,6 +179,7 @@ pub fn repair(db: &Database, name: &Ident, watch: &Watch) -> Result<()> {
         edit.set_state(&table, index.id, IndexState::Building)?;
         Ok((builder, Some(edit.finish()?)))
     })?;
+    watch.cancel.keep("no query reads the index until REPAIR INDEX has run to its end");
     match build(db, &builder, watch) {
         Ok(()) => Ok(()),
         Err(Failure::Broken(e)) => Err(e),

@@ -1,7 +1,8 @@
 //! DUMP: writes a database as an SQL script that recreates it.
 //!
 //! Tables with their rows come first, then indexes, then views, all from one snapshot. Identity columns
-//! continue where they were. The one difference: `random(n)` parts of keys are drawn anew.
+//! continue where they were. What the script does not bring back: when rows were written (a `ttl` begins anew), older
+//! versions of rows, and ANALYZE's statistics; `random(n)` parts of keys are drawn anew. BACKUP keeps all of that.
 
 use std::collections::BTreeSet;
 use std::io::Write;

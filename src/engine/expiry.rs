@@ -135,6 +135,9 @@ impl Purge<'_> {
         let Some(table) = tables.find(|now| now.id == table.id) else { return Ok(false) };
         let cancel = &self.watch.cancel;
         let gone = self.next(table, &snapshot, |batch| db.commit_rows(batch, &catalog, cancel, turn))?;
+        if gone.is_some() {
+            cancel.keep("some expired rows are purged; nothing else of the statement was written");
+        }
         Ok(gone.is_some())
     }
 

@@ -253,7 +253,8 @@ impl Database {
         backup::backup(self, to.as_ref(), Some(engine), &Watch::default())
     }
 
-    /// Writes an SQL script that recreates this database: tables, rows, indexes and views of one snapshot.
+    /// Writes an SQL script that recreates this database: tables, rows, indexes and views of one snapshot. Not in it:
+    /// when rows were written, their older versions, and statistics.
     pub fn dump(&self, out: &mut dyn Write) -> Result<()> {
         dump::dump(self, out)
     }

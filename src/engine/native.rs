@@ -9,7 +9,7 @@ use super::api::{Row, Rows};
 use super::outcome::{BatchSource, RowStream};
 use super::rows::assign;
 use super::view::column_of;
-use super::{Database, OnProgress, copy};
+use super::{Database, OnProgress, copy, damaged};
 use crate::access::{Access, Method, Path};
 use crate::catalog::Catalog;
 use crate::df::kept::alone::Alone;
@@ -27,10 +27,18 @@ use crate::value::{ColumnType, Value};
 /// Rows taken from the caller at a time (count).
 const CHUNK_ROWS: usize = 2048;
 
-/// Access to a table without SQL. Get it from [`Database::table`].
+/// Access to a table without SQL. Get it from [`Database::table`]. Columns are those that the table has when the handle
+/// is used, whatever they are called by then; columns added or dropped, or another layout, ask for a new handle.
 #[derive(Clone, Debug)]
 pub struct TableHandle {
     db: Database,
+    /// As it was when the handle was taken.
+    shape: Shape,
+}
+
+/// A definition of the table, and how its rows are read.
+#[derive(Clone, Debug)]
+struct Shape {
     table: Arc<TableDef>,
     /// Its columns, and the rowkey, unless a column has that name.
     output: Arc<[Field]>,
@@ -39,8 +47,8 @@ pub struct TableHandle {
     schema: SchemaRef,
 }
 
-impl TableHandle {
-    pub(super) fn new(db: Database, table: Arc<TableDef>) -> TableHandle {
+impl Shape {
+    fn of(table: Arc<TableDef>) -> Shape {
         let mut fields: Vec<_> =
             table.live_columns().map(|(_, c)| field(&c.name, c.ty, c.nullable)).collect();
         let mut output: Vec<Field> = table.live_columns().map(|(id, _)| Field::Column(id)).collect();
@@ -50,13 +58,14 @@ impl TableHandle {
             output.push(Field::Rowkey);
         }
         let places = ScanSources::new(&table, None, &access(Method::Empty), &output);
-        TableHandle {
-            db,
-            table,
-            output: output.into(),
-            places: Arc::new(places),
-            schema: Arc::new(Schema::new(fields)),
-        }
+        let (output, places) = (output.into(), Arc::new(places));
+        Shape { table, output, places, schema: Arc::new(Schema::new(fields)) }
+    }
+}
+
+impl TableHandle {
+    pub(super) fn new(db: Database, table: Arc<TableDef>) -> TableHandle {
+        TableHandle { db, shape: Shape::of(table) }
     }
 
     /// The row with this rowkey.
@@ -79,7 +88,8 @@ impl TableHandle {
     /// The rowkey for these values of the key columns, given by name.
     ///
     /// Errors: an unknown column, or one that is missing; a value that its column or key part cannot hold; a
-    /// layout with `random(n)`, whose rowkeys cannot be computed.
+    /// layout with `random(n)`, whose rowkeys cannot be computed; a table whose columns were added or dropped since
+    /// the handle was taken.
     ///
     /// ```
     /// # fn main() -> rowkeydb::Result<()> {
@@ -90,7 +100,7 @@ impl TableHandle {
     /// # }
     /// ```
     pub fn key(&self, values: &[(&str, Value)]) -> Result<Rowkey> {
-        let table = &self.table;
+        let table = &*self.now(&self.db.catalog())?;
         if table.key.parts().iter().any(KeyPart::is_random) {
             return Err(Error::unsupported(format!("keys of table \"{}\" are drawn", table.name))
                 .why("its layout has random(n)")
@@ -98,6 +108,7 @@ impl TableHandle {
         }
         let mut row = vec![Value::Null; table.columns.len()];
         for (name, value) in values {
+            value.check()?;
             let id = column_of(table, name)?;
             row[usize::from(id.0)] = assign(value.clone(), table.column(id))?;
         }
@@ -143,7 +154,7 @@ impl TableHandle {
     /// Memory stays flat: entries are gathered up to a limit, sorted, and written. Other writers wait.
     ///
     /// Errors: a rowkey that exists; a value that does not fit its column or key part; a row of another
-    /// length; a table whose columns have changed since the handle was taken. Nothing is loaded then.
+    /// length; a table whose columns were added or dropped since the handle was taken. Nothing is loaded then.
     ///
     /// ```
     /// # fn main() -> rowkeydb::Result<()> {
@@ -177,18 +188,22 @@ impl TableHandle {
                 rows.by_ref().take(CHUNK_ROWS).map(|row| cells(row, columns.len())).collect();
             chunk.map(|chunk| (!chunk.is_empty()).then_some(chunk))
         };
-        copy::load(&view, &table, (&columns, None), None, &mut next)
+        let loaded = copy::load(&view, &table, (&columns, None), None, &mut next);
+        loaded.map_err(|e| damaged::of_whom(&view.catalog, e))
     }
 
-    /// The current definition of the table: indexes may have changed since the handle was taken.
+    /// The current definition of the table. Indexes, and what columns are called and may hold, may have changed since
+    /// the handle was taken.
     ///
-    /// Errors: the table was dropped, or its columns or its layout have changed.
+    /// Errors: the table was dropped, columns were added or dropped, or its layout has changed.
     fn now(&self, catalog: &Catalog) -> Result<Arc<TableDef>> {
-        let table = &self.table;
+        let table = &self.shape.table;
         let columns = |table: &TableDef| table.live_columns().map(|(id, _)| id).collect::<Vec<_>>();
         let is_same = |now: &Arc<TableDef>| {
             Arc::ptr_eq(now, table)
-                || now.key == table.key && now.families == table.families && columns(now) == columns(table)
+                || now.key.does_as(&table.key)
+                    && now.families == table.families
+                    && columns(now) == columns(table)
         };
         match catalog.tables().find(|now| now.id == table.id).filter(|now| is_same(now)) {
             Some(now) => Ok(Arc::clone(now)),
@@ -200,29 +215,29 @@ impl TableHandle {
 
     fn rows(&self, mut access: Access, limit: Option<u64>) -> Result<Rows> {
         let (catalog, snapshot) = self.db.view()?;
-        let (table, mut places) = (self.now(&catalog)?, Arc::clone(&self.places));
+        let now = self.now(&catalog)?;
+        let is_same = Arc::ptr_eq(&now, &self.shape.table);
+        let shape = if is_same { self.shape.clone() } else { Shape::of(now) };
+        let Shape { table, output, mut places, schema } = shape;
         if let Some(ttl) = table.ttl() {
             access.filter = ttl.alive(self.db.now_us()).into();
-            places = Arc::new(ScanSources::new(&table, None, &access, &self.output));
+            places = Arc::new(ScanSources::new(&table, None, &access, &output));
         }
         let spec = ScanSpec {
             table,
             index: None,
             as_table: false,
             access,
-            output: Arc::clone(&self.output),
+            output,
             places,
-            schema: Arc::clone(&self.schema),
+            schema: Arc::clone(&schema),
             any_order: false,
         };
         let scan = Scan::new(Arc::new(spec), snapshot, limit, Arc::<ScanCounters>::default());
-        let (schema, runtime) = (Arc::clone(&self.schema), self.db.runtime().clone());
-        Ok(Rows::new(RowStream::new(
-            schema,
-            BatchSource::Alone(Box::new(Alone::Scan(scan))),
-            runtime,
-            CancelHandle::default(),
-        )))
+        let runtime = self.db.runtime().clone();
+        let source = BatchSource::Alone(Box::new(Alone::Scan(scan)));
+        let stream = RowStream::new(schema, source, runtime, CancelHandle::default());
+        Ok(Rows::new(stream.over(catalog)))
     }
 }
 
@@ -276,5 +291,6 @@ fn cells(row: Vec<Value>, columns: usize) -> Result<Vec<Option<Value>>> {
         return Err(Error::invalid(format!("a row has {} values for {columns} columns", row.len()))
             .hint("give every row one value for each column, in order"));
     }
+    row.iter().try_for_each(Value::check)?;
     Ok(row.into_iter().map(Some).collect())
 }

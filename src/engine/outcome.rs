@@ -6,7 +6,9 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use futures::StreamExt;
 
+use super::damaged;
 use super::runtime::Runtime;
+use crate::catalog::Catalog;
 use crate::df::kept::alone::Alone;
 use crate::df::query::BatchStream;
 use crate::error::Result;
@@ -69,6 +71,8 @@ pub struct RowStream {
     rows_max: usize,
     runtime: Runtime,
     cancel: CancelHandle,
+    /// The definitions of what it reads, if it reads.
+    catalog: Option<Arc<Catalog>>,
 }
 
 /// Initial number of rows read at once when rows are fetched one by one; it doubles each time.
@@ -97,7 +101,12 @@ impl RowStream {
         runtime: Runtime,
         cancel: CancelHandle,
     ) -> RowStream {
-        RowStream { schema, first: None, source, rows_max: ROWS_FIRST, runtime, cancel }
+        RowStream { schema, first: None, source, rows_max: ROWS_FIRST, runtime, cancel, catalog: None }
+    }
+
+    /// The stream, whose errors name the table or index of this catalog that is damaged.
+    pub(super) fn over(self, catalog: Arc<Catalog>) -> RowStream {
+        RowStream { catalog: Some(catalog), ..self }
     }
 
     /// The stream with a batch put in front.
@@ -123,10 +132,12 @@ impl RowStream {
 
     /// Ends the stream after an error: a plan that failed half way must not be continued.
     fn or_end<T>(&mut self, next: Option<Result<T>>) -> Option<Result<T>> {
-        if let Some(Err(_)) = &next {
-            self.source = BatchSource::Batch(None);
-        }
-        next
+        let Some(Err(error)) = next else { return next };
+        self.source = BatchSource::Batch(None);
+        Some(Err(match &self.catalog {
+            Some(catalog) => damaged::of_whom(catalog, error),
+            None => error,
+        }))
     }
 
     /// The next batch of a source that needs no waiting.

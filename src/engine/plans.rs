@@ -27,7 +27,7 @@ use crate::key::FastMap;
 use crate::sql::{self, Lifted, Statement, parameter_count};
 use crate::value::Value;
 
-/// Entries (count), at most; when full, those without a plan are dropped, or else all.
+/// Entries (count), at most.
 const QUERIES: usize = 512;
 
 /// Length (bytes) of the longest text whose parse result is kept.
@@ -110,9 +110,10 @@ impl Keyed {
     }
 }
 
+/// The letter of its type: no digit, for the scale of a decimal follows its letter.
 fn letter(value: &Value) -> char {
     match value {
-        Value::Null => '0',
+        Value::Null => 'n',
         Value::Boolean(_) => 'b',
         Value::Int(_) => 'i',
         Value::Double(_) => 'f',
@@ -131,6 +132,15 @@ fn letter(value: &Value) -> char {
 pub struct Plans(RwLock<ByText<(u64, PlanCacheEntry)>>);
 
 type ByText<T> = FastMap<String, T>;
+
+/// Drops every other entry, whichever those are: a program with more texts than fit keeps half of its plans.
+fn halve<T>(texts: &mut ByText<T>) {
+    let mut stays = false;
+    texts.retain(|_, _| {
+        stays = !stays;
+        stays
+    });
+}
 
 impl Plans {
     /// Looks up a query under the catalog of this identity. If its plan depends on parameter values, `query`
@@ -173,7 +183,7 @@ impl Plans {
             // First drop texts that were seen only once.
             plans.retain(|_, (_, known)| !matches!(known, PlanCacheEntry::Seen));
             if plans.len() >= QUERIES {
-                plans.clear();
+                halve(&mut plans);
             }
         }
         plans.insert(query.key.clone(), (catalog, known));
@@ -277,7 +287,7 @@ impl<T> Texts<T> {
         if text.len() <= TEXT_BYTES {
             let mut texts = self.0.write();
             if texts.len() >= QUERIES {
-                texts.clear();
+                halve(&mut texts);
             }
             texts.insert(text.to_owned(), Arc::clone(&new));
         }

@@ -70,7 +70,8 @@ pub fn rekey(db: &Database, alter: &AlterTable, keys: &[KeyExpr], watch: &Watch)
             // Report what stopped the REKEY; as a hint, that it could not be undone.
             let undone = undo(db, id);
             Err(match e.sqlstate() {
-                _ if undone.is_err() => e.hint(
+                _ if undone.is_err() => build::not_undone(
+                    e,
                     "the table is being re-keyed still: that goes on when the database is opened again",
                 ),
                 sqlstate::UNIQUE => e,

@@ -1,5 +1,6 @@
 //! The tokio runtime that queries run on.
 
+use std::io;
 use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
@@ -72,9 +73,9 @@ impl Runtime {
         if Handle::try_current().is_err() {
             return run();
         }
-        thread::scope(|scope| match scope.spawn(run).join() {
-            Ok(result) => result,
-            Err(panic) => std::panic::resume_unwind(panic),
+        thread::scope(|scope| match thread::Builder::new().spawn_scoped(scope, run) {
+            Ok(helper) => helper.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            Err(e) => Err(cannot_start(e)),
         })
     }
 }
@@ -86,7 +87,14 @@ fn start() -> Result<tokio::runtime::Runtime> {
         .worker_threads(thread::available_parallelism().map_or(2, usize::from).max(2))
         .enable_time()
         .build()
-        .map_err(|e| Error::new(Kind::Unavailable, "the query threads cannot be started").caused_by(e))
+        .map_err(cannot_start)
+}
+
+fn cannot_start(e: io::Error) -> Error {
+    Error::new(Kind::Unavailable, "the query threads cannot be started")
+        .why(e.to_string())
+        .hint("end other processes, or raise the limit of threads")
+        .caused_by(e)
 }
 
 /// Calls `work` with enough stack for deeply nested statements: the caller's thread may have a small one.

@@ -16,6 +16,7 @@ use sqlparser::ast::Query;
 
 use super::outcome::{BatchSource, Outcome, RowStream};
 use super::plans::{KeptPlan, KeptQueries, Keyed, Parsed, PlanCacheEntry};
+use super::runtime::with_stack;
 use super::settings::SessionSettings;
 use super::turns::Turn;
 use super::view::StatementView;
@@ -57,6 +58,7 @@ struct SavepointMark {
 }
 
 /// The statement to run, as text or parsed.
+#[derive(Clone, Copy)]
 enum StatementInput<'a> {
     Sql(&'a str),
     Parsed(&'a Parsed),
@@ -122,11 +124,14 @@ impl Session {
     /// form.
     pub async fn execute_async(&mut self, sql: &str, params: &[Value]) -> Result<Outcome> {
         self.begin_watch();
-        let lifted = sql::lift(sql);
-        match self.by_plan(lifted.as_ref(), params)? {
-            Start::Ran(outcome) => Ok(outcome),
-            Start::Plan(again) => self.run_source(StatementInput::Sql(sql), again, params).await,
-        }
+        params.iter().try_for_each(Value::check)?;
+        let (text, lifted) = (StatementInput::Sql(sql), sql::lift(sql));
+        let outcome = match self.by_plan(lifted.as_ref(), params) {
+            Ok(Start::Ran(outcome)) => Ok(outcome),
+            Ok(Start::Plan(again)) => self.run_source(text, again, params).await,
+            Err(e) => Err(e),
+        };
+        outcome.map_err(|e| self.explained(e, text))
     }
 
     /// [`Session::execute`] of a statement parsed before.
@@ -151,13 +156,28 @@ impl Session {
         lifted: Option<&Lifted>,
         params: &[Value],
     ) -> Result<Outcome> {
-        match self.by_plan(lifted, params)? {
+        params.iter().try_for_each(Value::check)?;
+        let outcome = self.by_plan(lifted, params).and_then(|start| match start {
             Start::Ran(outcome) => Ok(outcome),
             Start::Plan(again) => {
                 let runtime = self.db.shared.runtime.clone();
                 runtime.block_on(self.run_source(text, again, params))
             }
-        }
+        });
+        outcome.map_err(|e| self.explained(e, text))
+    }
+
+    /// The error with the name of what is damaged, and a place in the statement.
+    fn explained(&self, error: Error, text: StatementInput<'_>) -> Error {
+        let error = match text {
+            StatementInput::Parsed(parsed) => sql::point_at_literal(error, &parsed.statement),
+            StatementInput::Sql(sql) if sql::may_have_place(&error) => match with_stack(|| sql::parse(sql)) {
+                Ok(statement) => sql::point_at_literal(error, &statement),
+                Err(_) => error,
+            },
+            StatementInput::Sql(_) => error,
+        };
+        damaged::of_whom(&self.db.catalog(), error)
     }
 
     /// Runs a query by its kept plan, or by one made without DataFusion, if there is one; otherwise records
@@ -198,7 +218,7 @@ impl Session {
             }
         };
         let columns = Arc::clone(&kept.columns);
-        let rows = self.rows(schema, source);
+        let rows = self.rows(schema, source).over(Arc::clone(&view.catalog));
         Ok(Some(Outcome { tag: "SELECT", columns, rows, affected: None, warnings: Vec::new() }))
     }
 
@@ -252,10 +272,7 @@ impl Session {
         match statement {
             // A timeout that is too short must not keep SET from changing it.
             Statement::Set { .. } => run.await,
-            _ => cancel
-                .guard(run)
-                .await
-                .map_err(|e| damaged::of_whom(&self.db.catalog(), sql::point_at_literal(e, statement))),
+            _ => cancel.guard(run).await,
         }
     }
 
@@ -362,7 +379,11 @@ impl Session {
                     Some(name) => vec![view.table(name)?],
                     None => view.catalog.tables().cloned().collect(),
                 };
-                let done = tables.iter().try_for_each(|table| analyze::analyze(&self.db, table, &self.watch));
+                let done: Result<()> = tables.iter().try_for_each(|table| {
+                    analyze::analyze(&self.db, table, &self.watch)?;
+                    self.watch.cancel.keep("the tables that it was done with have new statistics");
+                    Ok(())
+                });
                 // Some tables may be done even if a later one failed.
                 self.db.plans().forget();
                 done?;
@@ -426,8 +447,9 @@ impl Session {
     }
 
     async fn run_query(&mut self, query: &Query, params: &[Value], tag: &'static str) -> Result<Outcome> {
-        let (stream, schema) = self.view()?.stream(query.clone(), params).await?;
-        let rows = self.rows(schema, BatchSource::Batches(stream));
+        let view = self.view()?;
+        let (stream, schema) = view.stream(query.clone(), params).await?;
+        let rows = self.rows(schema, BatchSource::Batches(stream)).over(view.catalog);
         Ok(Outcome { tag, columns: rows.columns(), rows, affected: None, warnings: Vec::new() })
     }
 

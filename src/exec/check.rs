@@ -4,9 +4,9 @@
 //! its row and computes the entry again. FAST walks each keyspace once and compares digests that do not depend on the
 //! order (see [`Digest`]); only an index whose digest differs is then checked as in FULL. Either way the store also
 //! verifies each keyspace ([`Reader::verify`]). The table is always walked directly, never by a plan that may use the
-//! index under test. Memory use is constant.
+//! index under test. Memory use does not grow with the table, only with the problems found, of which there is a limit.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use xxhash_rust::xxh3::{xxh3_128, xxh3_128_with_seed};
 
@@ -19,6 +19,9 @@ use crate::row::PackedRow;
 use crate::schema::{IndexDef, IndexState, TableDef};
 use crate::store::{Direction, KeyspaceId, Reader};
 use crate::value::{Literal, Value, name_sql};
+
+/// The problem of an index entry that cannot be read.
+const BAD_ENTRY: &str = "bad_index_encoding";
 
 /// A problem that was found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -332,23 +335,22 @@ impl<'a> Checker<'a> {
 
     /// Checks that each entry belongs to a row.
     fn entries(&mut self, table: &TableDef, index: &IndexDef) -> Result<()> {
+        // What was reported for the row that should have the entry: its key, and the row it points at if it can be read.
+        let of_index = self.report.problems.iter().filter(|p| p.index == index.name);
+        let said_of = |p: &Problem| {
+            let pointer = (p.problem != BAD_ENTRY).then(|| p.index_value.clone());
+            (p.index_key.clone(), pointer)
+        };
+        let mut said_before: HashSet<_> = of_index.map(said_of).collect();
         self.walk(table, Some(index), index.keyspace, &mut |check, key, value| {
             check.report.entries += 1;
             let parts = match open_entry(index, key, value) {
                 Ok(parts) => parts,
                 Err(e) => {
                     let index_key = shown_key(index, key);
-                    // Unless it was reported already for the row that should have the entry.
-                    let said_before =
-                        |p: &Problem| p.problem == "bad_index_encoding" && p.index_key == index_key;
-                    if !check.report.problems.iter().any(|p| p.index == index.name && said_before(p)) {
+                    if said_before.insert((index_key.clone(), None)) {
                         let detail = said(&e);
-                        let problem = Problem {
-                            problem: "bad_index_encoding",
-                            index_key,
-                            detail,
-                            ..Problem::default()
-                        };
+                        let problem = Problem { problem: BAD_ENTRY, index_key, detail, ..Problem::default() };
                         check.found(table, Some(index), problem);
                     }
                     return Ok(());
@@ -361,8 +363,7 @@ impl<'a> Checker<'a> {
             };
             if expected.is_none_or(|entry| entry.key[..] != *key) {
                 let (index_key, pointer) = (shown_key(index, key), table.key.show(parts.pointer));
-                let said_before = |p: &Problem| p.index_key == index_key && p.index_value == pointer;
-                if check.report.problems.iter().any(|p| p.index == index.name && said_before(p)) {
+                if !said_before.insert((index_key.clone(), Some(pointer.clone()))) {
                     return Ok(());
                 }
                 let problem = Problem {
@@ -443,7 +444,7 @@ fn difference(
         match (open_entry(index, &expected.key, value), open_entry(index, &expected.key, &expected.value)) {
             (Ok(found), Ok(wanted)) => (found, wanted),
             (Err(e), _) | (_, Err(e)) => {
-                return Problem { problem: "bad_index_encoding", detail: said(&e), ..at };
+                return Problem { problem: BAD_ENTRY, detail: said(&e), ..at };
             }
         };
     if found.pointer != wanted.pointer {
@@ -481,7 +482,7 @@ fn difference(
             let detail = format!("it holds {}, the row has {}", hex(value), hex(&expected.value));
             Problem { problem: "index_value_differs", detail, ..at }
         }
-        Err(e) => Problem { problem: "bad_index_encoding", detail: said(&e), ..at },
+        Err(e) => Problem { problem: BAD_ENTRY, detail: said(&e), ..at },
     }
 }
 

@@ -40,6 +40,8 @@ struct Cancel {
     held: AtomicBool,
     notify: Notify,
     deadline: Mutex<Option<Deadline>>,
+    /// What of the statement is committed and stays.
+    kept: Mutex<Option<&'static str>>,
 }
 
 /// When a statement has to end.
@@ -92,6 +94,18 @@ impl CancelHandle {
             Some(Deadline { at, timeout, plan: None })
         });
         *self.0.deadline.lock() = deadline;
+        *self.0.kept.lock() = None;
+    }
+
+    /// Tells what stays of the running statement, which works in steps, if it is stopped from now on; of several only
+    /// the first is told.
+    pub fn keep(&self, what: &'static str) {
+        self.0.kept.lock().get_or_insert(what);
+    }
+
+    /// What was written by a statement that was stopped.
+    fn written(&self) -> &'static str {
+        self.0.kept.lock().unwrap_or("nothing of the statement was written")
     }
 
     /// Sets the plan of the running statement, to be named if it times out.
@@ -105,17 +119,21 @@ impl CancelHandle {
         self.0.deadline.lock().clone()
     }
 
+    fn cancelled(&self) -> Error {
+        Error::new(Kind::Cancelled, "the statement was cancelled").why(self.written())
+    }
+
     fn timed_out(&self) -> Error {
-        self.deadline().map_or_else(cancelled, timed_out)
+        self.deadline().map_or_else(|| self.cancelled(), |deadline| timed_out(deadline, self.written()))
     }
 
     /// Errors: `Cancelled` if the statement was cancelled or has timed out.
     pub fn check(&self) -> Result<()> {
         if self.0.asked.load(Ordering::SeqCst) {
-            return Err(cancelled());
+            return Err(self.cancelled());
         }
         match self.deadline() {
-            Some(deadline) if Instant::now() >= deadline.at => Err(timed_out(deadline)),
+            Some(deadline) if Instant::now() >= deadline.at => Err(timed_out(deadline, self.written())),
             _ => Ok(()),
         }
     }
@@ -129,7 +147,7 @@ impl CancelHandle {
         let Some(deadline) = self.deadline() else {
             return tokio::select! {
                 result = work => result,
-                () = notified => Err(cancelled()),
+                () = notified => Err(self.cancelled()),
             };
         };
         let time_is_up = {
@@ -138,7 +156,7 @@ impl CancelHandle {
         };
         tokio::select! {
             result = work => result,
-            () = notified => Err(cancelled()),
+            () = notified => Err(self.cancelled()),
             () = time_is_up => Err(self.timed_out()),
         }
     }
@@ -161,13 +179,9 @@ fn clock() -> Result<&'static Handle> {
     })
 }
 
-fn cancelled() -> Error {
-    Error::new(Kind::Cancelled, "the statement was cancelled").why("nothing was changed")
-}
-
-fn timed_out(Deadline { timeout, plan, .. }: Deadline) -> Error {
+fn timed_out(Deadline { timeout, plan, .. }: Deadline, written: &str) -> Error {
     let error = Error::new(Kind::Cancelled, "the statement took too long");
-    let why = format!("statement_timeout is {timeout:?}; nothing of the statement was written");
+    let why = format!("statement_timeout is {timeout:?}; {written}");
     let Some((plan, note)) = plan.map(|plan| plan()) else {
         return error.why(why).hint("EXPLAIN shows what it reads; RESET statement_timeout lets it run on");
     };

@@ -57,7 +57,7 @@ pub use outputs::{name_outputs, output_name};
 pub use parser::{
     column_type, is_reserved, names_column, parse, parse_expr, parse_query, rename_column, unqualified,
 };
-pub use place::point_at_literal;
+pub use place::{may_have_place, point_at_literal};
 pub use recursive::prepare_recursions;
 pub use rewrite::{call_of as call, mentions_rowkey, parameter_count};
 pub use row_values::LOOKED_UP;

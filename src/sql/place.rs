@@ -10,6 +10,12 @@ use super::visit::visit;
 use super::{name_of, span_of, to_span};
 use crate::error::{Error, Span, sqlstate};
 
+/// Whether [`point_at_literal`] may find a place for the error.
+pub fn may_have_place(error: &Error) -> bool {
+    let of_a_name = [sqlstate::UNDEFINED_COLUMN, sqlstate::UNDEFINED_OBJECT, UNDEFINED_FUNCTION];
+    error.span().is_none() && (error.literal().is_some() || of_a_name.contains(&error.sqlstate()))
+}
+
 /// Points an error about a text literal at the literal, if it occurs once, and one about a function or column
 /// at its name.
 pub fn point_at_literal(error: Error, statement: &Statement) -> Error {

@@ -9,6 +9,8 @@ use std::fmt;
 use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime};
 use serde::{Deserialize, Serialize};
 
+use crate::error::{Error, Result, sqlstate};
+
 mod cast;
 mod convert;
 mod interval;
@@ -140,7 +142,8 @@ pub enum Value {
     /// Of `REAL` (rounded to 32 bits when stored) and `DOUBLE`.
     #[serde(with = "json_double")]
     Double(f64),
-    /// Of a `DECIMAL`: `unscaled * 10^-scale`.
+    /// Of a `DECIMAL`: `unscaled * 10^-scale`. One of more than 38 digits, before or after the point, is refused where
+    /// it is given.
     Decimal(i128, u8),
     /// Of `VARCHAR` and `JSON`.
     Text(String),
@@ -204,6 +207,20 @@ impl Value {
     /// It is NULL.
     pub fn is_null(&self) -> bool {
         matches!(self, Value::Null)
+    }
+
+    /// Errors: a decimal of more digits than any DECIMAL has. What a program gives may be one; all else here relies on
+    /// there being none.
+    pub fn check(&self) -> Result<()> {
+        let Value::Decimal(unscaled, scale) = self else { return Ok(()) };
+        let most = DECIMAL_DIGITS_MAX;
+        if *scale <= most && unscaled.unsigned_abs() < 10u128.pow(most.into()) {
+            return Ok(());
+        }
+        Err(Error::invalid(format!("{unscaled} with {scale} digits after the point is no DECIMAL"))
+            .why(format!("a DECIMAL has {most} digits at the most"))
+            .hint("round it, or give a double")
+            .state(sqlstate::OUT_OF_RANGE))
     }
 
     /// A number as SQL writes it: an integer if it fits, an exact decimal if it has a point or more digits, a double

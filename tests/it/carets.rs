@@ -33,6 +33,22 @@ fn wrong_literals_are_pointed_at() {
 }
 
 #[test]
+fn wrong_literals_are_pointed_at_where_a_plan_is_kept() {
+    let db = Database::in_memory().unwrap();
+    db.execute("CREATE TABLE t (id BIGINT PRIMARY KEY, s TEXT, at TIMESTAMP)").unwrap();
+    for (sql, right) in [
+        ("SELECT * FROM t WHERE id = 'x'", "'7'"),
+        ("SELECT s, count(*) FROM t WHERE at > 'x' GROUP BY s", "'2024-01-01'"),
+        ("SELECT a.s FROM t a JOIN t b ON b.id = a.id WHERE a.at > 'x'", "'2024-01-01'"),
+    ] {
+        for _ in 0..3 {
+            assert_eq!(db.query(&sql.replace("'x'", right)).unwrap().count(), 0, "{sql}");
+        }
+        assert_eq!(pointed_at(&db, sql), "'x'", "{sql}");
+    }
+}
+
+#[test]
 fn of_equal_cells_the_wrong_one_is_pointed_at() {
     let db = Database::in_memory().unwrap();
     db.execute("CREATE TABLE t (s TEXT PRIMARY KEY, n SMALLINT)").unwrap();

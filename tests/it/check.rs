@@ -76,7 +76,7 @@ fn a_row_under_a_key_that_its_columns_do_not_make_is_found() {
 
 type Damage = fn(&MemoryStore);
 
-const DAMAGES: [(Damage, &[&str]); 6] = [
+const DAMAGES: [(Damage, &[&str]); 7] = [
     (
         |store| change(store, |batch| batch.delete(BY_V, entries(store, BY_V).swap_remove(1).0)),
         &["missing_index_entry|by_v|0002|020|||"],
@@ -109,6 +109,22 @@ const DAMAGES: [(Damage, &[&str]); 6] = [
     (
         |store| change(store, |batch| batch.put(BY_V, entries(store, BY_V).swap_remove(2).0, vec![])),
         &["bad_index_encoding|by_v|0003|030|||"],
+    ),
+    (
+        |store| {
+            let entries = entries(store, BY_V);
+            let mut of_no_row = entries[1].0.clone();
+            of_no_row[..3].copy_from_slice(b"025");
+            change(store, |batch| {
+                let keys = [entries[1].0.clone(), entries[2].0.clone(), of_no_row];
+                keys.into_iter().for_each(|key| batch.put(BY_V, key, vec![]));
+            });
+        },
+        &[
+            "bad_index_encoding|by_v|0002|020|||",
+            "bad_index_encoding|by_v|0003|030|||",
+            "bad_index_encoding|by_v||025|||",
+        ],
     ),
     (
         |store| change(store, |batch| batch.clear(BY_V)),

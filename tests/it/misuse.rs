@@ -302,3 +302,72 @@ fn definitions_may_change_while_they_are_used() {
         }
     });
 }
+
+/// Rows that a handle reads after these changes are as the table is then.
+#[test]
+fn a_table_handle_reads_columns_that_were_altered_since() {
+    engines::over_each_store(|db| {
+        db.execute("CREATE TABLE t (id INT PRIMARY KEY, n INT NOT NULL, note TEXT NOT NULL)").unwrap();
+        db.execute("INSERT INTO t VALUES (1, 7, 'one')").unwrap();
+        let handle = db.table("t").unwrap();
+        let key = |id: i64| handle.key(&[("id", id.into())]).unwrap();
+        db.execute("ALTER TABLE t ALTER COLUMN note DROP NOT NULL").unwrap();
+        db.execute("INSERT INTO t VALUES (2, 8, NULL)").unwrap();
+        let row = handle.get(key(2)).unwrap().unwrap();
+        assert_eq!(row.get::<Option<String>>("note").unwrap(), None);
+        db.execute("ALTER TABLE t ALTER COLUMN n TYPE TEXT").unwrap();
+        let batches = handle.scan::<&str>(..).rows().unwrap().batches();
+        assert_eq!(batches.map(|batch| batch.unwrap().num_rows()).sum::<usize>(), 2);
+        let row = handle.get(key(1)).unwrap().unwrap();
+        assert_eq!(row.get::<String>("n").unwrap(), "7");
+        db.execute("ALTER TABLE t RENAME COLUMN note TO text").unwrap();
+        db.execute("CREATE INDEX by_text ON t (text)").unwrap();
+        let row = handle.get(key(1)).unwrap().unwrap();
+        assert_eq!(row.get::<String>("text").unwrap(), "one");
+        db.execute("ALTER TABLE t RENAME COLUMN id TO number").unwrap();
+        assert_eq!(
+            handle.key(&[("number", 1.into())]).unwrap(),
+            db.table("t").unwrap().key(&[("number", 1.into())]).unwrap()
+        );
+        assert_eq!(handle.load([vec![3.into(), "9".into(), Value::Null]]).unwrap(), 1);
+        assert_eq!(handle.scan::<&str>(..).rows().unwrap().count(), 3);
+        db.execute("ALTER TABLE t ADD COLUMN more INT").unwrap();
+        assert_eq!(handle.get("1").unwrap_err().kind(), Kind::Conflict);
+    });
+}
+
+/// Values are public, so a program can make decimals that no DECIMAL is.
+#[test]
+fn decimals_of_too_many_digits_are_refused_where_they_are_given() {
+    let db = Database::in_memory().unwrap();
+    db.execute("CREATE TABLE t (d DECIMAL(38, 10) PRIMARY KEY, i INT)").unwrap();
+    db.execute("INSERT INTO t VALUES (1, 1), (2, 2)").unwrap();
+    let handle = db.table("t").unwrap();
+    for wrong in [
+        Value::Decimal(1, 39),
+        Value::Decimal(1, 255),
+        Value::Decimal(i128::MIN, 0),
+        Value::Decimal(10i128.pow(38), 38),
+    ] {
+        let params = std::slice::from_ref(&wrong);
+        let of_query = |sql: &str| db.query_with(sql, params).map(drop);
+        let mut prepared = db.prepare("SELECT i FROM t WHERE d < $1").unwrap();
+        let refused = [
+            of_query("SELECT i FROM t WHERE d = $1"),
+            of_query("SELECT d + $1 FROM t"),
+            of_query("SELECT d FROM t WHERE i > $1"),
+            of_query("SELECT d FROM t LIMIT $1"),
+            db.execute_with("INSERT INTO t VALUES ($1, 3)", params).map(drop),
+            db.execute_with("UPDATE t SET i = $1", params).map(drop),
+            prepared.query(params).map(drop),
+            handle.key(&[("d", wrong.clone())]).map(drop),
+            handle.load([vec![wrong.clone(), Value::Null]]).map(drop),
+        ];
+        for refusal in refused {
+            assert_eq!(refusal.unwrap_err().sqlstate(), "22003", "{wrong:?}");
+        }
+    }
+    let most = Value::Decimal(10i128.pow(38) - 1, 38);
+    let found = db.query_with("SELECT i FROM t WHERE d > $1 ORDER BY d", &[most]).unwrap();
+    assert_eq!(found.count(), 2);
+}

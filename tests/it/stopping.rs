@@ -58,6 +58,13 @@ fn told_to_end(db: &Database, sql: &str, by_time: bool) -> (Duration, Option<row
     })
 }
 
+/// What an error may say is written of a statement that was stopped.
+const WRITTEN: [&str; 3] = [
+    "nothing of the statement was written",
+    "no query reads the index until REPAIR INDEX has run to its end",
+    "what it had written could not be undone",
+];
+
 /// What takes long, of each kind.
 fn statements(path: &Path) -> Vec<String> {
     let path = path.display();
@@ -135,6 +142,10 @@ fn a_long_statement_ends_soon_after_it_is_told_to() {
         }
         let how = error.map_or("done".to_owned(), |e| {
             assert_eq!(e.kind(), Kind::Cancelled, "{sql:.100}: {e}");
+            assert!(
+                e.reason().is_some_and(|why| WRITTEN.iter().any(|text| why.contains(text))),
+                "{sql:.100}: {e}"
+            );
             stopped += 1;
             "stopped".to_owned()
         });

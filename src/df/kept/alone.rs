@@ -18,6 +18,7 @@ use super::plan::picked;
 use super::row_map::RowMap;
 use super::totals::{Totals, TotalsRun};
 use crate::access::Guards;
+use crate::df::contained::Stage;
 use crate::df::operators::lookup::{Lookups, NestedRun};
 use crate::df::operators::scan::ScanExec;
 use crate::df::table::Binding;
@@ -126,16 +127,20 @@ impl Alone {
 
     /// The next rows, possibly none of them yet; `None` at the end.
     pub fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        Stage::Running.contain(|| self.batch())
+    }
+
+    fn batch(&mut self) -> Result<Option<RecordBatch>> {
         match self {
             Alone::Scan(scan) => scan.next_batch(),
             Alone::Totals(totals) => totals.next_batch(),
             Alone::Lookups(lookups) => lookups.next_batch(),
             Alone::Nested(nested) => nested.next_batch(),
             Alone::Rows(rows, _) => Ok(rows.take()),
-            Alone::Several(all) => in_turn(all, Alone::next_batch),
+            Alone::Several(all) => in_turn(all, Alone::batch),
             Alone::Cut { left: 0, .. } => Ok(None),
             Alone::Cut { whole, skip, left } => {
-                let Some(batch) = whole.next_batch()? else { return Ok(None) };
+                let Some(batch) = whole.batch()? else { return Ok(None) };
                 let passed = batch.num_rows().min(*skip);
                 let taken = (batch.num_rows() - passed).min(*left);
                 (*skip, *left) = (*skip - passed, *left - taken);
@@ -146,13 +151,17 @@ impl Alone {
 
     /// [`Alone::next_batch`] for a consumer that reads row by row; scans read `rows_max` rows at the most.
     pub fn next_rows(&mut self, rows_max: usize) -> Result<Option<NextRows>> {
+        Stage::Running.contain(|| self.rows(rows_max))
+    }
+
+    fn rows(&mut self, rows_max: usize) -> Result<Option<NextRows>> {
         match self {
             Alone::Scan(scan) => scan.next_rows(rows_max),
             Alone::Nested(nested) => nested.next_rows(),
             Alone::Totals(totals) => totals.next_rows(),
-            Alone::Lookups(_) | Alone::Cut { .. } => Ok(self.next_batch()?.map(NextRows::Batch)),
+            Alone::Lookups(_) | Alone::Cut { .. } => Ok(self.batch()?.map(NextRows::Batch)),
             Alone::Rows(rows, _) => Ok(rows.take().map(NextRows::Batch)),
-            Alone::Several(all) => in_turn(all, |one| one.next_rows(rows_max)),
+            Alone::Several(all) => in_turn(all, |one| one.rows(rows_max)),
         }
     }
 

@@ -33,6 +33,7 @@ use super::page::Paging;
 use super::totals::Totals;
 use super::{open, places};
 use crate::access::{Guards, Need};
+use crate::df::contained::Stage;
 use crate::df::errors::df_error;
 use crate::df::operators::lookup::{LookupBy, Lookups, Nested, NestedExec};
 use crate::df::operators::scan::ScanExec;
@@ -249,6 +250,10 @@ impl UnboundPlan {
 
     /// A run of the plan; `None` if the plan does not hold for these parameters.
     pub fn bind(&self, binding: &Binding) -> Result<Option<BoundPlan>> {
+        Stage::Running.contain(|| self.bind_page(binding))
+    }
+
+    fn bind_page(&self, binding: &Binding) -> Result<Option<BoundPlan>> {
         let Some(PageOf::Rows(paging)) = self.paging else { return self.bind_whole(binding) };
         if binding.guards != Guards::default() || !paging.is_shared(&binding.params) {
             return Ok(None);

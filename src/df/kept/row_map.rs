@@ -13,6 +13,7 @@ use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
 
 use super::above::Above;
 use super::plan::{output_schema, renamed};
+use crate::df::contained::Stage;
 use crate::df::errors::df_error;
 use crate::error::Result;
 use crate::value::Value;
@@ -58,8 +59,11 @@ impl RowMap {
             (None, None) => renamed(Vec::new(), 1, &Arc::new(Schema::empty()))?,
             _ => return Ok(None),
         };
-        let Some(above) = self.above.filled(params) else { return Ok(None) };
-        let rows = above.of(rows).map_err(df_error)?;
+        let computed = Stage::Running.contain(|| match self.above.filled(params) {
+            Some(above) => above.of(rows).map(Some).map_err(df_error),
+            None => Ok(None),
+        });
+        let Some(rows) = computed? else { return Ok(None) };
         renamed(rows.columns().to_vec(), rows.num_rows(), &self.schema).map(Some)
     }
 }

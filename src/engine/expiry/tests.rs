@@ -4,13 +4,14 @@
 mod versions;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use super::micros;
 use crate::engine::{Database, Session};
 use crate::error::{Error, Kind};
-use crate::exec::dml::drawn;
+use crate::exec::dml::{ROWS_READ, drawn};
 use crate::exec::watch::CancelHandle;
 use crate::value::Value;
 
@@ -433,4 +434,30 @@ fn how_long_rows_last_as_it_is_written() {
     {
         assert_eq!(micros(&wrong), None, "{wrong:?}");
     }
+}
+
+#[test]
+fn a_purge_that_is_stopped_says_that_rows_are_gone() {
+    let db = Database::in_memory().unwrap();
+    let rows = ROWS_READ * 3;
+    db.execute("CREATE TABLE t (id INT PRIMARY KEY) WITH (ttl = '1 day')").unwrap();
+    db.execute(&format!("INSERT INTO t SELECT value FROM generate_series(1, {rows})")).unwrap();
+    db.pass(2 * DAY_US);
+    let mut session = db.session();
+    let cancel = session.cancel_handle();
+    session.on_progress(Arc::new(move |progress| {
+        if progress.done >= ROWS_READ as u64 {
+            cancel.cancel();
+        }
+    }));
+    let stopped = session.execute("PURGE t", &[]).unwrap_err();
+    assert_eq!(stopped.kind(), Kind::Cancelled);
+    let why = "some expired rows are purged; nothing else of the statement was written";
+    assert_eq!(stopped.reason(), Some(why));
+    assert_eq!(db.execute("PURGE t").unwrap(), 2 * ROWS_READ as u64);
+    db.execute("INSERT INTO t VALUES (1)").unwrap();
+    let cancel = session.cancel_handle();
+    session.on_progress(Arc::new(move |_| cancel.cancel()));
+    let stopped = session.execute("ANALYZE t", &[]).unwrap_err();
+    assert_eq!(stopped.reason(), Some("nothing of the statement was written"));
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{DependsOn, Keyed, PlanCacheEntry, Statements};
+use super::{DependsOn, Keyed, PlanCacheEntry, Plans, QUERIES, Statements};
 use crate::access::Guards;
 use crate::df::kept::alone::Alone;
 use crate::df::kept::plan::BoundPlan;
@@ -29,6 +29,35 @@ fn a_text_is_parsed_once() {
     assert!(Arc::ptr_eq(&parse(), &parse()));
     assert!(statements.parse("INSERT INTO").is_err());
     assert_eq!(statements.0.read().len(), 1);
+}
+
+#[test]
+fn types_of_parameters_are_told_apart() {
+    let lifted = crate::sql::lift("SELECT a FROM t WHERE a = $1 AND b = $2 AND c = $3").unwrap();
+    let key = |params: [Value; 3]| Keyed::new("", &lifted, &params, Guards::default()).unwrap().key;
+    let of_scale = |scale| Value::Decimal(1, scale);
+    let one = key([of_scale(1), Value::Null, of_scale(10)]);
+    assert_ne!(one, key([of_scale(10), of_scale(1), Value::Null]));
+    assert_eq!(one, key([of_scale(1), Value::Null, of_scale(10)]));
+}
+
+#[test]
+fn a_full_cache_keeps_half_of_its_plans() {
+    let db = Database::in_memory().unwrap();
+    db.execute("CREATE TABLE t (id INT PRIMARY KEY)").unwrap();
+    let (catalog, _) = db.view().unwrap();
+    let query = |n: usize| {
+        let lifted = crate::sql::lift(&format!("SELECT id AS c{n} FROM t")).unwrap();
+        Keyed::new("", &lifted, &[], Guards::default()).unwrap()
+    };
+    let plans = Plans::default();
+    let put = |n| plans.put(&query(n), catalog.identity(), PlanCacheEntry::Each);
+    let is_kept = |n: &usize| plans.find(&mut query(*n), catalog.identity()).is_some();
+    (0..QUERIES).for_each(put);
+    assert_eq!((0..QUERIES).filter(is_kept).count(), QUERIES);
+    put(QUERIES);
+    assert_eq!((0..=QUERIES).filter(is_kept).count(), QUERIES / 2 + 1);
+    assert!(is_kept(&QUERIES));
 }
 
 #[test]

@@ -166,6 +166,41 @@ fn a_damaged_page_of_an_index_table_holds_up_nothing_else() {
     }
 }
 
+/// However a plan runs, and whether it is kept, the error says what is damaged and how to mend it.
+#[test]
+fn queries_name_the_index_table_that_is_damaged() {
+    let shop = Shop::new();
+    shop.hurt(lose_a_node);
+    let db = shop.open();
+    for sql in [
+        "SELECT buyer, id FROM orders ORDER BY lpad(buyer, 6) LIMIT 2000",
+        "SELECT * FROM by_buyer",
+        "SELECT /*+ INDEX(by_buyer) */ count(*) FROM orders WHERE lpad(buyer, 6) > '000005'",
+        "SELECT /*+ INDEX(by_buyer) */ a.note FROM orders a JOIN orders b ON b.id = a.id
+         WHERE lpad(a.buyer, 6) > '000005' ORDER BY b.note || a.note",
+        "SELECT a.id, count(*) FROM orders a JOIN orders b ON lpad(b.buyer, 6) = lpad(a.buyer, 6)
+         WHERE a.id IN (7, 8) GROUP BY a.id",
+    ] {
+        let mut prepared = db.prepare(sql).unwrap();
+        for n in 0..6 {
+            let rows = if n % 2 == 0 { db.query(sql) } else { prepared.query(&[]) };
+            let read = rows.and_then(|rows| match n < 4 {
+                true => rows.map(|row| row.map(drop)).collect::<Result<Vec<_>>>(),
+                false => rows.batches().map(|batch| batch.map(drop)).collect(),
+            });
+            let e = read.expect_err(sql);
+            assert_eq!(
+                (e.kind(), e.what()),
+                (Kind::Corrupt, "index table \"by_buyer\" is damaged"),
+                "{sql}: {n}"
+            );
+            assert_eq!(e.fix(), Some("REPAIR INDEX by_buyer builds it anew; check the disk"), "{sql}: {n}");
+        }
+    }
+    db.execute("REPAIR INDEX by_buyer").unwrap();
+    assert_eq!(count(&db, "SELECT count(*) FROM by_buyer"), 5000);
+}
+
 /// What is damaged is a table: what was acknowledged is there, and it can be dropped.
 #[test]
 fn a_damaged_page_of_a_table_holds_up_no_other_table() {
