@@ -418,7 +418,7 @@ impl VisitorMut for PlainCalls<'_> {
                         if let Some(steps) = text_of(path).and_then(json_dollar_path) {
                             let steps =
                                 steps.into_iter().map(|step| ast::Value::SingleQuotedString(step).into());
-                            let steps = steps.map(|step| ast::Expr::Value(step));
+                            let steps = steps.map(ast::Expr::Value);
                             let of = take(arguments(call)[0]);
                             *expr = called("json_extract_path_text", [of].into_iter().chain(steps));
                         }

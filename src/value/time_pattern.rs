@@ -406,7 +406,7 @@ impl Seen {
                 let halves = if dots { ["A.M.", "P.M."] } else { ["AM", "PM"] };
                 let begins =
                     |half: &&str| rest.get(..half.len()).is_some_and(|head| head.eq_ignore_ascii_case(half));
-                let at = halves.iter().position(|half| begins(&half));
+                let at = halves.iter().position(begins);
                 let at = at
                     .ok_or_else(|| format!("'{rest}' begins with neither {} nor {}", halves[0], halves[1]))?;
                 self.afternoon = at == 1;

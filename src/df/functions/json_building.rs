@@ -83,9 +83,11 @@ impl Built {
     fn check(self, values: usize) -> Result<()> {
         let (takes, example, is_right) = match self {
             Built::Array => return Ok(()),
-            Built::Object => {
-                ("a value for each name", "json_build_object('id', id, 'name', name)", values % 2 == 0)
-            }
+            Built::Object => (
+                "a value for each name",
+                "json_build_object('id', id, 'name', name)",
+                values.is_multiple_of(2),
+            ),
             Built::Member => ("a name and a value", "json_object_agg(name, value)", values == 2),
             _ => ("one value", "to_json(x)", values == 1),
         };
