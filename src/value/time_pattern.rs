@@ -361,6 +361,11 @@ fn after_text<'a>(mut rest: &'a str, text: &str) -> Result<&'a str, String> {
     Ok(rest)
 }
 
+/// What follows a name, behind its padding.
+fn behind_name(after: &str, short: bool, style: Style) -> &str {
+    if short || style.is_bare { after } else { after.trim_start() }
+}
+
 /// What has been read.
 #[derive(Default)]
 struct Seen {
@@ -396,10 +401,10 @@ impl Seen {
                 let (at, after) = named(&MONTHS, short)
                     .ok_or_else(|| format!("'{rest}' begins with no name of a month"))?;
                 self.month = Some(at + 1);
-                return Ok(after);
+                return Ok(behind_name(after, short, style));
             }
             Field::DayName { short } => {
-                let found = named(&DAYS, short).map(|(_, after)| after);
+                let found = named(&DAYS, short).map(|(_, after)| behind_name(after, short, style));
                 return found.ok_or_else(|| format!("'{rest}' begins with no name of a day"));
             }
             Field::Half { dots } => {
