@@ -133,8 +133,8 @@ impl Again {
         let compared: Vec<(ColumnId, CmpOp)> = terms.iter().filter_map(|at| conditions[*at]).collect();
         let shape = RangeShape::of(&compared, layout, target)?;
         let rest_of_entries = !access.entry_filter.is_true();
-        let is_free = need.each.is_none() && !need.hints.full;
-        if !rest.is_empty() && !(is_free && access.checks(&filled(&rest)?)) {
+        let is_left = || Some(need.each.is_none() && !need.hints.full && access.checks(&filled(&rest)?));
+        if !rest.is_empty() && !is_left()? {
             return None;
         }
         let keys = match &access.method {
