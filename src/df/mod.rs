@@ -4,7 +4,7 @@
 //! names. Expressions that indexes have computed become columns ([`computed`]). The optimised plan tells each source
 //! which order and limit the statement wants ([`order`]), or that any order will do ([`parallel`]). The source converts
 //! the pushed-down filters ([`expr`]), chooses an access path and becomes a scan ([`operators::scan`]). [`ways`] makes
-//! the rest of the plan executable. Queries of one table that a scan answers by itself skip all that ([`kept::plain`]).
+//! the rest of the plan executable. Queries of one table that a scan answers by itself skip all that ([`cached::plain`]).
 //!
 //! | folder | holds |
 //! |---|---|
@@ -16,6 +16,7 @@
 //! | [`kept`] | plans that are made once and run many times |
 //! | [`errors`] | DataFusion's errors as ours |
 
+pub mod cached;
 mod computed;
 mod contained;
 mod errors;
@@ -26,7 +27,6 @@ mod formula;
 mod functions;
 mod hints;
 mod inverse;
-pub mod kept;
 mod operators;
 mod order;
 mod parallel;

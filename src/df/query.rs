@@ -34,16 +34,19 @@ use futures::future::BoxFuture;
 use futures::{Stream, StreamExt, TryStreamExt};
 use sqlparser::ast::{Function, ObjectNamePart, Query};
 
+use super::cached::page::{DependsOn, Paging};
+use super::cached::plan::{UnboundPlan, depends_on_time, output_schema, renamed};
+use super::cached::row_map::RowMap;
 use super::computed::ComputedColumns;
 use super::contained::Stage;
 use super::errors::df_error;
 use super::expressions::beside::{beside_columns, beside_subqueries};
 use super::expressions::binary_keys::texts_as_binary_keys;
+use super::expressions::checked::{CheckedNumbers, wide_integers};
 use super::expressions::compared::times;
 use super::expressions::dates::whole_days;
 use super::expressions::doubles::doubles_win;
 use super::expressions::elements::of_row;
-use super::expressions::integers::{CheckedNumbers, wide_integers};
 use super::expressions::intervals::interval_lengths;
 use super::expressions::like::own_patterns;
 use super::expressions::long_decimals::long_decimals;
@@ -59,9 +62,6 @@ use super::expressions::time_zone::at_time_zone;
 use super::formula::{formula, formulas_in};
 use super::functions::described::DescribedFunction;
 use super::hints::Hinted;
-use super::kept::page::{DependsOn, Paging};
-use super::kept::plan::{UnboundPlan, depends_on_time, output_schema, renamed};
-use super::kept::row_map::RowMap;
 use super::operators::apart::{apart, batches_apart};
 use super::operators::few_first::FewFirst;
 use super::operators::join_rows::estimates;
@@ -97,9 +97,9 @@ use super::ways::{Keep, Ways, ways};
 use super::{explain, functions};
 use crate::access::Guards;
 use crate::catalog::Catalog;
+use crate::df::cached::parameters;
 use crate::df::functions::json_building::chosen_json;
 use crate::df::functions::{described, tpch};
-use crate::df::kept::open;
 use crate::df::operators::{grouped, in_turn};
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::watch::CancelHandle;
@@ -437,7 +437,7 @@ impl Planner {
         if !is_now || depends_on_time(&plan)? {
             return Ok(None);
         }
-        let plan = open::filters_as_cases(plan).map_err(df_error)?;
+        let plan = parameters::filters_as_cases(plan).map_err(df_error)?;
         let settled = &depends_on.values;
         let Some((paging, input)) = Paging::of(&plan) else {
             let kept = self.keep_settling(plan, params, settled, cancel).await?;
@@ -451,7 +451,7 @@ impl Planner {
             Some(shared) => shared,
             None => {
                 let places: Vec<usize> = paging.places().collect();
-                open::settled(plan, params, &places).map_err(df_error)?
+                parameters::settled(plan, params, &places).map_err(df_error)?
             }
         };
         let kept = self.keep_settling(paged, params, settled, cancel).await?;
@@ -473,13 +473,13 @@ impl Planner {
         settled: &Arc<[usize]>,
         cancel: &CancelHandle,
     ) -> Result<Option<(UnboundPlan, Arc<[usize]>)>> {
-        let shaping = |of_joins| open::shaping(&plan, of_joins).map_err(df_error);
+        let shaping = |of_joins| parameters::shaping(&plan, of_joins).map_err(df_error);
         let ways_out = match settled.is_empty() {
             true => vec![
-                open::forming(&plan).map_err(df_error)?,
+                parameters::forming(&plan).map_err(df_error)?,
                 shaping(false)?,
                 shaping(true)?,
-                open::params_of(&plan, &|_| true).map_err(df_error)?,
+                parameters::params_of(&plan, &|_| true).map_err(df_error)?,
             ],
             false => vec![settled.to_vec()],
         };
@@ -503,7 +503,8 @@ impl Planner {
         settled: &[usize],
         cancel: &CancelHandle,
     ) -> Result<Option<UnboundPlan>> {
-        let plan = open::settled(plan, params, settled).and_then(|plan| open::typed(plan, params));
+        let plan =
+            parameters::settled(plan, params, settled).and_then(|plan| parameters::typed(plan, params));
         let ways = self.ways(plan.map_err(df_error)?, Keep::Yes, cancel).await?;
         UnboundPlan::new(&ways.alone, ways.shared.as_ref(), self.state.config_options())
     }
@@ -520,7 +521,7 @@ impl Planner {
             if depends_on_time(&plan)? {
                 return Ok(None);
             }
-            let plan = open::typed(plan, &scope.binding.params).map_err(df_error)?;
+            let plan = parameters::typed(plan, &scope.binding.params).map_err(df_error)?;
             let ways = self.ways(plan, Keep::Yes, cancel).await?;
             let map = RowMap::new(&ways.alone, scope.rows.first().map(|(_, rows)| rows));
             Ok(map.filter(RowMap::is_of_each))

@@ -7,12 +7,12 @@ use datafusion::execution::context::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
 
+use super::cached::plan::is_scan;
 use super::errors::df_error;
-use super::kept::plan::is_scan;
 use super::order::Joins;
 use super::rules::short_circuit::short_circuits;
 use super::{order, parallel};
-use crate::df::kept::open;
+use crate::df::cached::parameters;
 use crate::df::operators::trial::TrialExec;
 use crate::df::operators::{lookup, seek, tell};
 use crate::df::rules::early::{self, Early};
@@ -51,7 +51,7 @@ pub(super) async fn ways(mut state: SessionState, plan: LogicalPlan, keep: Keep)
     let plan = plan.map_err(df_error)?.data;
     let finish = |plan| {
         let plan = parallel::advise(plan).and_then(short_circuits);
-        let plan = if keep == Keep::Yes { plan.and_then(open::open) } else { plan };
+        let plan = if keep == Keep::Yes { plan.and_then(parameters::open) } else { plan };
         plan.map_err(df_error)
     };
     let planner = Arc::clone(state.query_planner());

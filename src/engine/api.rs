@@ -16,7 +16,7 @@ use super::runtime::with_stack;
 use super::session::Session;
 use super::turns::Losses;
 use crate::error::{Error, Result};
-use crate::exec::kept::NextRows;
+use crate::exec::encoded::NextRows;
 use crate::sql::Splitter;
 use crate::value::Value;
 use row::RowBatch;

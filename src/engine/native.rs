@@ -12,7 +12,7 @@ use super::view::column_of;
 use super::{Database, OnProgress, copy, damaged};
 use crate::access::{Access, Method, Path};
 use crate::catalog::Catalog;
-use crate::df::kept::alone::Alone;
+use crate::df::cached::alone::Alone;
 use crate::error::{Error, Kind, Result};
 use crate::exec::dml::rowkey_of;
 use crate::exec::scan::{Scan, ScanCounters, ScanSources, ScanSpec};

@@ -19,9 +19,9 @@ use sqlparser::ast::{Expr, Query};
 use super::clock;
 use super::outcome::{OutputColumn, output_columns};
 use crate::access::Guards;
-use crate::df::kept::page::DependsOn;
-use crate::df::kept::plan::UnboundPlan;
-use crate::df::kept::row_map::RowMap;
+use crate::df::cached::page::DependsOn;
+use crate::df::cached::plan::UnboundPlan;
+use crate::df::cached::row_map::RowMap;
 use crate::error::{Error, Result};
 use crate::key::FastMap;
 use crate::sql::{self, Lifted, Statement, parameter_count};
@@ -39,7 +39,7 @@ pub enum PlanCacheEntry {
     /// It has been run before.
     Seen,
     /// Its plan.
-    Plan(Arc<KeptPlan>),
+    Plan(Arc<CachedPlan>),
     /// One plan for each combination of values of these parameters.
     ByValues(DependsOn),
     /// A projection over rows that are in no table.
@@ -49,17 +49,17 @@ pub enum PlanCacheEntry {
 }
 
 /// A plan, and its output columns.
-pub struct KeptPlan {
+pub struct CachedPlan {
     pub plan: UnboundPlan,
     /// The parameters of the run it was planned for.
     pub params: Arc<[Value]>,
     pub columns: Arc<[OutputColumn]>,
 }
 
-impl KeptPlan {
+impl CachedPlan {
     /// A plan that was made for a run with these parameters.
-    pub fn new(plan: UnboundPlan, params: &Arc<[Value]>) -> KeptPlan {
-        KeptPlan { columns: output_columns(&plan.schema()), plan, params: Arc::clone(params) }
+    pub fn new(plan: UnboundPlan, params: &Arc<[Value]>) -> CachedPlan {
+        CachedPlan { columns: output_columns(&plan.schema()), plan, params: Arc::clone(params) }
     }
 }
 
@@ -156,7 +156,7 @@ impl Plans {
     }
 
     /// The plans kept under the catalog of this identity, each with the text of its query.
-    pub fn kept(&self, catalog: u64) -> Vec<(String, Arc<KeptPlan>)> {
+    pub fn kept(&self, catalog: u64) -> Vec<(String, Arc<CachedPlan>)> {
         let plans = self.0.read();
         let kept = plans.iter().filter_map(|(key, (identity, known))| match known {
             PlanCacheEntry::Plan(plan) if *identity == catalog => {

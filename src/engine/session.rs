@@ -15,7 +15,7 @@ use futures::TryStreamExt;
 use sqlparser::ast::Query;
 
 use super::outcome::{BatchSource, Outcome, RowStream};
-use super::plans::{KeptPlan, KeptQueries, Keyed, Parsed, PlanCacheEntry};
+use super::plans::{CachedPlan, KeptQueries, Keyed, Parsed, PlanCacheEntry};
 use super::runtime::with_stack;
 use super::settings::SessionSettings;
 use super::turns::Turn;
@@ -23,8 +23,8 @@ use super::view::StatementView;
 use super::write;
 use super::{Database, analyze, backup, build, copy, damaged, ddl, design, moments, show};
 use crate::catalog::Catalog;
+use crate::df::cached::plan::BoundPlan;
 use crate::df::explain;
-use crate::df::kept::plan::BoundPlan;
 use crate::error::{Error, Result};
 use crate::exec::watch::{CancelHandle, OnProgress, Watch};
 use crate::row::field;
@@ -66,7 +66,7 @@ enum StatementInput<'a> {
 
 /// How a statement is started.
 enum Start<'l> {
-    /// A kept plan was found, and it runs.
+    /// A cached plan was found, and it runs.
     Ran(Outcome),
     /// It must be planned; `Some`: the plan is to be kept.
     Plan(Option<(&'l Lifted, Keyed)>),
@@ -180,7 +180,7 @@ impl Session {
         damaged::of_whom(&self.db.catalog(), error)
     }
 
-    /// Runs a query by its kept plan, or by one made without DataFusion, if there is one; otherwise records
+    /// Runs a query by its cached plan, or by one made without DataFusion, if there is one; otherwise records
     /// that it has come.
     fn by_plan<'l>(&self, lifted: Option<&'l Lifted>, params: &[Value]) -> Result<Start<'l>> {
         let keyed = lifted
@@ -203,8 +203,8 @@ impl Session {
         })
     }
 
-    /// Runs a kept plan; `None` if it does not hold for the query's parameters.
-    fn run_kept(&self, kept: &KeptPlan, view: &StatementView, query: &Keyed) -> Result<Option<Outcome>> {
+    /// Runs a cached plan; `None` if it does not hold for the query's parameters.
+    fn run_kept(&self, kept: &CachedPlan, view: &StatementView, query: &Keyed) -> Result<Option<Outcome>> {
         let (schema, source) = match kept.plan.bind(&view.binding(Arc::clone(&query.params)))? {
             None => return Ok(None),
             Some(BoundPlan::Alone(alone)) => {

@@ -11,16 +11,16 @@ use sqlparser::ast::{Expr, Ident, Query};
 
 use super::Database;
 use super::clock;
-use super::plans::{KeptPlan, Keyed, PlanCacheEntry, SourceQuery};
+use super::plans::{CachedPlan, Keyed, PlanCacheEntry, SourceQuery};
 use super::rows::literal;
 use super::runtime::with_stack;
 use super::settings::SessionSettings;
 use crate::access::Guards;
 use crate::catalog::Catalog;
-use crate::df::kept::page::DependsOn;
-use crate::df::kept::plain;
-use crate::df::kept::plan::{BoundPlan, UnboundPlan};
-use crate::df::kept::row_map::RowMap;
+use crate::df::cached::page::DependsOn;
+use crate::df::cached::plain;
+use crate::df::cached::plan::{BoundPlan, UnboundPlan};
+use crate::df::cached::row_map::RowMap;
 use crate::df::query::{BatchStream, Moments, NameScope, RunLimits};
 use crate::df::table::Binding;
 use crate::error::{Error, Result, sqlstate};
@@ -236,7 +236,7 @@ impl StatementView {
         })
     }
 
-    /// The rows of a query by its kept plan, if one fits; otherwise records that the query has come.
+    /// The rows of a query by its cached plan, if one fits; otherwise records that the query has come.
     async fn select_kept(
         &self,
         lifted: &Lifted,
@@ -258,7 +258,7 @@ impl StatementView {
         one.map(Some).map_err(|e| Error::internal("batches of one query differ").caused_by(e))
     }
 
-    /// Binds the kept plan of a query, if one fits; otherwise records that the query has come.
+    /// Binds the cached plan of a query, if one fits; otherwise records that the query has come.
     async fn run_kept(
         &self,
         lifted: &Lifted,
@@ -349,7 +349,7 @@ impl StatementView {
             plans.put(query, catalog, PlanCacheEntry::Each);
             return PlanCacheEntry::Each;
         };
-        let known = PlanCacheEntry::Plan(Arc::new(KeptPlan::new(plan, &query.params)));
+        let known = PlanCacheEntry::Plan(Arc::new(CachedPlan::new(plan, &query.params)));
         // A plan that depends on fewer values than are in the key holds for this key.
         if query.depends_on.covers(&of) {
             plans.put(query, catalog, known.clone());
@@ -366,11 +366,11 @@ impl StatementView {
         lifted: &Lifted,
         query: &Keyed,
         rowkey: Option<&str>,
-    ) -> Result<Option<Arc<KeptPlan>>> {
+    ) -> Result<Option<Arc<CachedPlan>>> {
         with_stack(|| {
             let Ok(Statement::Query(ast)) = sql::parse(&lifted.text) else { return Ok(None) };
             let plan = self.plain_plan(&ast, query, rowkey)?;
-            Ok(plan.map(|plan| Arc::new(KeptPlan::new(plan, &query.params))))
+            Ok(plan.map(|plan| Arc::new(CachedPlan::new(plan, &query.params))))
         })
     }
 
@@ -393,7 +393,7 @@ impl StatementView {
         self.db.planner().keep(ast, &scope, &query.depends_on, &self.watch.cancel).await
     }
 
-    /// What a kept plan needs to run.
+    /// What a cached plan needs to run.
     pub fn binding(&self, params: Arc<[Value]>) -> Binding {
         Binding {
             snapshot: Arc::clone(&self.snapshot),

@@ -6,7 +6,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use super::kept::NextRows;
+use super::encoded::NextRows;
 use super::scan::BATCH_BYTES;
 use crate::error::Result;
 use crate::value::Value;

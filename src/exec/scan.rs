@@ -11,10 +11,10 @@ use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 
 use super::apart::Seat;
+use super::encoded::{KeptRows, NextRows};
 use super::fetch::Fetch;
 use super::gather::Gather;
 use super::groups::Groups;
-use super::kept::{KeptRows, NextRows};
 pub use super::pieces::PIECES;
 use super::pull::Pull;
 use super::sink::{ArrowSink, Passed, Sink};

@@ -3,11 +3,11 @@
 
 pub(super) mod beside;
 pub(super) mod binary_keys;
+pub(super) mod checked;
 pub(super) mod compared;
 pub(super) mod dates;
 pub(super) mod doubles;
 pub(super) mod elements;
-pub(super) mod integers;
 pub(super) mod intervals;
 pub(super) mod like;
 pub(super) mod long_decimals;

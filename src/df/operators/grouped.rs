@@ -22,9 +22,9 @@ use datafusion::physical_plan::{
 };
 
 use super::scan::ScanExec;
+use crate::df::cached::aggregates::ScanAggregate;
+use crate::df::cached::plan::{holds, picked, place};
 use crate::df::errors::to_df;
-use crate::df::kept::numbers::ScanAggregate;
-use crate::df::kept::plan::{holds, picked, place};
 use crate::df::operators::{inputs, over_changed};
 use crate::df::parallel;
 use crate::error::Result;

@@ -21,8 +21,8 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Pla
 use futures::TryStreamExt;
 
 use super::scan::ScanExec;
+use crate::df::cached::plan::picked;
 use crate::df::errors::{df_error, to_df};
-use crate::df::kept::plan::picked;
 use crate::df::operators::operator;
 use crate::df::tree::RewriteTree;
 use crate::error::Result;

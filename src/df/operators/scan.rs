@@ -45,7 +45,7 @@ pub const FEW_ROWS: usize = 64;
 pub struct ScanExec {
     /// What to read.
     pub request: Arc<ScanRequest>,
-    /// The chosen path; `None` in a kept plan.
+    /// The chosen path; `None` in a cached plan.
     bound: Option<Arc<Bound>>,
     /// Rows (count) to skip.
     offset: u64,

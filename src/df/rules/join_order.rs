@@ -25,7 +25,7 @@ use datafusion::physical_plan::joins::{HashJoinExec, HashJoinExecBuilder};
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
 use crate::access::COST;
-use crate::df::kept::plan::place;
+use crate::df::cached::plan::place;
 use crate::df::operators::join_rows::{rows_of, rows_of_value};
 use crate::df::operators::lookup::only_equates;
 use crate::df::tree::RewriteTree;

@@ -10,8 +10,8 @@ use crate::access::{
     Access, Again, COST, Choice, Each, Guards, Method, Need, OrderBy, Path, Statistics, along, choose,
     choose_again, rows_of, share_of_equals,
 };
+use crate::df::cached::template::{Template, suited_or_same};
 use crate::df::expr::FieldNames;
-use crate::df::kept::template::{Template, suited_or_same};
 use crate::df::statistics::StoreStatistics;
 use crate::df::wanted::{FirstFound, RowGoal};
 use crate::error::Result;

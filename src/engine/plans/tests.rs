@@ -1,16 +1,16 @@
-//! Which queries get a kept plan, and that later runs give the same rows as the first.
+//! Which queries get a cached plan, and that later runs give the same rows as the first.
 
 use std::sync::Arc;
 
 use super::{DependsOn, Keyed, PlanCacheEntry, Plans, QUERIES, Statements};
 use crate::access::Guards;
-use crate::df::kept::alone::Alone;
-use crate::df::kept::plan::BoundPlan;
+use crate::df::cached::alone::Alone;
+use crate::df::cached::plan::BoundPlan;
 use crate::df::table::Binding;
 use crate::engine::Database;
 use crate::value::Value;
 
-/// Binds the kept plan of a query with one number as its parameter.
+/// Binds the cached plan of a query with one number as its parameter.
 fn run_again(db: &Database, sql: &str, param: i64, guards: Guards) -> Option<BoundPlan> {
     let lifted = crate::sql::lift(sql).unwrap();
     let mut query = Keyed::new("", &lifted, &[Value::Int(param)], guards).unwrap();
@@ -205,7 +205,7 @@ fn texts_that_come_once_do_not_cost_others_their_plans() {
     assert_eq!(db.plans().kept(catalog.version()).len(), 1);
 }
 
-/// The number of queries with a kept plan, and of those planned each time.
+/// The number of queries with a cached plan, and of those planned each time.
 fn known(db: &Database) -> (usize, usize) {
     let plans = db.plans().0.read();
     let count = |is_it: fn(&PlanCacheEntry) -> bool| plans.values().filter(|(_, known)| is_it(known)).count();
@@ -320,7 +320,7 @@ fn one_plan_is_enough_for_all_values() {
                 let found = rows(db.prepare(sql).unwrap().query(&[value(n)]).unwrap());
                 assert_eq!(found, expected, "{sql} {literal}");
             }
-            // The kept plan must also hold for other values.
+            // The cached plan must also hold for other values.
             let holds = |n| {
                 let mut query = Keyed::new("", &lifted, &[value(n)], Guards::default()).unwrap();
                 let (catalog, _) = db.view().unwrap();

@@ -13,7 +13,7 @@ use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
 use super::{LookupJoinExec, ROWS_MAX, SeenKeys};
-use crate::df::kept::plan::{place, renamed};
+use crate::df::cached::plan::{place, renamed};
 use crate::df::operators::scan::ScanExec;
 use crate::error::Result;
 use crate::exec::scan::Scan;

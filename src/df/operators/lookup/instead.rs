@@ -23,7 +23,7 @@ use datafusion::physical_plan::{
 use super::nested::finds_for_each;
 use super::{JoinColumn, JoinKind, LookupBy, LookupJoinExec, ROWS_FIRST, ROWS_MAX, scan_of};
 use crate::access::COST;
-use crate::df::kept::plan::{holds, picked};
+use crate::df::cached::plan::{holds, picked};
 use crate::df::operators::few_first::few_first;
 use crate::df::operators::join_rows::rows_of;
 use crate::df::operators::scan::{ByRows, ScanExec};

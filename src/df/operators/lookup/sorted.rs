@@ -20,7 +20,7 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
 use super::instead::{over, swapped};
 use super::{JoinKind, LookupJoinExec};
-use crate::df::kept::plan::place;
+use crate::df::cached::plan::place;
 use crate::df::operators::join_rows::rows_of;
 use crate::df::tree::RewriteTree;
 

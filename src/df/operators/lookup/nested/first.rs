@@ -17,7 +17,7 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::windows::BoundedWindowAggExec;
 
 use super::parts::passed_on;
-use crate::df::kept::plan::{picked, place};
+use crate::df::cached::plan::{picked, place};
 use crate::df::operators::lookup::JoinColumn;
 use crate::df::operators::lookup::instead::{equal_columns, is_plain};
 use crate::df::operators::scan::ScanExec;

@@ -28,17 +28,17 @@ use self::search::NestedSearch;
 use self::totals::TotalsOf;
 use super::JoinKind;
 use crate::access::Guards;
+use crate::df::cached::on_top::Above;
+use crate::df::cached::plan::renamed;
+use crate::df::cached::template::Template;
 use crate::df::errors::df_error;
-use crate::df::kept::above::Above;
-use crate::df::kept::plan::renamed;
-use crate::df::kept::template::Template;
 use crate::df::operators::scan::ScanExec;
 use crate::df::operators::trial::TrialExec;
 use crate::df::table::Binding;
 use crate::df::wanted::FirstFound;
 use crate::error::Result;
+use crate::exec::encoded::NextRows;
 use crate::exec::joined::{ColumnOf, JoinedRows};
-use crate::exec::kept::NextRows;
 use crate::exec::watch::PlanText;
 use crate::plan::Field;
 use crate::value::ColumnType;
@@ -71,7 +71,7 @@ const HASH_JOINS: f64 = 6_000.0;
 /// Most runs (count) that skip the attempt after earlier ones had too many rows.
 const RUNS_WITHOUT: u32 = 63;
 
-/// A kept plan: a scan, and tables in which its rows look others up.
+/// A cached plan: a scan, and tables in which its rows look others up.
 #[derive(Debug)]
 pub struct Nested {
     first: ScanExec,

@@ -25,7 +25,7 @@ use crate::error::{Error, Result};
 /// Runs a part of a plan as nested lookup joins.
 pub struct NestedExec {
     nested: Arc<Nested>,
-    /// The bound run, taken once; `None` in a kept plan.
+    /// The bound run, taken once; `None` in a cached plan.
     run: Mutex<Option<NestedRun>>,
     properties: Arc<PlanProperties>,
 }

@@ -16,10 +16,10 @@ use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 
 use super::parts::passed_on;
+use crate::df::cached::aggregates::ScanAggregate;
+use crate::df::cached::plan::{picked, place};
 use crate::df::errors::df_error;
 use crate::df::expr::value_of;
-use crate::df::kept::numbers::ScanAggregate;
-use crate::df::kept::plan::{picked, place};
 use crate::df::operators::lookup::JoinColumn;
 use crate::df::operators::lookup::instead::{equal_columns, is_plain};
 use crate::df::operators::scan::ScanExec;

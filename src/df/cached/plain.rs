@@ -18,7 +18,7 @@ use sqlparser::ast::{
     Value as Literal, WildcardAdditionalOptions,
 };
 
-use super::numbers::ScanAggregate;
+use super::aggregates::ScanAggregate;
 use super::page::{Paging, RowCount};
 use super::plan::UnboundPlan;
 use super::template::{self, Template, number_of, suited_or_same};

@@ -11,7 +11,7 @@ use datafusion::datasource::source::DataSourceExec;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
 
-use super::above::Above;
+use super::on_top::Above;
 use super::plan::{output_schema, renamed};
 use crate::df::contained::Stage;
 use crate::df::errors::df_error;

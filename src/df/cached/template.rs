@@ -1,4 +1,4 @@
-//! Filters of a kept plan: parameters get their values in each run.
+//! Filters of a cached plan: parameters get their values in each run.
 
 use std::borrow::Cow;
 use std::sync::Arc;

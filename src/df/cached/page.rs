@@ -1,4 +1,4 @@
-//! Parameters in the LIMIT and OFFSET of kept plans.
+//! Parameters in the LIMIT and OFFSET of cached plans.
 //!
 //! DataFusion wants their values in the plan. So that there is no plan for each page, one is made for the first rows up
 //! to the end of the page, their number rounded up to a power of two, and a run cuts its page out of these. If the plan
@@ -13,7 +13,7 @@ use datafusion::logical_expr::{Expr, Limit, LogicalPlan, lit};
 use super::template::number;
 use crate::value::Value;
 
-/// The parameters that a kept plan depends on.
+/// The parameters that a cached plan depends on.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DependsOn {
     /// Positions of those whose values are in the plan.

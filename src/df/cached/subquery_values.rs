@@ -1,4 +1,4 @@
-//! Scalar subqueries in a kept plan: each run gets its own place for their results.
+//! Scalar subqueries in a cached plan: each run gets its own place for their results.
 //!
 //! DataFusion runs scalar subqueries first, and expressions read the results from a place that they share with the
 //! operator that computed them. Two runs of one plan would share that place, too. So each run gets new operators and
@@ -15,7 +15,7 @@ use datafusion::physical_expr::scalar_subquery::ScalarSubqueryExpr;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
 
-use super::open::{stands_in_operators, with_exprs};
+use super::parameters::{stands_in_operators, with_exprs};
 use crate::df::tree::RewriteTree;
 
 /// Every read of a scalar subquery is where [`anew`] finds it.

@@ -18,7 +18,7 @@ use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 
-use super::{open, places};
+use super::{parameters, subquery_values};
 use crate::value::Value;
 
 /// The steps, the innermost first.
@@ -121,12 +121,12 @@ impl SimpleOperator {
     }
 
     fn is_open(&self) -> bool {
-        self.has(&open::is_open)
+        self.has(&parameters::is_open)
     }
 
     /// The step needs its input rows only, and no value of a scalar subquery, which an operator above would provide.
     fn is_alone(&self) -> bool {
-        !self.has(&places::reads_any)
+        !self.has(&subquery_values::reads_any)
     }
 
     fn has(&self, is_it: &dyn Fn(&Arc<dyn PhysicalExpr>) -> bool) -> bool {
@@ -141,11 +141,12 @@ impl SimpleOperator {
     fn filled(&self, params: &[Value]) -> Option<SimpleOperator> {
         Some(match self {
             SimpleOperator::Compute(exprs, schema) => {
-                let exprs = exprs.iter().map(|expr| open::filled(expr, params)).collect::<Option<_>>()?;
+                let exprs =
+                    exprs.iter().map(|expr| parameters::filled(expr, params)).collect::<Option<_>>()?;
                 SimpleOperator::Compute(exprs, Arc::clone(schema))
             }
             SimpleOperator::Filter(predicate, columns) => {
-                SimpleOperator::Filter(open::filled(predicate, params)?, columns.clone())
+                SimpleOperator::Filter(parameters::filled(predicate, params)?, columns.clone())
             }
             SimpleOperator::Sort(..) | SimpleOperator::Limit(..) => self.clone(),
         })

@@ -27,11 +27,11 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::work_table::WorkTableExec;
 use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
 
+use super::aggregates::ScanAggregate;
 use super::alone::{Alone, Single};
-use super::numbers::ScanAggregate;
 use super::page::Paging;
 use super::totals::Totals;
-use super::{open, places};
+use super::{parameters, subquery_values};
 use crate::access::{Guards, Need};
 use crate::df::contained::Stage;
 use crate::df::errors::df_error;
@@ -49,7 +49,7 @@ use crate::sql;
 /// Threads (count) that are expected to share a plan.
 const SHARED_BY: f64 = 2.0;
 
-/// A kept plan: it has no snapshot.
+/// A cached plan: it has no snapshot.
 #[derive(Debug)]
 pub struct UnboundPlan {
     form: PlanForm,
@@ -162,7 +162,9 @@ impl UnboundPlan {
         let below = looked_up.as_ref().filter(|_| nested.is_none()).map(NestedExec::below);
         let below = below.transpose().map_err(df_error)?.flatten();
         let looked_up = looked_up.filter(lookup::are_all_lookups);
-        let fits = |root: &Arc<dyn ExecutionPlan>| open::can_be_filled(root) && places::can_be_anew(root);
+        let fits = |root: &Arc<dyn ExecutionPlan>| {
+            parameters::can_be_filled(root) && subquery_values::can_be_anew(root)
+        };
         let looked_up = looked_up.as_ref().map(&mut unbound).transpose()?.flatten().filter(fits);
         let below = below.as_ref().map(&mut unbound).transpose()?.flatten();
         let Some(root) = unbound(root)?.filter(fits) else { return Ok(None) };
@@ -359,7 +361,7 @@ impl PlanForm {
                 Leaf::Same
             })
         };
-        each_node(&self.root, &mut bind, &|node| open::fill(node, &binding.params))
+        each_node(&self.root, &mut bind, &|node| parameters::fill(node, &binding.params))
     }
 
     /// Gives the bound plan its own subquery results and dynamic filters.
@@ -369,7 +371,7 @@ impl PlanForm {
         options: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         if self.has_subqueries {
-            bound = places::anew(bound).map_err(df_error)?;
+            bound = subquery_values::anew(bound).map_err(df_error)?;
         }
         if self.tells {
             bound = Telling.optimize(bound, options).map_err(df_error)?;

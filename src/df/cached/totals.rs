@@ -17,9 +17,9 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode, finalize_aggregation};
 use datafusion::physical_plan::projection::ProjectionExec;
 
-use super::above::Above;
-use super::numbers::{ScanAggregate, TotalColumns};
-use super::open;
+use super::aggregates::{ScanAggregate, TotalColumns};
+use super::on_top::Above;
+use super::parameters;
 use super::plan::{picked, renamed};
 use crate::df::errors::df_error;
 use crate::df::expr::value_of;
@@ -27,7 +27,7 @@ use crate::df::operators::scan::ScanExec;
 use crate::df::parallel::OF_A_SET;
 use crate::df::table::Binding;
 use crate::error::Result;
-use crate::exec::kept::NextRows;
+use crate::exec::encoded::NextRows;
 use crate::exec::scan::{PARALLEL_WORK, Scan};
 use crate::exec::shared::Adding;
 use crate::exec::sums::Total;
@@ -117,7 +117,7 @@ impl Totals {
     /// The arguments with the parameters of a run filled in; `None` if a value does not suit.
     fn filled(&self, binding: &Binding) -> Option<Inputs> {
         let of_function =
-            |inputs: &Vec<_>| inputs.iter().map(|input| open::filled(input, &binding.params)).collect();
+            |inputs: &Vec<_>| inputs.iter().map(|input| parameters::filled(input, &binding.params)).collect();
         self.inputs.iter().map(of_function).collect()
     }
 

@@ -1,4 +1,4 @@
-//! Parameters above the scans of a kept plan: `HAVING count(*) > $1`.
+//! Parameters above the scans of a cached plan: `HAVING count(*) > $1`.
 //!
 //! A scan keeps its filters as templates. In other operators, a parameter is a call of [`OpenParameter`] from planning
 //! on, until [`fill`] replaces it by its value for a run. That works in filters, projections and the arguments of

@@ -13,9 +13,9 @@ use datafusion::error::Result as DfResult;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 
-use super::above::Above;
+use super::aggregates::ScanAggregate;
 use super::alone::Alone;
-use super::numbers::ScanAggregate;
+use super::on_top::Above;
 use super::plan::renamed;
 use crate::access::{Guards, Method};
 use crate::df::errors::df_error;

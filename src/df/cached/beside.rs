@@ -8,8 +8,8 @@ use arrow::datatypes::SchemaRef;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::joins::CrossJoinExec;
 
-use super::above::Above;
 use super::alone::{Alone, one_of_all};
+use super::on_top::Above;
 use super::plan::renamed;
 use super::totals::{Totals, TotalsRun};
 use crate::access::Guards;

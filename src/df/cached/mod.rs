@@ -1,0 +1,21 @@
+//! Cached plans: made once and run many times, many of them without DataFusion's streams.
+//!
+//! A [`plan`] has open places that each run fills ([`parameters`], [`template`], [`subquery_values`]), and gives the [`page`] that a run
+//! asks for; [`plain`] makes one directly from the parsed query. Some plans run on the calling thread ([`alone`]): scans,
+//! their totals ([`totals`], made of [`aggregates`]), totals of several scans side by side ([`beside`]), few groups
+//! ([`few_groups`]), joins of few rows ([`lookup::nested`](super::operators::lookup)), with simple operators on top
+//! ([`on_top`]). [`row_map`] computes expressions over rows that are in no table.
+
+pub(super) mod aggregates;
+pub mod alone;
+mod beside;
+mod few_groups;
+pub(super) mod on_top;
+pub mod page;
+pub(super) mod parameters;
+pub mod plain;
+pub mod plan;
+pub mod row_map;
+mod subquery_values;
+pub(super) mod template;
+pub(super) mod totals;
