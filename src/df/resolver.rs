@@ -308,18 +308,17 @@ fn both(name: &str, sources: [TableSource; 2], columns: &[String]) -> DfResult<A
     Ok(provider_as_source(Arc::new(ViewTable::new(plan, None))))
 }
 
-/// Rewords the error of an INTERVAL with too many hours, minutes or seconds, which are multiplied with nanoseconds; hardly
-/// anything else is computed before there is a plan.
+/// Rewords the error of an INTERVAL with too many hours, minutes or seconds, which are multiplied with nanoseconds;
+/// hardly anything else is computed before there is a plan.
 fn too_long(error: DataFusionError) -> DataFusionError {
-    match error.find_root() {
-        DataFusionError::ArrowError(arrow, _) if matches!(&**arrow, ArrowError::ArithmeticOverflow(what) if what.ends_with("000000000")) => {
-            to_df(
-                Error::invalid("this INTERVAL is too long")
-                    .why("there is room for 292 years of hours, minutes and seconds")
-                    .hint("write it in days or months")
-                    .state("22015"),
-            )
-        }
+    let DataFusionError::ArrowError(arrow, _) = error.find_root() else { return error };
+    match &**arrow {
+        ArrowError::ArithmeticOverflow(what) if what.ends_with("000000000") => to_df(
+            Error::invalid("this INTERVAL is too long")
+                .why("there is room for 292 years of hours, minutes and seconds")
+                .hint("write it in days or months")
+                .state("22015"),
+        ),
         _ => error,
     }
 }

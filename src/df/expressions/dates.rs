@@ -37,8 +37,8 @@ pub fn at_midnight(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Ex
     Ok(Transformed::new_transformed(expr, changed))
 }
 
-/// Gives a NULL beside a time or an interval the type of a usual operand: DataFusion takes the time's, of which there are
-/// no sums and products.
+/// Gives a NULL beside a time or an interval the type of a usual operand: DataFusion takes the time's, of which there
+/// are no sums and products.
 pub(super) fn typed_nulls(expr: &mut RawBinaryExpr, schema: &DFSchema) {
     let RawBinaryExpr { left, op, right } = expr;
     let is_null = |expr: &Expr| {
@@ -92,8 +92,8 @@ pub(super) fn times_of_day(expr: &mut RawBinaryExpr, schema: &DFSchema) {
     *time = steps.into_iter().fold(std::mem::take(time), cast);
 }
 
-/// Makes an interval of the days that are added to a date, or taken from it: DataFusion counts them in nanoseconds, which
-/// are 292 years at most. Runs before type coercion.
+/// Makes an interval of the days that are added to a date, or taken from it: DataFusion counts them in nanoseconds,
+/// which are 292 years at most. Runs before type coercion.
 pub fn whole_days(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     let of = |expr: &Expr| settled_type(expr, schema).unwrap_or(DataType::Null);
     let is_date = |expr: &Expr| of(expr) == DataType::Date32;

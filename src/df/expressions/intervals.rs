@@ -92,8 +92,8 @@ fn call<const N: usize>(name: &'static str, output: DataType, args: [Expr; N]) -
     ScalarUDF::new_from_impl(Computed { name, output, signature }).call(args.to_vec())
 }
 
-/// `interval_length(interval)` in nanoseconds, `interval_of_days(number)`, or `interval_times(interval, number, whether it
-/// is divided)`.
+/// `interval_length(interval)` in nanoseconds, `interval_of_days(number)`, or `interval_times(interval, number, whether
+/// it is divided)`.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Computed {
     name: &'static str,

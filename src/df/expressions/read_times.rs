@@ -28,7 +28,8 @@ pub fn read_times(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> 
         _ => return Ok(Transformed::no(expr)),
     };
     let [of, formats @ ..] = &args[..] else { return Ok(Transformed::no(expr)) };
-    let time = match of.get_type(schema)? {
+    let Ok(ty) = of.get_type(schema) else { return Ok(Transformed::no(expr)) };
+    let time = match ty {
         ty if ty.is_string() && !formats.iter().any(names_zone) => {
             row_function("to_timestamp", time_in_text, ColumnType::Timestamp).call(args.clone())
         }

@@ -60,7 +60,8 @@ impl ExprPlanner for TruthOperands {
 }
 
 /// Casts the texts among the branches of a CASE, and among the arguments of `coalesce` and the like, to the type of the
-/// times beside them: DataFusion takes nanoseconds, which end in the year 2262. Runs before all rules that look at types.
+/// times beside them: DataFusion takes nanoseconds, which end in the year 2262. Runs before all rules that look at
+/// types.
 pub fn texts_beside_times(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     let chooses = matches!(expr, Expr::Case(_) | Expr::ScalarFunction(_));
     let groups = if chooses { peers(&mut expr) } else { Vec::new() };
