@@ -26,6 +26,7 @@ mod expressions;
 mod formula;
 mod functions;
 mod hints;
+mod information_schema;
 mod inverse;
 mod operators;
 mod order;

@@ -24,6 +24,7 @@ use super::errors::{df_error, to_df};
 use super::expressions::step_types::nothing_is_lost;
 use super::functions::{self, series};
 use super::hints::Hinted;
+use super::information_schema::{self, INFORMATION_SCHEMA};
 use super::query::{NameScope, type_of_value};
 use super::rewrite::{check_calls, plain_calls};
 use super::table::{Binding, TableAdvice, TableSource};
@@ -361,6 +362,10 @@ fn rename(plan: LogicalPlan, names: &[String]) -> DfResult<LogicalPlan> {
 impl ContextProvider for Resolver<'_> {
     fn get_table_source(&self, name: TableReference) -> DfResult<Arc<dyn DfTableSource>> {
         if let Some(schema) = past_schema(&name) {
+            if schema == INFORMATION_SCHEMA {
+                let columns_of = |view: &ViewDef| self.view(view).ok().map(|source| source.schema());
+                return information_schema::table(name.table(), self.scope.catalog, &columns_of);
+            }
             return self.as_of(schema, name.table());
         }
         let name = name.table();

@@ -115,7 +115,8 @@ pub fn is_our_schema(name: &str) -> bool {
 pub const CATALOG_SCHEMAS: [&str; 3] = ["information_schema", "pg_catalog", "system"];
 
 /// The hint for users who query the catalog as in other databases.
-pub const CATALOG_HINT: &str = "SHOW TABLES and SHOW INDEXES list them, DESCRIBE t its columns";
+pub const CATALOG_HINT: &str =
+    "information_schema has tables, columns and views; SHOW INDEXES lists index tables";
 
 /// The error for a name in a schema that is not ours.
 pub fn no_schema(schema: &str, name: &str) -> Error {

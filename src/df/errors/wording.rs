@@ -654,7 +654,7 @@ fn values(text: &str) -> Option<Error> {
     }
     let plain = text.strip_prefix("Compute error: ")?;
     let plain = plain.strip_prefix("Execution error: ").unwrap_or(plain);
-    Some(error(plain, "22023"))
+    Some(reworded(plain).unwrap_or_else(|| error(plain, "22023")))
 }
 
 fn error(what: impl Into<String>, state: &'static str) -> Error {

@@ -163,8 +163,11 @@ impl Names<'_> {
             10 => format!("NULLIF ( {}, {} )", self.scalar(kind, depth), self.scalar(other, depth)),
             11 => self.case(kind, depth),
             12 if kind == Kind::Integer => {
-                let from = self.number_kind();
-                format!("CAST ( {} AS INTEGER )", self.scalar(from, depth))
+                // SQLite cuts off what is behind the point.
+                match self.number_kind() {
+                    Kind::Real => format!("CAST ( ROUND ( {} ) AS INTEGER )", self.scalar(Kind::Real, depth)),
+                    from => format!("CAST ( {} AS INTEGER )", self.scalar(from, depth)),
+                }
             }
             // REAL has 32 bits here and 64 in SQLite.
             12 => format!(
