@@ -13,7 +13,7 @@
 //! | [`subqueries`] | subqueries as joins |
 //! | [`rules`] | optimizer rules |
 //! | [`operators`] | scans, lookup joins and our other physical operators |
-//! | [`kept`] | plans that are made once and run many times |
+//! | [`cached`] | plans that are made once and run many times |
 //! | [`errors`] | DataFusion's errors as ours |
 
 pub mod cached;
