@@ -14,9 +14,7 @@ use crate::catalog::Catalog;
 use crate::error::{Error, sqlstate};
 use crate::row::column_type_of;
 use crate::schema::{TableDef, ViewDef};
-
-/// The name of the schema.
-pub const INFORMATION_SCHEMA: &str = "information_schema";
+use crate::sql::INFORMATION_SCHEMA;
 
 /// The name of every database, and of the schema of all tables.
 const CATALOG: &str = "rowkeydb";

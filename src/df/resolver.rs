@@ -24,7 +24,7 @@ use super::errors::{df_error, to_df};
 use super::expressions::step_types::nothing_is_lost;
 use super::functions::{self, series};
 use super::hints::Hinted;
-use super::information_schema::{self, INFORMATION_SCHEMA};
+use super::information_schema;
 use super::query::{NameScope, type_of_value};
 use super::rewrite::{check_calls, plain_calls};
 use super::table::{Binding, TableAdvice, TableSource};
@@ -33,7 +33,9 @@ use crate::error::{Error, Result, sqlstate};
 use crate::plan::{CmpOp, Field, Predicate};
 use crate::schema::{ENDED_AT, TableDef, ViewDef, WRITTEN_AT};
 use crate::sql::rewrite::ROWKEY;
-use crate::sql::{AsOf, CATALOG_HINT, CATALOG_SCHEMAS, KeyedTable, name_of, name_sql, output_name};
+use crate::sql::{
+    AsOf, CATALOG_HINT, CATALOG_SCHEMAS, INFORMATION_SCHEMA, KeyedTable, name_of, name_sql, output_name,
+};
 use crate::value::Value;
 
 /// Deepest nesting of views.

@@ -112,7 +112,10 @@ pub fn is_our_schema(name: &str) -> bool {
 }
 
 /// Schemas in which other databases keep the catalog.
-pub const CATALOG_SCHEMAS: [&str; 3] = ["information_schema", "pg_catalog", "system"];
+pub const CATALOG_SCHEMAS: [&str; 3] = [INFORMATION_SCHEMA, "pg_catalog", "system"];
+
+/// The schema with the definitions as tables, for queries only.
+pub const INFORMATION_SCHEMA: &str = "information_schema";
 
 /// The hint for users who query the catalog as in other databases.
 pub const CATALOG_HINT: &str =
@@ -120,6 +123,11 @@ pub const CATALOG_HINT: &str =
 
 /// The error for a name in a schema that is not ours.
 pub fn no_schema(schema: &str, name: &str) -> Error {
+    if schema == INFORMATION_SCHEMA {
+        return Error::invalid(format!("{schema} can only be queried"))
+            .why("its tables are made of the definitions")
+            .hint("SELECT * FROM information_schema.columns; CREATE and ALTER TABLE change what is in it");
+    }
     let error =
         Error::invalid(format!("there is no schema \"{schema}\"")).why("a database has one schema, public");
     match CATALOG_SCHEMAS.contains(&schema) {
