@@ -80,6 +80,16 @@ fn if_few(mut access: Access, source: Source<'_>, stats: &dyn Statistics) -> Opt
     (found < few).then_some(access)
 }
 
+/// The access, with the number of its entries: what is done with the rows may depend on how many there are.
+fn counted(access: Access, source: Source<'_>, looked_at: Option<u64>, stats: &dyn Statistics) -> Access {
+    let Method::Scan { ranges, .. } = &access.method else { return access };
+    let keyspace = access.keyspace(source);
+    let probed = || stats.probe(keyspace, ranges, COST.probe_entries);
+    let found = stats.estimate(keyspace, ranges).unwrap_or_else(probed);
+    let entries = found.min(looked_at.unwrap_or(u64::MAX)) as f64;
+    Access { entries, all_entries: found as f64, ..access }
+}
+
 /// Whatever the data is, no path could be much cheaper. `looked_at`: the most rows (count) read.
 fn is_cheap(access: &Access, looked_at: Option<u64>) -> bool {
     let is_short = || {
@@ -256,7 +266,10 @@ impl Stretch {
         stats: &dyn Statistics,
     ) -> Option<Access> {
         let access = self.reading(stretch(source, self.path, predicate)?);
-        if self.is_cheap(&access, looked_at) { Some(access) } else { if_few(access, source, stats) }
+        match self.is_cheap(&access, looked_at) {
+            true => Some(counted(access, source, looked_at, stats)),
+            false => if_few(access, source, stats),
+        }
     }
 
     /// The access for other values of the same comparisons, whatever it costs; `None` if it would not be of

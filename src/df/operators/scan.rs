@@ -30,6 +30,7 @@ use crate::df::table::{Binding, Bound, ProbePath, ScanRequest};
 use crate::df::wanted::{FirstFound, RowGoal};
 use crate::error::{Error, Result};
 use crate::exec::scan::{BATCH_ROWS, PARALLEL_WORK, PIECES, Scan, ScanCounters, ScanSpec};
+use crate::key::ColumnId;
 use crate::key::Rowkey;
 use crate::plan::{CmpOp, Field, Predicate};
 use crate::value::{ColumnType, Value};
@@ -216,6 +217,11 @@ impl ScanExec {
         let snapshot = Arc::clone(&planned.binding.snapshot);
         let scan = Scan::new(spec, snapshot, limit, Arc::clone(&self.counters));
         Ok(Some(scan.with_gets_max(planned.binding.guards.gets)))
+    }
+
+    /// The rows that a sort above wants first, if a key has those with equal values of these columns in its order.
+    pub fn first_in_order(&self, behind: &[ColumnId]) -> Option<&FirstFound> {
+        self.request.first_found.as_ref().filter(|first| self.request.orders(behind, first))
     }
 
     /// Ordered by a prefix, without limit or dynamic filters: the consumer stops it.

@@ -38,6 +38,9 @@ use crate::row::column_type_of;
 /// Most outer rows (count, expected) of a lookup in order, which needs all of them together.
 const TOGETHER_EXPECTED: f64 = ROWS_MAX as f64 / 2.0;
 
+/// So many times the wanted rows are many: to find these first, a cursor for each outer row is merged with the others.
+pub(super) const MANY: f64 = 4.0;
+
 /// How a join may look rows up.
 #[derive(Clone, Copy)]
 struct How {
@@ -233,10 +236,36 @@ impl LookupJoinExec {
                 let wanted = self.wanted.map_or(f64::INFINITY, |wanted| wanted as f64);
                 rows_of(&self.rows).map(|rows| rows.min(wanted) * COST.fetch)
             }
+            LookupBy::Ranges if self.is_better_in_order()? => None,
             LookupBy::Ranges => self.work().filter(|work| *work <= PARALLEL_WORK),
         };
         let (Some(work), Some(scan)) = (work, scan_of(&self.table)) else { return Ok(false) };
         Ok(work <= scan.entries_otherwise()?)
+    }
+
+    /// A key has the rows that a sort above wants first, for each outer row.
+    pub(super) fn can_come_in_order(&self) -> bool {
+        let behind: Vec<ColumnId> = self.on.iter().map(|equal| equal.key).collect();
+        scan_of(&self.table).is_some_and(|scan| scan.first_in_order(&behind).is_some())
+    }
+
+    /// It would find many more rows than a sort above wants, and a key has those first.
+    fn is_better_in_order(&self) -> Result<bool> {
+        let Some(scan) = scan_of(&self.table).filter(|_| !self.in_order && self.kind == JoinKind::Inner)
+        else {
+            return Ok(false);
+        };
+        let behind: Vec<ColumnId> = self.on.iter().map(|equal| equal.key).collect();
+        let first = scan.first_in_order(&behind);
+        let binding = &scan.bound()?.binding;
+        let of_value = |equal: &JoinColumn| scan.request.rows_of_value(binding, equal.of_table.name());
+        let each = self.on.iter().filter_map(of_value).reduce(f64::min);
+        Ok(match (first, each, rows_of(&self.rows)) {
+            (Some(first), Some(each), Some(rows)) => {
+                rows <= TOGETHER_EXPECTED && rows * each > MANY * first.rows as f64
+            }
+            _ => false,
+        })
     }
 
     /// The join as a lookup join of which the first `wanted` rows are enough.
@@ -284,7 +313,7 @@ impl LookupJoinExec {
             && how.any_order
             && matches!(kind, JoinKind::Inner | JoinKind::Found)
             && expected <= TOGETHER_EXPECTED
-            && scan.request.first_found.as_ref().is_some_and(|first| scan.request.orders(&behind, first));
+            && scan.first_in_order(&behind).is_some();
         let finds_in_order = kind == JoinKind::Found && in_order;
         let (table, by) = if !finds_in_order && is_whole_key(&on, scan) {
             let words =

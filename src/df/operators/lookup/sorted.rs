@@ -10,7 +10,7 @@ use arrow::compute::SortOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result as DfResult;
 use datafusion::physical_expr::expressions::Column;
-use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr};
+use datafusion::physical_expr::{LexOrdering, PhysicalExprRef, PhysicalSortExpr};
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::limit::GlobalLimitExec;
@@ -18,11 +18,13 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
-use super::instead::{over, swapped};
+use super::instead::{MANY, over, swapped};
 use super::{JoinKind, LookupJoinExec};
-use crate::df::cached::plan::place;
+use crate::df::cached::plan::{picked, place};
 use crate::df::operators::join_rows::rows_of;
 use crate::df::tree::RewriteTree;
+use crate::key::ColumnId;
+use crate::plan::Field;
 
 /// Most outer rows (count) that are sorted in memory.
 const SORTED_MAX: f64 = 100_000.0;
@@ -93,6 +95,28 @@ fn looked_up(
     joined(&(Arc::new(lookup) as _), by, wanted)
 }
 
+/// Some join of the plan can read its table in the order of the sort, so that few of its rows are read.
+fn comes_in_order(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    let is_led = |join: &HashJoinExec, side: &Arc<dyn ExecutionPlan>, of_left: bool| {
+        let Some((scan, columns)) = picked(side) else { return false };
+        let key = |on: &(PhysicalExprRef, PhysicalExprRef)| {
+            let column = *columns.get(place(if of_left { &on.0 } else { &on.1 })?)?;
+            match scan.request.output_field(column)? {
+                Field::Column(id) => Some(id),
+                _ => None,
+            }
+        };
+        let behind: Option<Vec<ColumnId>> = join.on().iter().map(key).collect();
+        behind.is_some_and(|behind| scan.first_in_order(&behind).is_some())
+    };
+    let is_here = match (plan.downcast_ref::<HashJoinExec>(), plan.downcast_ref::<LookupJoinExec>()) {
+        (Some(join), _) => is_led(join, join.left(), true) || is_led(join, join.right(), false),
+        (_, Some(join)) => join.can_come_in_order(),
+        _ => false,
+    };
+    is_here || plan.children().into_iter().any(comes_in_order)
+}
+
 /// The plan's rows in order, sorted below its own joins if possible; `None` if nothing would be saved.
 fn sorted(
     plan: &Arc<dyn ExecutionPlan>,
@@ -102,7 +126,10 @@ fn sorted(
     if let Some(joined) = joined(plan, by, wanted)? {
         return Ok(Some(joined));
     }
-    let is_worth_it = rows_of(plan).is_some_and(|rows| rows > wanted as f64 && rows <= SORTED_MAX);
+    let is_worth_it = rows_of(plan).is_some_and(|rows| {
+        let is_merged = rows > MANY * wanted as f64 && comes_in_order(plan);
+        rows > wanted as f64 && rows <= SORTED_MAX && !is_merged
+    });
     let is_one = plan.output_partitioning().partition_count() == 1;
     let schema = plan.schema();
     let by = by.iter().map(|(at, options)| {
