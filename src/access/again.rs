@@ -84,10 +84,16 @@ fn if_few(mut access: Access, source: Source<'_>, stats: &dyn Statistics) -> Opt
 fn counted(access: Access, source: Source<'_>, looked_at: Option<u64>, stats: &dyn Statistics) -> Access {
     let Method::Scan { ranges, .. } = &access.method else { return access };
     let keyspace = access.keyspace(source);
-    let probed = || stats.probe(keyspace, ranges, COST.probe_entries);
-    let found = stats.estimate(keyspace, ranges).unwrap_or_else(probed);
-    let entries = found.min(looked_at.unwrap_or(u64::MAX)) as f64;
-    Access { entries, all_entries: found as f64, ..access }
+    let found = match stats.estimate(keyspace, ranges) {
+        Some(found) => found as f64,
+        None => match stats.probe(keyspace, ranges, COST.probe_entries) {
+            found if found < COST.probe_entries => found as f64,
+            // It may be many more: as many as in the first run are a guess.
+            at_least => access.all_entries.max(at_least as f64),
+        },
+    };
+    let entries = looked_at.map_or(found, |rows| found.min(rows as f64));
+    Access { entries, all_entries: found, ..access }
 }
 
 /// Whatever the data is, no path could be much cheaper. `looked_at`: the most rows (count) read.
