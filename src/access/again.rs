@@ -149,7 +149,9 @@ impl Again {
         let compared: Vec<(ColumnId, CmpOp)> = terms.iter().filter_map(|at| conditions[*at]).collect();
         let shape = RangeShape::of(&compared, layout, target)?;
         let rest_of_entries = !access.entry_filter.is_true();
-        let is_left = || Some(need.each.is_none() && !need.hints.full && access.checks(&filled(&rest)?));
+        // Rows in an order, of which some may not pass, are left to the planner.
+        let is_free = need.each.is_none() && !need.hints.full && (need.order.is_empty() || shape.is_point());
+        let is_left = || Some(is_free && access.checks(&filled(&rest)?));
         if !rest.is_empty() && !is_left()? {
             return None;
         }

@@ -390,3 +390,27 @@ fn what_subqueries_give_stays_with_the_run() {
         (0..3).for_each(|_| drop(scope.spawn(ask_all)));
     });
 }
+
+/// The newest that passes a filter, of few and of many, in another order than that of their rowkeys.
+#[test]
+fn the_first_match_that_passes_is_found_among_many() {
+    let db = Database::in_memory().unwrap();
+    db.execute_batch(
+        "CREATE TABLE follows (who INT, whom INT, PRIMARY KEY (who, whom));
+         CREATE TABLE posts (id INT PRIMARY KEY, author INT, at INT, is_open BOOLEAN);
+         CREATE INDEX posts_by ON posts (author, at);
+         INSERT INTO posts SELECT v, CASE WHEN v < 900 THEN 1 ELSE v % 50 END, v * 7 % 3001, v % 3 > 0 FROM generate_series(1, 3000) t(v);
+         INSERT INTO follows SELECT v % 9, v FROM generate_series(1, 49) t(v)",
+    )
+    .unwrap();
+    for newest in ["max(at)", "min(at)"] {
+        let found = format!("(SELECT {newest} FROM posts p WHERE p.author = f.whom AND is_open)");
+        let query = format!("SELECT whom, {found} AS newest FROM follows f WHERE who = {{}} ORDER BY whom");
+        let plain = "SELECT whom, {newest} AS newest FROM follows JOIN posts ON author = whom AND is_open WHERE who + 0 = {} GROUP BY whom ORDER BY whom";
+        for who in [3, 4, 5, 1, 1, 2, 1] {
+            let asked = rows(&db, &query.replace("{}", &who.to_string()), &[]).unwrap();
+            let plain = plain.replace("{newest}", newest).replace("{}", &who.to_string());
+            assert_eq!(asked, rows(&db, &plain, &[]).unwrap(), "{newest} for {who}");
+        }
+    }
+}
