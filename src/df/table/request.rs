@@ -133,6 +133,7 @@ impl ScanRequest {
             known_places: OnceLock::new(),
             order: first.map_or_else(|| self.order.clone(), |first| first.order.clone()),
             rows: first.map_or(self.rows, |first| RowGoal::First(first.rows)),
+            any_order: self.any_order && first.is_none_or(|first| first.order.is_empty()),
             each: None,
             ..self.clone()
         }
