@@ -75,7 +75,7 @@ pub struct Keyed {
 }
 
 impl Keyed {
-    /// `None` if the number of parameters is wrong. `kind` is a prefix that keeps equal texts planned for
+    /// `None` if the number of parameters is wrong, or a lifted value out of range. `kind` is a prefix that keeps equal texts planned for
     /// different purposes apart; `guards` are the session's limits on reads.
     pub fn new(kind: &str, lifted: &Lifted, params: &[Value], guards: Guards) -> Option<Keyed> {
         if params.len() != lifted.own {
@@ -84,7 +84,8 @@ impl Keyed {
         // All occurrences of the current time get the same value.
         let now = OnceCell::new();
         let lifted_values = lifted.values.iter().map(|value| value.value(|| *now.get_or_init(clock::now)));
-        let params: Arc<[Value]> = params.iter().cloned().chain(lifted_values).collect();
+        let params: Option<Arc<[Value]>> = params.iter().cloned().map(Some).chain(lifted_values).collect();
+        let params = params?;
         let mut key = String::with_capacity(kind.len() + lifted.text.len() + 2 * params.len());
         key.push_str(kind);
         for value in &*params {
@@ -200,7 +201,7 @@ pub struct SourceQuery {
 
 impl SourceQuery {
     pub fn new(query: Query) -> Arc<SourceQuery> {
-        Arc::new(SourceQuery { lifted: sql::lift(&sql::text_of(&query)), query })
+        Arc::new(SourceQuery { lifted: sql::lift_unnamed(&sql::text_of(&query)), query })
     }
 }
 

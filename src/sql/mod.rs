@@ -50,7 +50,7 @@ pub use hints::{Hint, HintKind, take_hints, text_of};
 pub use implied_groups::{KeyedTable, with_implied_groups};
 pub use in_values::texts_as_times;
 pub use layout::{KeyColumn, is_key_form, key_specs, not_a_formula, parse_codes};
-pub use lift::{Clock, Compared, Lifted, lift};
+pub use lift::{Clock, Lifted, lift, lift_unnamed};
 pub use natural::name_natural_columns;
 pub use outer_names::name_outer_tables;
 pub use outputs::{name_outputs, output_name};

@@ -117,6 +117,16 @@ fn months_around(unit: &str, us: i64) -> Option<(i64, i64)> {
     Some((first(start)?, first(start + months)?))
 }
 
+/// The time so many months later, at the latest on the last day of the month, and then so many days and microseconds; all
+/// may be negative. `None` if that, or a time on the way, is out of range.
+pub fn shifted(us: i64, months: i64, days: i64, micros: i64) -> Option<i64> {
+    let by = Months::new(u32::try_from(months.unsigned_abs()).ok()?);
+    let time = DateTime::from_timestamp_micros(us)?;
+    let time = if months < 0 { time.checked_sub_months(by) } else { time.checked_add_months(by) };
+    let us = time?.timestamp_micros().checked_add(days.checked_mul(US_PER_DAY)?)?;
+    Some(us.checked_add(micros)?).filter(|us| timestamp_in_range(*us))
+}
+
 /// The start of the bin of so many months that contains `us`, if one starts at `origin`; all in microseconds. `None`
 /// outside chrono's years.
 pub fn start_of_months(months: i32, us: i64, origin: i64) -> Option<i64> {

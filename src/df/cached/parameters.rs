@@ -32,6 +32,9 @@ use crate::df::tree::{RewritePlan, RewriteTree};
 use crate::error::{Error, Result};
 use crate::value::{ColumnType, Value};
 
+/// Digits (count) of a parameter that is a decimal, at least.
+const DIGITS: u8 = 18;
+
 /// Selects expressions.
 pub type Test<'a> = &'a dyn Fn(&Arc<dyn PhysicalExpr>) -> bool;
 
@@ -231,7 +234,12 @@ fn typed_by(mut expr: Expr, params: &[Value]) -> Transformed<Expr> {
 fn type_by_value(param: &mut Placeholder, params: &[Value], suits: &dyn Fn(&DataType) -> bool) -> bool {
     let value = number(param).and_then(|at| params.get(at)).filter(|value| !value.is_null());
     let ty = value.and_then(|value| crate::df::query::scalar_of(value).ok()).map(|scalar| scalar.data_type());
-    let Some(ty) = ty.filter(suits) else { return false };
+    let ty = ty.filter(suits).map(|ty| match ty {
+        // Another value may have more digits.
+        DataType::Decimal128(digits, scale) => DataType::Decimal128(digits.max(DIGITS), scale),
+        ty => ty,
+    });
+    let Some(ty) = ty else { return false };
     param.field = Some(Arc::new(Field::new(param.id.clone(), ty, true)));
     true
 }

@@ -1,8 +1,9 @@
 use super::*;
+use crate::value::{ColumnType, Value};
 
 fn lifted(sql: &str) -> (String, Vec<Value>) {
     let lifted = lift(sql).unwrap();
-    (lifted.text, lifted.values.iter().map(|value| value.value(|| NOW)).collect())
+    (lifted.text, lifted.values.iter().map(|value| value.value(|| NOW).unwrap()).collect())
 }
 
 /// 2026-11-22 10:00:00
@@ -36,10 +37,10 @@ fn the_time_is_lifted_as_a_value_of_its_run() {
     }
     assert_eq!(lifted("SELECT * FROM t WHERE a < current_date").1, vec![Value::Date(20_779)]);
     for sql in [
-        "SELECT now() FROM t WHERE a > now() - INTERVAL '1 month' AND b > now() - INTERVAL '1' MONTH",
+        "SELECT now() FROM t WHERE a > now() - INTERVAL '1 fortnight' AND b > now() - INTERVAL '1' DECADE",
         "SELECT a FROM t WHERE a > now AND b = today AND c > current_date - n AND d = now() - e",
         "SELECT a FROM t WHERE a > now() - INTERVAL '1' DAY TO SECOND AND b > now() - INTERVAL '1'",
-        "SELECT a FROM t WHERE a > current_date - 7 * n AND b > current_date - INTERVAL '1 hour' AND c > now() - 7",
+        "SELECT a FROM t WHERE a > current_date - 7 * n AND c > now() - 7 AND d > now()::int AND e = date_trunc('eon', now())",
         "SELECT a FROM t WHERE a > current_date - 99999999 AND b > now() - INTERVAL '99999999 days'",
     ] {
         assert_eq!(lifted(sql), (sql.into(), Vec::new()));
@@ -94,7 +95,7 @@ fn compared_literals_are_lifted() {
     assert_eq!(
         lifted("SELECT * FROM t WHERE a = 2.50 -- = 4\n AND b>1e3"),
         (
-            "SELECT * FROM t WHERE a = $1 -- = 4\n AND b>$2".into(),
+            "SELECT * FROM t WHERE a = $1  \n AND b>$2".into(),
             vec![Value::Decimal(250, 2), Value::Double(1000.0)]
         )
     );
@@ -119,9 +120,41 @@ fn sums_of_literals_are_lifted() {
     for stays in [
         "SELECT a FROM t WHERE a = 9223372036854775807 + 1",
         "SELECT a FROM t WHERE a = 1 + 1.5 AND b = 'x' + 1 AND c = 1 + b",
-        "SELECT a FROM t WHERE a > TIMESTAMP '2024-01-31' + INTERVAL '1 month'",
+        "SELECT a FROM t WHERE a > TIMESTAMP '9999-12-31' + INTERVAL '1 day' AND b > DATE '0001-01-01' - 1",
+        "SELECT a FROM t WHERE a > TIMESTAMP '2024-01-31' + INTERVAL '1 month' * n AND b = '5'::int",
     ] {
         assert_eq!(lifted(stays), (stays.into(), Vec::new()));
+    }
+}
+
+#[test]
+fn times_computed_of_constants_are_lifted() {
+    let day = |text: &str| Value::Text(text.into()).cast(ColumnType::Date).unwrap();
+    let time = |text: &str| Value::Text(text.into()).cast(ColumnType::Timestamp).unwrap();
+    for (written, value) in [
+        ("DATE '2024-01-31' + INTERVAL '1 month'", day("2024-02-29")),
+        ("DATE '2024-02-29' - INTERVAL '1 year 1 day'", day("2023-02-27")),
+        ("DATE '2024-01-31' - INTERVAL '7 days'", day("2024-01-24")),
+        ("DATE '2024-01-31' + INTERVAL '36' HOUR", time("2024-02-01 12:00:00")),
+        ("DATE '2024-01-31' + 1 - INTERVAL '2 weeks'", day("2024-01-18")),
+        ("TIMESTAMP '2024-03-31 10:00:00' - INTERVAL '1 MONTH'", time("2024-02-29 10:00:00")),
+        ("'2024-01-31'::date", day("2024-01-31")),
+        ("'2024-01-31 10:00:00'::timestamp::date", day("2024-01-31")),
+        ("CAST('2024-01-31' AS Date) + INTERVAL '2' month", day("2024-03-31")),
+        ("date_trunc('week', TIMESTAMP '2024-01-31 10:00:00')", time("2024-01-29")),
+        ("date_trunc('quarter', DATE '2024-02-29')::date", day("2024-01-01")),
+        ("date_trunc('MONTH', now()) - INTERVAL '2 months'", time("2026-09-01")),
+        ("current_date - INTERVAL '1 month'", day("2026-10-22")),
+        ("current_date - INTERVAL '1 hour'", time("2026-11-21 23:00:00")),
+        ("now()::date + 1", day("2026-11-23")),
+        ("'5'::bigint", Value::Int(5)),
+        ("CAST('x' AS varchar)", Value::Text("x".into())),
+    ] {
+        assert_eq!(
+            lifted(&format!("SELECT a FROM t WHERE b BETWEEN {written} AND {written} AND c = {written}")),
+            ("SELECT a FROM t WHERE b BETWEEN $1 AND $2 AND c = $3".into(), vec![value; 3]),
+            "{written}"
+        );
     }
 }
 
@@ -197,13 +230,69 @@ fn columns_with_a_name_may_compare_with_anything() {
 }
 
 #[test]
+fn comments_are_left_out() {
+    for sql in
+        ["SELECT a/* 7 */FROM t", "SELECT a-- 8 '\nFROM t", "/* 9 */SELECT a FROM t --", "SELECT a FROM t"]
+    {
+        let words = lifted(sql).0;
+        assert_eq!(words.split_whitespace().collect::<Vec<_>>(), ["SELECT", "a", "FROM", "t"], "{sql}");
+    }
+    let quoted = "SELECT '/* 7 */', \"-- 8\" FROM t";
+    assert_eq!(lifted(quoted).0, quoted);
+}
+
+#[test]
+fn operands_are_lifted_where_nobody_sees_the_name() {
+    let (int, text) = (Value::Int, |t: &str| Value::Text(t.into()));
+    let sql = "SELECT a, b - 17 AS b, c * (d + 5) * 2.5 AS c, CASE e WHEN 1 THEN 'x' WHEN 2 THEN e || 'y' ELSE 'z' END AS e FROM t";
+    let unnamed = lift_unnamed(sql).unwrap();
+    assert_eq!(
+        unnamed.text,
+        "SELECT a, b - $1 AS b, c * (d + 5) * $2 AS c, CASE e WHEN $3 THEN $4 WHEN $5 THEN e || 'y' ELSE $6 END AS e FROM t"
+    );
+    let values: Vec<_> = unnamed.values.iter().map(|value| value.value(|| NOW).unwrap()).collect();
+    assert_eq!(values, [int(17), Value::Decimal(25, 1), int(1), text("x"), int(2), text("z")]);
+    assert_eq!(lifted(sql).0, sql);
+    for stays in ["SELECT a / 2, round(b, 2), 9223372036854775808 + c FROM t", "SELECT a FROM t LIMIT 5 + 3"]
+    {
+        assert_eq!(lift_unnamed(stays).unwrap().text, stays);
+    }
+}
+
+#[test]
+fn whole_columns_are_lifted() {
+    let (int, text) = (Value::Int, |t: &str| Value::Text(t.into()));
+    assert_eq!(
+        lifted("WITH given AS (SELECT 5 AS a, 'x' AS b, 6) SELECT 7 AS c, d FROM given, (SELECT 8 AS d FROM t) u"),
+        (
+            "WITH given AS (SELECT $1 AS a, $2 AS b, 6) SELECT 7 AS c, d FROM given, (SELECT 8 AS d FROM t) u"
+                .into(),
+            vec![int(5), text("x")]
+        )
+    );
+    let unnamed = |sql: &str| lift_unnamed(sql).unwrap().text;
+    assert_eq!(
+        unnamed("SELECT 5, a, a + 6, DATE '1970-01-02' AS b FROM (SELECT 8 FROM t) u ORDER BY 1, 2"),
+        "SELECT $1, a, a + 6, $2 AS b FROM (SELECT 8 FROM t) u ORDER BY 1, 2"
+    );
+    assert_eq!(
+        unnamed("SELECT 5 AS a, percentile_cont(0.5) WITHIN GROUP (ORDER BY 1), 7 ORDER BY 1, 2"),
+        "SELECT $1 AS a, percentile_cont(0.5) WITHIN GROUP (ORDER BY 1), $2 ORDER BY 1, 2"
+    );
+    for stays in ["SELECT 5, a FROM t UNION ALL SELECT 6, b FROM u", "SELECT 5, a FROM t ORDER BY b = 5 + a"]
+    {
+        assert_eq!(unnamed(stays), stays);
+    }
+}
+
+#[test]
 fn what_shapes_the_plan_stays() {
     for sql in [
         "SELECT a > 4, CASE WHEN a = 3 THEN 'x' END, (SELECT b FROM u WHERE c = 5), a IS DISTINCT FROM 7, a < 8 FROM t",
         "WITH c AS (SELECT a > 4 FROM t) SELECT * FROM c ORDER BY a = 5 + 1, 2",
         "SELECT lpad(id, 4), (1, 2) FROM t WHERE a = 1 + b AND c = -b AND 5 < d LIMIT 3",
         "SELECT \"= 5\" FROM t WHERE a = b AND d > INTERVAL '1 day'",
-        "SELECT /* x = 5 */ a FROM t WHERE a = 5 IS NULL",
+        "SELECT /*+ FULL(x = 5) */ a FROM t WHERE a = 5 IS NULL",
         "SELECT a FROM t WHERE a AND 5",
         "SELECT a FROM t WHERE f(1, 2)",
         "SELECT a FROM t WHERE a IN (b, 2) AND (a, (1), 2) IS NULL",
