@@ -4,7 +4,7 @@
 //! query. What changes from statement to statement (catalog, snapshot, whether the rowkey is a column) is a
 //! [`NameScope`], so all plans of a statement see one catalog and one snapshot.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
@@ -154,6 +154,15 @@ impl<'a> NameScope<'a> {
         let is_mentioned = mentions_rowkey(query);
         self.rowkeys.iter().copied().filter(|name| is_mentioned || *name != ROWKEY).collect()
     }
+}
+
+/// A query as it was written, its names resolved.
+struct Resolved {
+    plan: LogicalPlan,
+    /// No name refers to the past, and no table function depends on the time.
+    is_now: bool,
+    /// Positions of the parameters whose values are in the plan.
+    taken: Vec<usize>,
 }
 
 /// Resource limits of a run, and its time.
@@ -347,7 +356,7 @@ fn physical_optimizer_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync
 impl Planner {
     /// The logical plan of `query`, its `$n` replaced by `params`.
     pub fn plan(&self, query: Query, scope: &NameScope<'_>, params: &[Value]) -> Result<LogicalPlan> {
-        let (plan, _) = self.resolved(query, scope, params)?;
+        let Resolved { plan, .. } = self.resolved(query, scope, params)?;
         let values: Result<Vec<ScalarValue>> = params.iter().map(scalar_of).collect();
         let values = ParamValues::from(values?);
         Stage::Planning.contain(|| plan.with_param_values(values).map_err(df_error))
@@ -359,10 +368,9 @@ impl Planner {
         Stage::Planning.contain(|| self.state.optimize(&plan).map_err(df_error))
     }
 
-    /// Resolves the names of a query, for parameters of these types; also: whether no name refers to the past. Errors:
-    /// a name or a hint that names nothing.
-    fn resolved(&self, query: Query, scope: &NameScope<'_>, params: &[Value]) -> Result<(LogicalPlan, bool)> {
-        let (hints, is_now) = (Hinted::default(), Cell::new(true));
+    /// Resolves the names of a query, for parameters of these types. Errors: a name or a hint that names nothing.
+    fn resolved(&self, query: Query, scope: &NameScope<'_>, params: &[Value]) -> Result<Resolved> {
+        let (hints, is_now, taken) = (Hinted::default(), Cell::new(true), RefCell::default());
         let (planned, height) = (PlannedViews::default(), Cell::new(0));
         let resolver = Resolver {
             state: &self.state,
@@ -374,10 +382,11 @@ impl Planner {
             height: &height,
             hints: &hints,
             is_now: &is_now,
+            taken: &taken,
         };
         let plan = Stage::Planning.contain(|| resolver.plan(query).map_err(df_error))?;
         hints.check(scope.catalog)?;
-        Ok((plan, is_now.get()))
+        Ok(Resolved { plan, is_now: is_now.get(), taken: taken.into_inner() })
     }
 
     /// The functions of the registry, by name.
@@ -432,7 +441,7 @@ impl Planner {
         cancel: &CancelHandle,
     ) -> Result<Option<(UnboundPlan, DependsOn)>> {
         let params = &scope.binding.params;
-        let (plan, is_now) = self.resolved(query, scope, params)?;
+        let Resolved { plan, is_now, taken } = self.resolved(query, scope, params)?;
         // A run brings one snapshot for all scans.
         if !is_now || depends_on_time(&plan)? {
             return Ok(None);
@@ -440,7 +449,7 @@ impl Planner {
         let plan = parameters::filters_as_cases(plan).map_err(df_error)?;
         let settled = &depends_on.values;
         let Some((paging, input)) = Paging::of(&plan) else {
-            let kept = self.keep_settling(plan, params, settled, cancel).await?;
+            let kept = self.keep_settling(plan, params, settled, &taken, cancel).await?;
             return Ok(kept.map(|(kept, values)| (kept, DependsOn { values, page: None })));
         };
         // Limits on reads are those of the page itself.
@@ -454,7 +463,7 @@ impl Planner {
                 parameters::settled(plan, params, &places).map_err(df_error)?
             }
         };
-        let kept = self.keep_settling(paged, params, settled, cancel).await?;
+        let kept = self.keep_settling(paged, params, settled, &taken, cancel).await?;
         Ok(kept.map(|(mut kept, values)| {
             if kept.page(paging) {
                 return (kept, DependsOn { values, page: None });
@@ -464,13 +473,14 @@ impl Planner {
         }))
     }
 
-    /// Keeps a plan with the values of `settled` parameters in it; if none are given, of as few as possible. Their
-    /// positions are returned.
+    /// Keeps a plan with the values of `settled` parameters in it; if none are given, of as few as possible, besides
+    /// those that it has `taken`. Their positions are returned.
     async fn keep_settling(
         &self,
         plan: LogicalPlan,
         params: &[Value],
         settled: &Arc<[usize]>,
+        taken: &[usize],
         cancel: &CancelHandle,
     ) -> Result<Option<(UnboundPlan, Arc<[usize]>)>> {
         let shaping = |of_joins| parameters::shaping(&plan, of_joins).map_err(df_error);
@@ -484,7 +494,10 @@ impl Planner {
             false => vec![settled.to_vec()],
         };
         let mut tried: Option<Vec<usize>> = None;
-        for settled in ways_out {
+        for mut settled in ways_out {
+            settled.extend(taken);
+            settled.sort_unstable();
+            settled.dedup();
             if tried.as_ref() == Some(&settled) {
                 continue;
             }
@@ -517,8 +530,8 @@ impl Planner {
         cancel: &'f CancelHandle,
     ) -> BoxFuture<'f, Result<Option<RowMap>>> {
         Stage::Planning.contain_all(async move {
-            let (plan, _) = self.resolved(query, scope, &scope.binding.params)?;
-            if depends_on_time(&plan)? {
+            let Resolved { plan, taken, .. } = self.resolved(query, scope, &scope.binding.params)?;
+            if !taken.is_empty() || depends_on_time(&plan)? {
                 return Ok(None);
             }
             let plan = parameters::typed(plan, &scope.binding.params).map_err(df_error)?;

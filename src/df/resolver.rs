@@ -43,7 +43,7 @@ const VIEW_DEPTH: usize = 32;
 
 /// The table, if its columns tell its rows apart.
 fn keyed(table: &TableDef) -> Option<KeyedTable> {
-    if table.key.parts().iter().any(|part| part.is_random()) {
+    if table.key.is_drawn() {
         return None;
     }
     let key = table.key.columns().into_iter().map(|id| table.column_name(id).to_owned()).collect();
@@ -77,8 +77,10 @@ pub(super) struct Resolver<'a> {
     /// Levels of views below this query, so far.
     pub(super) height: &'a Cell<usize>,
     pub(super) hints: &'a Hinted,
-    /// Cleared when the statement names a snapshot or a time, or a table function depends on a parameter or the time.
+    /// Cleared when the statement names a snapshot or a time, or a table function depends on the time.
     pub(super) is_now: &'a Cell<bool>,
+    /// Positions of the parameters that table functions take: their values are in the plan.
+    pub(super) taken: &'a RefCell<Vec<usize>>,
 }
 
 impl Resolver<'_> {
@@ -403,6 +405,7 @@ impl ContextProvider for Resolver<'_> {
         if !args.iter().all(series::is_fixed) {
             self.is_now.set(false);
         }
+        self.taken.borrow_mut().extend(args.iter().flat_map(series::params_of));
         let now_us = self.scope.binding.as_of_us;
         let args = series::constants(name, args, self.state, self.params, now_us)?;
         let args = datafusion::catalog::TableFunctionArgs::new(&args, self.state);

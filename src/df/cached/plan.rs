@@ -35,6 +35,7 @@ use super::{parameters, subquery_values};
 use crate::access::{Guards, Need};
 use crate::df::contained::Stage;
 use crate::df::errors::df_error;
+use crate::df::functions::series::SeriesExec;
 use crate::df::operators::lookup::{LookupBy, Lookups, Nested, NestedExec};
 use crate::df::operators::scan::ScanExec;
 use crate::df::operators::tell::Telling;
@@ -142,6 +143,7 @@ impl UnboundPlan {
                 let repeats = leaf.is::<EmptyExec>()
                     || leaf.is::<PlaceholderRowExec>()
                     || leaf.is::<DataSourceExec>()
+                    || leaf.is::<SeriesExec>()
                     || leaf.is::<WorkTableExec>()
                     || leaf.is::<NestedExec>();
                 Ok(if repeats { Leaf::Same } else { Leaf::Unfit })

@@ -1,55 +1,57 @@
 //! `generate_series(start, stop, step)` and `range`, which leaves out `stop`: integers, or times with an INTERVAL.
 //!
-//! Arguments are computed before the table is planned ([`constants`]). Integers are DataFusion's; its times end in the
-//! year 2262, and are nanoseconds, which no column has.
+//! Arguments are computed before the table is planned ([`constants`]). DataFusion's own has no expected number of rows,
+//! so that joins would read the other side; its times end in the year 2262, and are nanoseconds, which no column has.
+
+mod rows;
 
 use std::sync::Arc;
 
-use arrow::array::timezone::Tz;
-use arrow::array::{RecordBatch, TimestampMicrosecondArray};
-use arrow::datatypes::{
-    DataType, IntervalMonthDayNano, IntervalUnit, Schema, SchemaRef, TimestampMicrosecondType,
-};
-use datafusion::catalog::streaming::StreamingTable;
-use datafusion::catalog::{TableFunctionArgs, TableFunctionImpl, TableProvider};
+use arrow::datatypes::{DataType, IntervalMonthDayNano, IntervalUnit, SchemaRef};
+use async_trait::async_trait;
+use datafusion::catalog::{Session, TableFunctionArgs, TableFunctionImpl, TableProvider};
 use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::TreeNode;
-use datafusion::error::{DataFusionError, Result as DfResult};
+use datafusion::error::Result as DfResult;
 use datafusion::execution::context::SessionState;
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Volatility, col};
-use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::streaming::PartitionStream;
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableType, Volatility};
+use datafusion::physical_plan::ExecutionPlan;
 
+pub use self::rows::SeriesExec;
+use self::rows::{Rows, Step};
+use crate::df::cached::template::number;
 use crate::df::errors::to_df;
 use crate::df::expr::value_of;
 use crate::df::query::scalar_of;
 use crate::error::{Error, Result};
-use crate::row::field;
-use crate::value::{ColumnType, Value, timestamp_in_range};
+use crate::value::{ColumnType, Value};
 
-/// Rows (count) of a batch.
-const BATCH_ROWS: usize = 8_192;
-
-/// Registers both functions in a session, around those that it has.
+/// Registers both functions in a session.
 pub fn register(state: &mut SessionState) {
     for (name, with_stop) in [("generate_series", true), ("range", false)] {
-        if let Some(of_integers) = state.table_functions().get(name).map(|f| Arc::clone(f.function())) {
-            state.register_udtf(name, Arc::new(Series { name, with_stop, of_integers }));
-        }
+        state.register_udtf(name, Arc::new(Series { name, with_stop }));
     }
 }
 
-/// The value of an argument of a table function never changes, so that a plan with it may be kept.
+/// The value of an argument of a table function never changes, but for its parameters.
 pub fn is_fixed(arg: &Expr) -> bool {
     let changes = arg.exists(|expr| {
-        Ok(match expr {
-            Expr::Placeholder(_) => true,
-            Expr::ScalarFunction(call) => call.func.signature().volatility != Volatility::Immutable,
-            _ => false,
-        })
+        let Expr::ScalarFunction(call) = expr else { return Ok(false) };
+        Ok(call.func.signature().volatility != Volatility::Immutable)
     });
     !changes.unwrap_or(true)
+}
+
+/// Positions of the parameters in an argument.
+pub fn params_of(arg: &Expr) -> Vec<usize> {
+    let mut found = Vec::new();
+    let _ = arg.exists(|expr| {
+        if let Expr::Placeholder(param) = expr {
+            found.extend(number(param));
+        }
+        Ok(false)
+    });
+    found
 }
 
 /// Computes the arguments of a table function, with the values of `$1`, `$2`, ... and of `now()`, in microseconds since
@@ -101,21 +103,39 @@ fn unknown(name: &str) -> Error {
 struct Series {
     name: &'static str,
     with_stop: bool,
-    of_integers: Arc<dyn TableFunctionImpl>,
 }
 
 impl TableFunctionImpl for Series {
     fn call_with_args(&self, args: TableFunctionArgs) -> DfResult<Arc<dyn TableProvider>> {
         let values: Option<Vec<&ScalarValue>> = args.exprs().iter().map(Expr::as_literal).collect();
         let values = values.ok_or_else(|| to_df(unknown(self.name)))?;
-        if !values.iter().any(|value| is_time(&value.data_type())) {
-            let integers = self.integers(&values).map_err(to_df)?;
-            return self.of_integers.call_with_args(TableFunctionArgs::new(&integers, args.session()));
-        }
-        let table = self.times(&values).map_err(to_df)?;
-        let (schema, is_up) = (Arc::clone(&table.schema), table.is_up);
-        let order = col("value").sort(is_up, is_up);
-        Ok(Arc::new(StreamingTable::try_new(schema, vec![Arc::new(table)])?.with_sort_order(vec![order])))
+        let of_times = values.iter().any(|value| is_time(&value.data_type()));
+        let rows = if of_times { self.times(&values) } else { self.integers(&values) };
+        Ok(Arc::new(SeriesTable(rows.map_err(to_df)?)))
+    }
+}
+
+#[derive(Debug)]
+struct SeriesTable(Rows);
+
+#[async_trait]
+impl TableProvider for SeriesTable {
+    fn schema(&self) -> SchemaRef {
+        self.0.schema()
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    async fn scan(
+        &self,
+        _: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        _: &[Expr],
+        _: Option<usize>,
+    ) -> DfResult<Arc<dyn ExecutionPlan>> {
+        Ok(Arc::new(SeriesExec::new(self.0.clone(), projection.is_none_or(|columns| !columns.is_empty()))))
     }
 }
 
@@ -139,37 +159,49 @@ impl Series {
             .state("22023")
     }
 
-    /// The arguments as BIGINTs.
-    fn integers(&self, values: &[&ScalarValue]) -> Result<Vec<Expr>> {
+    fn integers(&self, values: &[&ScalarValue]) -> Result<Rows> {
         if !(1..=3).contains(&values.len()) {
             return Err(self.usage());
         }
-        let mut integers = Vec::with_capacity(values.len());
-        for value in values {
-            integers.push(match value_of(value)? {
-                Value::Null => ScalarValue::Null,
-                Value::Int(n) => ScalarValue::Int64(Some(n)),
-                _ => return Err(self.usage()),
-            });
-        }
-        if integers.get(2) == Some(&ScalarValue::Int64(Some(0))) {
+        let integer = |value: &&ScalarValue| match value_of(value)? {
+            Value::Null => Ok(None),
+            Value::Int(n) => Ok(Some(n)),
+            _ => Err(self.usage()),
+        };
+        let integers = values.iter().map(integer).collect::<Result<Vec<_>>>()?;
+        let (start, stop, step) = match integers[..] {
+            [stop] => (Some(0), stop, Some(1)),
+            [start, stop] => (start, stop, Some(1)),
+            _ => (integers[0], integers[1], integers[2]),
+        };
+        let (Some(start), Some(stop), Some(step)) = (start, stop, step) else {
+            return Ok(Rows::none(self.name, ColumnType::BigInt));
+        };
+        if step == 0 {
             return Err(self.no_step());
         }
-        Ok(integers.into_iter().map(|value| Expr::Literal(value, None)).collect())
+        let with_stop = self.with_stop;
+        Ok(Rows {
+            name: self.name,
+            ty: ColumnType::BigInt,
+            next: Some(start),
+            stop,
+            step: Step::Number(step),
+            is_up: step > 0,
+            with_stop,
+        })
     }
 
-    fn times(&self, values: &[&ScalarValue]) -> Result<Times> {
+    fn times(&self, values: &[&ScalarValue]) -> Result<Rows> {
         let [start, stop, step] = values else { return Err(self.usage()) };
         let is_zoned = |value: &ScalarValue| matches!(value.data_type(), DataType::Timestamp(_, Some(_)));
         let ty = match is_zoned(start) || is_zoned(stop) {
             true => ColumnType::TimestampTz,
             false => ColumnType::Timestamp,
         };
-        let schema: SchemaRef = Arc::new(Schema::new(vec![field("value", ty, false)]));
         let (start, stop) = (self.time(start, ty)?, self.time(stop, ty)?);
-        let (Some(next), Some(stop), Some(step)) = (start, stop, self.step(step)?) else {
-            let step = IntervalMonthDayNano::new(0, 1, 0);
-            return Ok(Times { schema, next: 1, stop: 0, step, is_up: true, with_stop: true });
+        let (Some(start), Some(stop), Some(step)) = (start, stop, self.step(step)?) else {
+            return Ok(Rows::none(self.name, ty));
         };
         let (months, days, nanos) = (step.months, step.days, step.nanoseconds);
         let is_up = months >= 0 && days >= 0 && nanos >= 0;
@@ -181,7 +213,16 @@ impl Series {
                 .hint("write INTERVAL '1 month', or '-1 month'")
                 .state("22023"));
         }
-        Ok(Times { schema, next, stop, step, is_up, with_stop: self.with_stop })
+        let with_stop = self.with_stop;
+        Ok(Rows {
+            name: self.name,
+            ty,
+            next: Some(start),
+            stop,
+            step: Step::Interval(step),
+            is_up,
+            with_stop,
+        })
     }
 
     /// Microseconds since 1970; `None` for NULL.
@@ -211,62 +252,5 @@ impl Series {
             ScalarValue::IntervalMonthDayNano(step) => Ok(step),
             _ => Err(self.usage()),
         }
-    }
-}
-
-/// Times from `next` on, in microseconds since 1970.
-#[derive(Clone, Debug)]
-struct Times {
-    schema: SchemaRef,
-    next: i64,
-    stop: i64,
-    step: IntervalMonthDayNano,
-    is_up: bool,
-    with_stop: bool,
-}
-
-impl Times {
-    fn is_over(&self) -> bool {
-        let is_beyond = if self.is_up { self.next > self.stop } else { self.next < self.stop };
-        is_beyond || self.next == self.stop && !self.with_stop
-    }
-
-    /// The next batch; `None` after the last one. As in PostgreSQL, each time is a step from the one before: from
-    /// January 31, months lead to February 29 and March 29.
-    fn batch(&mut self, zone: Tz) -> Result<Option<RecordBatch>> {
-        let mut times = Vec::new();
-        while times.len() < BATCH_ROWS && !self.is_over() {
-            times.push(self.next);
-            let next = TimestampMicrosecondType::add_month_day_nano(self.next, self.step, zone);
-            // The last step may lead out of the calendar.
-            let beyond = if self.is_up { i64::MAX } else { i64::MIN };
-            self.next = next.filter(|us| timestamp_in_range(*us)).unwrap_or(beyond);
-        }
-        if times.is_empty() {
-            return Ok(None);
-        }
-        let ty = self.schema.field(0).data_type().clone();
-        let times = TimestampMicrosecondArray::from(times).with_data_type(ty);
-        Ok(Some(RecordBatch::try_new(Arc::clone(&self.schema), vec![Arc::new(times)])?))
-    }
-}
-
-impl PartitionStream for Times {
-    fn schema(&self) -> &SchemaRef {
-        &self.schema
-    }
-
-    fn execute(&self, _: Arc<TaskContext>) -> SendableRecordBatchStream {
-        let mut left = self.clone();
-        let batches = "+00:00"
-            .parse()
-            .map_err(DataFusionError::from)
-            .map(|zone: Tz| std::iter::from_fn(move || left.batch(zone).map_err(to_df).transpose()));
-        let batches: Box<dyn Iterator<Item = DfResult<RecordBatch>> + Send> = match batches {
-            Ok(batches) => Box::new(batches),
-            Err(error) => Box::new(std::iter::once(Err(error))),
-        };
-        let batches = futures::stream::iter(batches);
-        Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), batches))
     }
 }

@@ -1,15 +1,15 @@
-//! Keeps join columns bare where a join compares them as wider integers.
+//! Keeps join columns bare where a join compares them as wider integers, or dates as timestamps.
 //!
 //! `b.id = a.id + 1` compares an INTEGER with a BIGINT, so DataFusion joins by `CAST(b.id AS BIGINT)`, which is no
-//! column for lookups. Here the other side is narrowed instead: a value beyond INTEGER becomes NULL, which equals
-//! nothing, as it did before.
+//! column for lookups. Here the other side is narrowed instead: a value beyond INTEGER, or a timestamp that is not
+//! midnight, becomes NULL, which equals nothing, as it did before.
 
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::common::{Column, NullEquality};
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::expr::{Cast, TryCast};
-use datafusion::logical_expr::{Expr, ExprSchemable, Join, LogicalPlan};
+use datafusion::logical_expr::{Expr, ExprSchemable, Join, LogicalPlan, cast, when};
 
 use crate::df::table::TableSource;
 use crate::df::tree::RewritePlan;
@@ -55,9 +55,11 @@ fn narrowed(
     let Expr::Cast(Cast { expr, field }) = cast else { return Ok(None) };
     let Expr::Column(column) = &**expr else { return Ok(None) };
     let narrow = expr.get_type(of_cast.schema())?;
+    let is_date = narrow == DataType::Date32
+        && matches!(field.data_type(), DataType::Timestamp(TimeUnit::Microsecond, _));
     let widens =
         bytes_of_integer(&narrow).is_some_and(|bytes| Some(bytes) < bytes_of_integer(field.data_type()));
-    if !widens || !leads(column, of_cast)? {
+    if !(widens || is_date) || !leads(column, of_cast)? {
         return Ok(None);
     }
     if let Expr::Column(other) = wide
@@ -68,8 +70,17 @@ fn narrowed(
     // Expressions that differ in casts only have the same name.
     let other = if at > 0 { format!(" ({at})") } else { String::new() };
     let name = format!("{}{NARROWED}{narrow}{other}", written(&wide.schema_name().to_string()));
-    let wide = Expr::TryCast(TryCast::new(Box::new(wide.clone()), narrow));
-    Ok(Some((wide.alias(name), Expr::Column(column.clone()))))
+    let narrowed = match is_date {
+        true => day_of_midnight(wide, field.data_type())?,
+        false => Expr::TryCast(TryCast::new(Box::new(wide.clone()), narrow)),
+    };
+    Ok(Some((narrowed.alias(name), Expr::Column(column.clone()))))
+}
+
+/// The date of a timestamp of this type if it is midnight, otherwise NULL.
+fn day_of_midnight(time: &Expr, ty: &DataType) -> DfResult<Expr> {
+    let day = cast(time.clone(), DataType::Date32);
+    when(cast(day.clone(), ty.clone()).eq(time.clone()), day).end()
 }
 
 /// The source expression of a narrowed column, as written.
