@@ -240,7 +240,7 @@ fn reworded<'t>(word: &str, after: &'t str) -> Option<(String, &'t str)> {
         let (inner, after) = text.split_once("\")")?;
         return Some((quoted(word, inner)?, after));
     }
-    if let Some((inner, after)) = after.strip_prefix('(').and_then(|inner| inner.split_once(')')) {
+    if let Some((inner, after)) = after.strip_prefix('(').and_then(in_parentheses) {
         match word {
             "Decimal128" => return Some((decimal(inner), after)),
             "Timestamp" => return Some((timestamp_type(inner).to_owned(), after)),
@@ -252,6 +252,16 @@ fn reworded<'t>(word: &str, after: &'t str) -> Option<(String, &'t str)> {
         }
     }
     type_name(word).map(|ty| (ty.to_owned(), after))
+}
+
+/// What is inside of the parentheses that are open, and what follows them.
+fn in_parentheses(text: &str) -> Option<(&str, &str)> {
+    let mut open = 1;
+    let close = text.find(|c| {
+        open += i32::from(c == '(') - i32::from(c == ')');
+        open == 0
+    })?;
+    Some((&text[..close], &text[close + 1..]))
 }
 
 fn type_name(word: &str) -> Option<&'static str> {
@@ -280,8 +290,9 @@ fn quoted(word: &str, inner: &str) -> Option<String> {
     type_name(word).map(|_| format!("'{}'", inner.replace('\'', "''")))
 }
 
+/// Of `Timestamp(µs, "UTC")`, or `Timestamp(Microsecond, Some("UTC"))`.
 fn timestamp_type(inner: &str) -> &'static str {
-    if inner.contains(',') { "TIMESTAMPTZ" } else { "TIMESTAMP" }
+    if inner.contains('"') { "TIMESTAMPTZ" } else { "TIMESTAMP" }
 }
 
 /// `TimestampMicrosecond(1704067200000000, None)`
@@ -316,6 +327,10 @@ mod tests {
             (
                 "CAST(a AS Timestamp(µs)) - CAST(b AS Decimal128(5, 2))",
                 "CAST(a AS TIMESTAMP) - CAST(b AS DECIMAL(5, 2))",
+            ),
+            (
+                r#"CAST(a AS Timestamp(Microsecond, None)) < CAST(b AS Timestamp(Microsecond, Some("UTC")))"#,
+                "CAST(a AS TIMESTAMP) < CAST(b AS TIMESTAMPTZ)",
             ),
             (
                 r#"a + IntervalMonthDayNano("IntervalMonthDayNano { months: 0, days: 1, nanoseconds: 0 }")"#,
