@@ -2,7 +2,8 @@
 //!
 //! DataFusion makes a moment with another zone of both, parts of which then appear in the zone's time and others in
 //! UTC. In SQL a moment becomes the zone's TIMESTAMP, and a TIMESTAMP the moment (SQL:2016, 6.35). A local time that a
-//! clock change skips or repeats is a single moment, too, the same as PostgreSQL's.
+//! clock change skips or repeats is a single moment, too, the same as PostgreSQL's. `now()` is a moment, although its
+//! type here is TIMESTAMP: that of UTC.
 
 use std::sync::Arc;
 
@@ -15,7 +16,8 @@ use datafusion::error::Result as DfResult;
 use datafusion::functions::datetime::expr_fn::to_local_time;
 use datafusion::logical_expr::expr::Cast;
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, cast,
+    BinaryExpr, ColumnarValue, Expr, Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility, cast,
 };
 
 use crate::df::errors::to_df;
@@ -30,6 +32,10 @@ pub fn at_time_zone(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>
     let there = DataType::Timestamp(TimeUnit::Microsecond, Some(zone.into()));
     Ok(Transformed::yes(match settled_type(what, schema) {
         Some(DataType::Timestamp(_, Some(_))) => to_local_time(vec![cast(what.clone(), there)]),
+        _ if is_of_clock(what, schema) => {
+            let moment = cast(what.clone(), arrow_type(ColumnType::TimestampTz));
+            to_local_time(vec![cast(moment, there)])
+        }
         _ => {
             let shown = cast(what.clone(), arrow_type(ColumnType::Timestamp));
             let moment =
@@ -37,6 +43,26 @@ pub fn at_time_zone(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>
             ScalarUDF::new_from_impl(moment).call(vec![shown])
         }
     }))
+}
+
+/// The time is that of a clock, or a number of seconds since 1970, or computed of one.
+fn is_of_clock(time: &Expr, schema: &DFSchema) -> bool {
+    match time {
+        Expr::Alias(alias) => is_of_clock(&alias.expr, schema),
+        Expr::Cast(cast) => is_of_clock(&cast.expr, schema),
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Plus | Operator::Minus, right }) => {
+            is_of_clock(left, schema) || is_of_clock(right, schema)
+        }
+        Expr::ScalarFunction(call) => match (call.name(), &call.args[..]) {
+            ("now", _) => true,
+            ("date_trunc", [_, time]) => is_of_clock(time, schema),
+            (name, [number, ..]) if name.starts_with("to_timestamp") => {
+                settled_type(number, schema).is_some_and(|ty| ty.is_numeric())
+            }
+            _ => false,
+        },
+        _ => false,
+    }
 }
 
 /// The operands. Only AT TIME ZONE casts to nanoseconds in a zone.
