@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{JoinSide, JoinType, NullEquality};
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::Operator;
-use datafusion::physical_expr::expressions::{BinaryExpr, Column};
+use datafusion::physical_expr::expressions::{BinaryExpr, CastExpr, Column};
 use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr, conjunction, split_conjunction};
 use datafusion::physical_expr_common::physical_expr::is_volatile;
@@ -28,6 +29,7 @@ use crate::df::wanted::FirstFound;
 use crate::key::ColumnId;
 use crate::plan::{CmpOp, Field, Predicate};
 use crate::row::column_type_of;
+use crate::value::ColumnType;
 
 /// Cost of a seek, in entries walked; and a factor on the entries it reads, as one thread does it all.
 const ROW: f64 = 80.0;
@@ -248,6 +250,14 @@ fn sides_of_or(expr: &Arc<dyn PhysicalExpr>) -> Vec<&Arc<dyn PhysicalExpr>> {
     }
 }
 
+/// The integer that is cast to BIGINT, to be compared with one.
+fn not_widened(expr: &Arc<dyn PhysicalExpr>) -> &Arc<dyn PhysicalExpr> {
+    match expr.downcast_ref::<CastExpr>() {
+        Some(cast) if *cast.cast_type() == DataType::Int64 && place(cast.expr()).is_some() => cast.expr(),
+        _ => expr,
+    }
+}
+
 fn conjunction_of(terms: Vec<Arc<dyn PhysicalExpr>>) -> Option<Arc<dyn PhysicalExpr>> {
     (!terms.is_empty()).then(|| conjunction(terms))
 }
@@ -349,7 +359,7 @@ impl Sides<'_> {
         if *compared.op() == Operator::Or {
             return self.equal_to_any(compared, filter);
         }
-        let index = |expr: &Arc<dyn PhysicalExpr>| filter.column_indices().get(place(expr)?);
+        let index = |expr: &Arc<dyn PhysicalExpr>| filter.column_indices().get(place(not_widened(expr))?);
         let of_table = |expr| index(expr).filter(|index| index.side != self.rows_are);
         let (column, op, value) = match (of_table(compared.left()), of_table(compared.right())) {
             (Some(column), None) => (column, *compared.op(), compared.right()),
@@ -371,6 +381,7 @@ impl Sides<'_> {
     fn equal_to_any(&self, or: &BinaryExpr, filter: &JoinFilter) -> Option<SeekTerm> {
         let [mut left, right] = [self.compared(or.left(), filter)?, self.compared(or.right(), filter)?];
         let are_equal = left.op == CmpOp::Eq && right.op == CmpOp::Eq && left.field == right.field;
+        let are_equal = are_equal && !left.is_wide && !right.is_wide;
         // An expression could fail for a row that matches by its other value.
         if !are_equal || place(&left.value).is_none() {
             return None;
@@ -407,10 +418,12 @@ impl Sides<'_> {
         let Field::Column(id) = field else { return None };
         let ty = request.table().column(id).ty;
         let found = request.schema.field(at);
-        let is_same = column_type_of(found) == Some(ty)
-            && value.data_type(&self.rows.schema()).ok()? == *found.data_type();
+        let of_value = value.data_type(&self.rows.schema()).ok()?;
+        let is_wide = of_value == DataType::Int64 && matches!(ty, ColumnType::SmallInt | ColumnType::Integer);
+        let is_same = column_type_of(found) == Some(ty) && (is_wide || of_value == *found.data_type());
         let column = found.name().clone();
-        (ty.compares_as_bytes() && is_same).then(|| SeekTerm { column, field, ty, op, value, or: Vec::new() })
+        let term = || SeekTerm { column, field, ty, is_wide, op, value, or: Vec::new() };
+        (ty.compares_as_bytes() && is_same).then(term)
     }
 
     /// The best keys for a place. They have the columns that are equal as a prefix, followed by a column that has a

@@ -37,7 +37,7 @@ use crate::df::wanted::FirstFound;
 use crate::error::{Error, Result};
 use crate::exec::scan::{BatchCollector, Scan};
 use crate::plan::{CmpOp, Field, Predicate};
-use crate::row::value_at;
+use crate::row::{any_value_at, value_at};
 use crate::value::{ColumnType, Value};
 
 /// Outer rows (count) of the first batch.
@@ -81,6 +81,8 @@ struct SeekTerm {
     column: String,
     field: Field,
     ty: ColumnType,
+    /// The value is a wider integer than the column.
+    is_wide: bool,
     op: CmpOp,
     /// Expression over the outer row.
     value: Arc<dyn PhysicalExpr>,
@@ -89,6 +91,22 @@ struct SeekTerm {
 }
 
 impl SeekTerm {
+    /// The comparison with `value`, which may be beyond the column's type; `None`: no row passes it.
+    fn compare(&self, value: Value) -> Option<Predicate> {
+        let (least, most) = match self.ty {
+            ColumnType::SmallInt => (i64::from(i16::MIN), i64::from(i16::MAX)),
+            ColumnType::Integer => (i64::from(i32::MIN), i64::from(i32::MAX)),
+            _ => (i64::MIN, i64::MAX),
+        };
+        let (op, value) = match (self.op, value) {
+            (CmpOp::Lt | CmpOp::Le, Value::Int(n)) if n > most => (CmpOp::Le, Value::Int(most)),
+            (CmpOp::Gt | CmpOp::Ge, Value::Int(n)) if n < least => (CmpOp::Ge, Value::Int(least)),
+            (_, Value::Int(n)) if !(least..=most).contains(&n) => return None,
+            fits => fits,
+        };
+        Some(Predicate::compare(self.field, op, value))
+    }
+
     /// The values for these outer rows.
     fn of(&self, rows: &RecordBatch) -> DfResult<ArrayRef> {
         self.value.evaluate(rows)?.into_array(rows.num_rows())
@@ -200,13 +218,18 @@ impl Seeking {
                 },
             };
             let value = |values: &ArrayRef, at| {
-                values.is_valid(at).then(|| value_at(values, at, term.ty)).transpose()
+                let value =
+                    || if term.is_wide { any_value_at(values, at) } else { value_at(values, at, term.ty) };
+                values.is_valid(at).then(value).transpose()
             };
             let or = term.or.iter().map(|column| value(self.rows.column(*column), self.at));
             let known = std::iter::once(value(&values, at)).chain(or);
             let known: Vec<Value> = known.filter_map(Result::transpose).collect::<Result<_>>()?;
             condition.push(match <[Value; 1]>::try_from(known) {
-                Ok([value]) => Predicate::compare(term.field, term.op, value),
+                Ok([value]) => match term.compare(value) {
+                    Some(compared) => compared,
+                    None => return Ok(None),
+                },
                 // NULL equals nothing, and is not less than anything.
                 Err(none) if none.is_empty() => return Ok(None),
                 Err(some) => Predicate::is_in(term.field, some),
