@@ -32,7 +32,7 @@ use super::rewrite::below;
 use super::wanted::{FirstFound, RowGoal, Wanted, WantedRows};
 use crate::access::{Access, Each, Guards, Method, OrderBy, Path, share_of_equals};
 use crate::error::{Error, Result};
-use crate::key::{ColumnId, KeyPart};
+use crate::key::ColumnId;
 use crate::plan::{Field, Formula, Predicate};
 use crate::schema::{IndexDef, TableDef};
 use crate::store::Snapshot;
@@ -159,7 +159,7 @@ impl TableSource {
         });
         let fields: Vec<Field> = names.map(|(field, _)| field).collect();
         // With a random key part, equal values may get different keys.
-        let is_drawn = table.key.parts().iter().any(KeyPart::is_random);
+        let is_drawn = table.key.is_drawn();
         let settles =
             |id: ColumnId| fields.contains(&Field::Column(id)) && table.column(id).ty.compares_as_bytes();
         index.is_none() && !is_drawn && table.key.columns().into_iter().all(settles)

@@ -158,6 +158,21 @@ async fn copy_from(session: &mut Session, copy: &Copy) -> Result<Outcome> {
             inserted.inspect_err(|_| session.undo(&before))
         }
     };
+    // A load draws each rowkey once. Other buckets are tried where rows are read.
+    if let Err(e) = &rows
+        && e.sqlstate() == sqlstate::UNIQUE
+        && table.key.is_drawn()
+        && !session.in_transaction()
+    {
+        drop(view);
+        session.begin(false)?;
+        let copied = Box::pin(copy_from(session, copy)).await;
+        if copied.is_ok() {
+            session.run_commit()?;
+        }
+        session.abandon();
+        return copied;
+    }
     let rows = rows.map_err(|e| match e.sqlstate() {
         sqlstate::UNIQUE => e.hint("ON_ERROR skip leaves out such rows, and counts them"),
         _ => e,

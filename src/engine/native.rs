@@ -17,7 +17,7 @@ use crate::error::{Error, Kind, Result};
 use crate::exec::dml::rowkey_of;
 use crate::exec::scan::{Scan, ScanCounters, ScanSources, ScanSpec};
 use crate::exec::watch::CancelHandle;
-use crate::key::{ColumnId, KeyPart, KeyRange, KeyRanges, Rowkey};
+use crate::key::{ColumnId, KeyRange, KeyRanges, Rowkey};
 use crate::plan::{Field, Filter};
 use crate::row::field;
 use crate::schema::TableDef;
@@ -101,7 +101,7 @@ impl TableHandle {
     /// ```
     pub fn key(&self, values: &[(&str, Value)]) -> Result<Rowkey> {
         let table = &*self.now(&self.db.catalog())?;
-        if table.key.parts().iter().any(KeyPart::is_random) {
+        if table.key.is_drawn() {
             return Err(Error::unsupported(format!("keys of table \"{}\" are drawn", table.name))
                 .why("its layout has random(n)")
                 .hint("scan the buckets, or SELECT the row"));

@@ -15,7 +15,7 @@ use super::stored::{self, Packer, StoredRow};
 use super::watch::Watch;
 use crate::error::{Error, Result, sqlstate};
 use crate::index::{check_length, entry_of, index_changes, open_entry};
-use crate::key::{ColumnId, FastMap, FastSet, KEY_BYTES_MAX, Rowkey, in_key_order};
+use crate::key::{ColumnId, FastMap, FastSet, KEY_BYTES_MAX, KeyPart, Rowkey, in_key_order};
 use crate::schema::{FamilyId, IndexDef, IndexId, IndexState, TableDef, TrafficKind};
 use crate::store::{BulkWriter, KeyspaceId, Mutation, Reader, WriteBatch};
 use crate::value::{Value, name_sql};
@@ -108,6 +108,21 @@ impl<'a> ChangeSet<'a> {
         }
         change.new = Some(values);
         Ok(())
+    }
+
+    /// The rowkey for a new row with these values, of a table whose key has a `random(n)` part: `drawn`, or that of
+    /// another bucket if a row has it. `None`: all buckets are taken.
+    pub fn free(&mut self, drawn: Rowkey, values: &[Value]) -> Result<Option<Rowkey>> {
+        let buckets = self.table.key.parts().iter().filter_map(KeyPart::drawn_of).max();
+        let (mut rowkey, first) = (drawn, entropy());
+        for n in 0..=u64::from(buckets.unwrap_or_default()) {
+            if self.current(&rowkey)?.is_none() {
+                return Ok(Some(rowkey));
+            }
+            // Numbers that follow each other draw all buckets.
+            rowkey = rowkey_from(self.table, values, first.wrapping_add(n))?;
+        }
+        Ok(None)
     }
 
     /// Stores a row, replacing any existing one.
@@ -412,7 +427,14 @@ pub fn drawn(n: u64) -> u64 {
 
 /// The error for a duplicate rowkey.
 pub fn duplicate_rowkey(table: &TableDef, rowkey: &[u8]) -> Error {
-    Error::invalid(format!("rowkey {} exists already in table \"{}\"", table.key.show(rowkey), table.name))
+    let exists = format!("rowkey {} exists already in table \"{}\"", table.key.show(rowkey), table.name);
+    if let Some(buckets) = table.key.parts().iter().find_map(KeyPart::drawn_of) {
+        return Error::invalid(format!("{exists}, and so do those of all other buckets"))
+            .why(format!("random({buckets}) lets {buckets} rows have the same other parts of the key"))
+            .hint("a column that tells these rows apart belongs into the key; REKEY TABLE changes it")
+            .state(sqlstate::UNIQUE);
+    }
+    Error::invalid(exists)
         .why("a rowkey identifies one row")
         .hint("UPSERT overwrites, ON CONFLICT DO NOTHING keeps the old row")
         .state(sqlstate::UNIQUE)

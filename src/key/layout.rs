@@ -104,6 +104,11 @@ impl KeyLayout {
         Ok(())
     }
 
+    /// Has it a `random(n)` part? Then rows may be the same but for their bucket.
+    pub fn is_drawn(&self) -> bool {
+        self.parts.iter().any(KeyPart::is_random)
+    }
+
     /// Would [`KeyLayout::encode`] make `key` from `row`, for some draw of `random(n)`?
     pub fn is_key_of(&self, row: &[Value], key: &[u8]) -> bool {
         let value = |c: ColumnId| row.get(usize::from(c.0)).map_or(ValueRef::Null, Value::as_ref);

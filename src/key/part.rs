@@ -145,7 +145,15 @@ impl KeyPart {
     /// Are its bytes drawn at insert (`random(n)`)? They depend on no column; [`KeyPart::fan_out`] lists
     /// them.
     pub fn is_random(&self) -> bool {
-        matches!(self.form.transform, Transform::Random { .. })
+        self.drawn_of().is_some()
+    }
+
+    /// The number of buckets that it is drawn from, if it is [random](KeyPart::is_random).
+    pub fn drawn_of(&self) -> Option<u32> {
+        match self.form.transform {
+            Transform::Random { buckets } => Some(buckets),
+            _ => None,
+        }
     }
 
     /// Is it `DESC`, so that its bytes are inverted?

@@ -3,7 +3,7 @@
 use crate::catalog::CatalogEdit;
 use crate::engine::expiry;
 use crate::error::{Error, Result, sqlstate};
-use crate::key::{KeyLayout, KeyPart, PartSpec, Tail, Transform};
+use crate::key::{KeyLayout, PartSpec, Tail, Transform};
 use crate::schema::{ENDED_AT, History, TableDef, WRITTEN_AT};
 use crate::sql::{AlterTableOp, OptionDef, Statement, key_specs, name_sql, parse};
 use crate::value::{Literal, Value};
@@ -131,7 +131,7 @@ fn layout_of_past(table: &TableDef) -> Result<KeyLayout> {
     let Some(written_at) = table.written_at else {
         return Err(Error::internal("rows that do not tell when they were written"));
     };
-    if table.key.parts().iter().any(KeyPart::is_random) {
+    if table.key.is_drawn() {
         return Err(Error::unsupported("random(n) would draw another bucket for each"));
     }
     // Parse the key parts again: how a part is terminated depends on what follows it.

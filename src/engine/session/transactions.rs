@@ -121,7 +121,7 @@ impl Session {
         Ok(Outcome { affected: Some(affected), ..outcome })
     }
 
-    pub(super) fn begin(&mut self, read_only: bool) -> Result<Outcome> {
+    pub(in crate::engine) fn begin(&mut self, read_only: bool) -> Result<Outcome> {
         if self.open.is_some() {
             return Err(Error::invalid("a transaction is open already")
                 .hint("COMMIT or ROLLBACK it first; SAVEPOINT nests")
@@ -168,7 +168,7 @@ impl Session {
             .ok_or_else(|| Error::invalid("no transaction is open").hint("BEGIN starts one").state("25P01"))
     }
 
-    pub(super) fn run_commit(&mut self) -> Result<Outcome> {
+    pub(in crate::engine) fn run_commit(&mut self) -> Result<Outcome> {
         self.open()?;
         let (cancel, turn) = (&self.watch.cancel, self.turn.as_ref());
         if let Some(OpenTransaction { base, catalog, transaction, .. }) = self.open.take()

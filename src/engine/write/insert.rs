@@ -20,7 +20,7 @@ use crate::engine::rows::{
 };
 use crate::engine::view::{StatementView, column_named};
 use crate::error::{Error, Result, sqlstate};
-use crate::exec::dml::{ChangeSet, rowkey_of};
+use crate::exec::dml::{ChangeSet, duplicate_rowkey, rowkey_of};
 use crate::exec::row_sorter::NumberedRow;
 use crate::key::{ColumnId, Rowkey};
 use crate::row::field;
@@ -54,7 +54,13 @@ pub async fn insert(
             let affected = match is_load {
                 true => {
                     let next = || source.next_rows(view, &table);
-                    load(view, &table, (&columns, stmt.overriding), None, next)?
+                    match load(view, &table, (&columns, stmt.overriding), None, next) {
+                        // A load draws each rowkey once. Other buckets are tried where rows are read.
+                        Err(e) if e.sqlstate() == sqlstate::UNIQUE && table.key.is_drawn() => {
+                            return Box::pin(insert(view, stmt, given, false)).await;
+                        }
+                        loaded => loaded?,
+                    }
                 }
                 false => merge::merge(view, &table, stmt, given, (source, columns))?,
             };
@@ -314,7 +320,15 @@ fn stage(
     let mut conflicts: Vec<(Rowkey, Vec<Value>, Vec<Value>)> = Vec::new();
     let n = proposed.len();
     writer.read(proposed.iter().map(|proposed| &proposed.rowkey))?;
-    for NumberedRow { rowkey, row, number } in proposed {
+    for NumberedRow { mut rowkey, row, number } in proposed {
+        if table.key.is_drawn() {
+            match (writer.free(rowkey.clone(), &row)?, mode) {
+                (Some(free), _) => rowkey = free,
+                // Whichever row it would overwrite is another one.
+                (None, InsertMode::Upsert) => return Err(duplicate_rowkey(table, &rowkey)),
+                (None, _) => {}
+            }
+        }
         match mode {
             InsertMode::Insert => writer.insert(&rowkey, row)?,
             InsertMode::Upsert => {

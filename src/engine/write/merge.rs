@@ -18,9 +18,10 @@ use crate::schema::TableDef;
 use crate::sql::Insert;
 use crate::store::WriteBatch;
 
-/// Rows of different rowkeys write different entries, so they may be written in parts.
+/// Rows of different rowkeys write different entries, so they may be written in parts; a drawn rowkey may have to be
+/// drawn again, among those of other parts.
 pub(super) fn can_merge(table: &TableDef) -> bool {
-    table.followed().is_none() && !table.kept().any(|index| index.unique)
+    !table.key.is_drawn() && table.followed().is_none() && !table.kept().any(|index| index.unique)
 }
 
 /// Writes the rows of `source`, which fill `columns`; gives how many rows were written. Other writers wait.

@@ -412,5 +412,5 @@ fn is_whole_key(on: &[JoinColumn], scan: &ScanExec) -> bool {
     let (mut asked, mut columns) = (on.iter().map(|equal| equal.key).collect::<Vec<_>>(), key.columns());
     asked.sort_unstable();
     columns.sort_unstable();
-    asked == columns && !key.parts().iter().any(|part| part.is_random())
+    asked == columns && !key.is_drawn()
 }
