@@ -100,6 +100,7 @@ impl Resolver<'_> {
         let catalog = self.scope.catalog;
         let has_column = |name: &str| catalog.tables().any(|table| table.column_id(name).is_some());
         plain_calls(&mut query, &has_column);
+        crate::sql::tell_casts_apart(&mut query);
         crate::sql::name_with_queries(&mut query);
         crate::sql::name_outer_tables(&mut query, &has_column);
         let is_scalar = |name: &str| self.get_function_meta(name).is_some();

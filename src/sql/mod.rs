@@ -12,6 +12,7 @@
 
 mod as_of;
 pub mod ast;
+mod cast_names;
 mod design;
 mod dialect;
 mod display;
@@ -46,6 +47,7 @@ mod with_names;
 
 pub use as_of::AsOf;
 pub use ast::*;
+pub use cast_names::tell_casts_apart;
 pub use hints::{Hint, HintKind, take_hints, text_of};
 pub use implied_groups::{KeyedTable, with_implied_groups};
 pub use in_values::texts_as_times;
