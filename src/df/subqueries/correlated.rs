@@ -26,7 +26,7 @@ use datafusion::optimizer::analyzer::AnalyzerRule;
 use super::domain::Domain;
 use super::exists::counted;
 use super::first_rows::first_rows;
-use super::membership::{is_joined_well, spell_out};
+use super::membership::{in_one_set, is_joined_well, spell_out};
 use crate::df::rewrite::rename_kept;
 use crate::df::tree::{RewritePlan, RewriteTree};
 
@@ -84,9 +84,9 @@ pub fn settled(plan: LogicalPlan, names: &UniqueNames) -> DfResult<Transformed<L
             if let Some(plain) = conjunction(plain) {
                 input = LogicalPlanBuilder::from(input).filter(plain)?.build()?;
             }
-            let terms = terms.into_iter().map(|term| match is_joined_well(&term) {
-                true => Ok(term),
-                false => spell_out(term, input.schema(), true)?
+            let terms = terms.into_iter().map(in_one_set).map(|term| match term? {
+                term if is_joined_well(&term) => Ok(term),
+                term => spell_out(term, input.schema(), true)?
                     .rewrite_up(|expr| simpler(expr, &input, true))
                     .data(),
             });

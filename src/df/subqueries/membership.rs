@@ -14,7 +14,10 @@ use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::common::{Column, DFSchema, ExprSchema, ScalarValue};
 use datafusion::error::Result as DfResult;
 use datafusion::functions_aggregate::expr_fn::{max, min};
-use datafusion::logical_expr::expr::{Cast, Exists, InSubquery, SetComparison, SetQuantifier};
+use datafusion::logical_expr::expr::{
+    Cast, Exists, InList, InSubquery, SetComparison, SetQuantifier, TryCast,
+};
+use datafusion::logical_expr::utils::split_binary;
 use datafusion::logical_expr::{
     BinaryExpr, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, col, lit, not, when,
 };
@@ -25,6 +28,9 @@ use crate::df::tree::RewriteTree;
 
 /// Name of a subquery's column; columns that joins add have other names.
 const MEMBER: &str = "__member";
+
+/// Sets (count) that are put together, at most.
+const SETS_MAX: usize = 9;
 
 /// A WHERE's conjunct that DataFusion's join gets right, as false and unknown are the same there. For NOT IN, it checks
 /// the nullability of columns, but not of expressions over them.
@@ -43,6 +49,61 @@ pub fn is_joined_well(term: &Expr) -> bool {
                 && (is_column(expr) || negated == *inner && expr.any_column_refs() && !has_subquery(expr))
         }
         _ => false,
+    }
+}
+
+/// `x = 5 OR x IN (SELECT y ..)` as `x IN (SELECT y .. UNION ALL SELECT 5)`, for a WHERE's conjunct: the join reads what
+/// equals a member, where a mark on each row takes all rows. Other terms stay as they are.
+pub fn in_one_set(term: Expr) -> DfResult<Expr> {
+    let alternatives = split_binary(&term, Operator::Or);
+    let is_set =
+        |expr: &&Expr| matches!(expr, Expr::InSubquery(list) if !list.negated && is_joined_well(expr));
+    let Some(Expr::InSubquery(list)) = alternatives.iter().copied().find(is_set) else { return Ok(term) };
+    let first = &list.subquery.subquery;
+    let members_ty = first.schema().field(0).data_type().clone();
+    let is_it = |expr: &Expr| not_widened(expr) == not_widened(&list.expr);
+    let mut sets = vec![members(first)?];
+    for expr in &alternatives {
+        let more: Vec<&Expr> = match expr {
+            Expr::InSubquery(other) if std::ptr::eq(other, list) => continue,
+            Expr::InSubquery(other) if is_set(&expr) && other.expr == list.expr => {
+                sets.push(members(&other.subquery.subquery)?);
+                continue;
+            }
+            Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) if is_it(left) => vec![right],
+            Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) if is_it(right) => vec![left],
+            Expr::InList(InList { expr, list: values, negated: false }) if is_it(expr) => {
+                values.iter().collect()
+            }
+            _ => return Ok(term),
+        };
+        for value in more {
+            let ty = value.get_type(&DFSchema::empty());
+            let is_constant = !value.any_column_refs() && !has_subquery(value) && !value.is_volatile();
+            // What is beyond the members' type equals none. A parameter is told its type by the cast.
+            let fits = ty.is_ok_and(|ty| ty == members_ty || ty.is_integer() && members_ty.is_integer());
+            if !is_constant || !fits {
+                return Ok(term);
+            }
+            let value = Expr::TryCast(TryCast::new(Box::new(value.clone()), members_ty.clone()));
+            sets.push(LogicalPlanBuilder::empty(true).project([value.alias(MEMBER)])?.build()?);
+        }
+    }
+    if !(2..=SETS_MAX).contains(&sets.len()) {
+        return Ok(term);
+    }
+    let mut sets = sets.into_iter();
+    let first = LogicalPlanBuilder::from(sets.next().unwrap_or_default());
+    let all = sets.try_fold(first, LogicalPlanBuilder::union)?.build()?;
+    let subquery = subquery_of(all);
+    Ok(Expr::InSubquery(InSubquery { expr: list.expr.clone(), subquery, negated: false }))
+}
+
+/// What is cast to BIGINT.
+fn not_widened(expr: &Expr) -> &Expr {
+    match expr {
+        Expr::Cast(Cast { expr, field }) if field.data_type() == &DataType::Int64 => expr,
+        expr => expr,
     }
 }
 
