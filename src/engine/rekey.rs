@@ -140,7 +140,7 @@ fn run(db: &Database, id: IndexId, watch: &Watch) -> Result<Vec<Warning>> {
     build::steps(db, id, Job::Rows, watch)?;
     let (catalog, snapshot) = db.view()?;
     let (table, rekey) = find(&catalog, id).ok_or_else(gone)?;
-    verify(table, &rekey.next, &*snapshot.reader()?, watch)?;
+    verify(table, &rekey.next, &*snapshot, watch)?;
     let mut warnings = layout_warnings(&rekey.next, &rekey.next.key);
     if !table.splits.is_empty() {
         let name = name_sql(&table.name);

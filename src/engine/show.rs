@@ -245,11 +245,10 @@ const PROBLEMS_MAX: usize = 10_000;
 /// CHECK: a row for each problem, then a summary. Also gives the number of problems.
 pub fn check(view: &StatementView, check: &Check) -> Result<(u64, RecordBatch)> {
     let started = std::time::Instant::now();
-    // The transaction's writes do not depend on what CHECK reads.
-    let (catalog, reader) = (&view.catalog, view.snapshot.unrecorded()?);
+    let catalog = &view.catalog;
     let depth = if check.fast { CheckDepth::Fast } else { CheckDepth::Full };
     let limit = check.limit.map_or(PROBLEMS_MAX, |n| usize::try_from(n).unwrap_or(usize::MAX));
-    let mut checker = Checker::new(&*reader, &view.watch, limit);
+    let mut checker = Checker::new(&*view.snapshot, &view.watch, limit)?;
     match &check.target {
         CheckTarget::Table(name) => {
             let table = catalog.table(&name_of(name)).map_err(|e| e.at(span_of_name(name)))?;

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::thread::{self, ScopedJoinHandle};
 use std::time::Duration;
 
+use super::gets::Gets;
 use super::pieces::{PIECES, pieces_of};
 use super::rekey;
 use super::run::{Run, sort_all};
@@ -279,7 +280,7 @@ impl EntrySource<'_> {
         told: &mut dyn FnMut(u64),
     ) -> Result<PieceEntries> {
         let EntrySource { table, wanted, entries, .. } = self;
-        let reader = self.snapshot.reader()?;
+        let (reader, mut gets) = (self.snapshot.reader()?, Gets::of(self.snapshot)?);
         let mut piece = PieceEntries { runs: Runs::new(), rows: 0, last_row: None, is_cut: false };
         let (mut values, mut bytes, mut bytes_told) = (Vec::new(), 0, 0);
         let mut cursor = reader.cursor(table.rows(), range, Direction::Forward)?;
@@ -287,7 +288,7 @@ impl EntrySource<'_> {
             && let Some((key, value)) = cursor.next()?
         {
             piece.rows += 1;
-            stored::values_into(&*reader, table, (key, value), wanted, &mut values)?;
+            stored::values_into(gets.next()?, table, (key, value), wanted, &mut values)?;
             let rowkey = Rowkey::from(key);
             entries(&values, &rowkey, &mut piece.runs).map_err(|e| of_row(e, table, &rowkey))?;
             piece.last_row = Some(rowkey);

@@ -10,6 +10,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use xxhash_rust::xxh3::{xxh3_128, xxh3_128_with_seed};
 
+use super::gets::Gets;
 use super::stored;
 use super::watch::Watch;
 use crate::error::{Error, Kind, Result};
@@ -17,7 +18,7 @@ use crate::index::{IndexEntry, entry_of, open_entry};
 use crate::key::{KeyRange, hex};
 use crate::row::PackedRow;
 use crate::schema::{IndexDef, IndexState, TableDef};
-use crate::store::{Direction, KeyspaceId, Reader};
+use crate::store::{Direction, KeyspaceId, Reader, Snapshot};
 use crate::value::{Literal, Value, name_sql};
 
 /// The problem of an index entry that cannot be read.
@@ -96,7 +97,8 @@ type VisitRow<'v, C> = dyn FnMut(&mut C, &[Value], &[u8]) -> Result<()> + 'v;
 
 /// A check in progress.
 pub struct Checker<'a> {
-    reader: &'a dyn Reader,
+    snapshot: &'a dyn Snapshot,
+    gets: Gets<'a>,
     watch: &'a Watch,
     limit: usize,
     report: Report,
@@ -105,10 +107,10 @@ pub struct Checker<'a> {
 }
 
 impl<'a> Checker<'a> {
-    /// A check that stops after `limit` problems.
-    pub fn new(reader: &'a dyn Reader, watch: &'a Watch, limit: usize) -> Self {
-        let report = Report { complete: true, ..Report::default() };
-        Checker { reader, watch, limit, report, verified: BTreeSet::new() }
+    /// A check of what `snapshot` shows that stops after `limit` problems. No writes depend on what it reads.
+    pub fn new(snapshot: &'a dyn Snapshot, watch: &'a Watch, limit: usize) -> Result<Self> {
+        let (gets, report) = (Gets::unrecorded(snapshot)?, Report { complete: true, ..Report::default() });
+        Ok(Checker { snapshot, gets, watch, limit, report, verified: BTreeSet::new() })
     }
 
     /// The result.
@@ -172,7 +174,7 @@ impl<'a> Checker<'a> {
         keyspace: KeyspaceId,
         analyzed: impl FnOnce(&Error) -> Option<&'t str>,
     ) -> Result<()> {
-        match self.reader.verify(keyspace, &mut |_| self.watch.cancel.check()) {
+        match self.gets.reader().verify(keyspace, &mut |_| self.watch.cancel.check()) {
             Err(e) if e.kind() == Kind::Corrupt => {
                 let (table, detail) = match analyzed(&e) {
                     Some(table) => (table, format!("{}; {}", said(&e), anew(table))),
@@ -211,8 +213,9 @@ impl<'a> Checker<'a> {
         visit: &mut Visit<'_, Self>,
     ) -> Result<()> {
         let label = format!("checking {}", index.map_or(&table.name, |i| &i.name));
-        let total = self.reader.entries(keyspace)?;
-        let mut cursor = self.reader.cursor(keyspace, &KeyRange::all(), Direction::Forward)?;
+        let reader = self.snapshot.unrecorded()?;
+        let total = reader.entries(keyspace)?;
+        let mut cursor = reader.cursor(keyspace, &KeyRange::all(), Direction::Forward)?;
         let mut n = 0;
         while !self.full() {
             let entry = match cursor.next() {
@@ -230,6 +233,7 @@ impl<'a> Checker<'a> {
                 }
                 return Ok(());
             };
+            self.gets.next()?;
             visit(self, key, value)?;
             n += 1;
             if n % 4096 == 0 {
@@ -246,8 +250,9 @@ impl<'a> Checker<'a> {
             return Ok(None);
         }
         let label = format!("{label} again");
-        let count = self.reader.count(keyspace).and_then(|count| {
-            self.reader.verify(keyspace, &mut |at| self.watch.step(&label, at, Some(n), "entries"))?;
+        let reader = self.gets.reader();
+        let count = reader.count(keyspace).and_then(|count| {
+            reader.verify(keyspace, &mut |at| self.watch.step(&label, at, Some(n), "entries"))?;
             Ok(count)
         });
         match count {
@@ -264,7 +269,7 @@ impl<'a> Checker<'a> {
     fn rows(&mut self, table: &TableDef, visit: &mut VisitRow<'_, Self>) -> Result<()> {
         self.walk(table, None, table.rows(), &mut |check, key, value| {
             check.report.rows += 1;
-            match stored::values_of(check.reader, table, key, value) {
+            match stored::values_of(check.gets.reader(), table, key, value) {
                 Ok(row) => visit(check, &row, key),
                 Err(e) => {
                     let (primary_key, detail) = (table.key.show(key), said(&e));
@@ -313,7 +318,7 @@ impl<'a> Checker<'a> {
                 return self.found(table, Some(index), problem);
             }
         };
-        let found = self.reader.get(index.keyspace, &expected.key);
+        let found = self.gets.reader().get(index.keyspace, &expected.key);
         match &found {
             Ok(Some(value)) if *value == expected.value => return,
             // While the index was Broken, rows that changed may have removed the entries of others.
@@ -323,7 +328,7 @@ impl<'a> Checker<'a> {
         let index_key = shown_key(index, &expected.key);
         let at = Problem { primary_key: primary_key(), index_key, ..Problem::default() };
         let problem = match found {
-            Ok(Some(value)) => difference(self.reader, table, index, &expected, value, at),
+            Ok(Some(value)) => difference(self.gets.reader(), table, index, &expected, value, at),
             Ok(None) => {
                 let detail = "the row has no entry".to_owned();
                 Problem { problem: "missing_index_entry", detail, ..at }
@@ -357,7 +362,7 @@ impl<'a> Checker<'a> {
                 }
             };
             // Unreadable rows were reported when the table was walked.
-            let expected = match entry_of_pointer(check.reader, table, index, parts.pointer) {
+            let expected = match entry_of_pointer(check.gets.reader(), table, index, parts.pointer) {
                 Err(_) => return Ok(()),
                 Ok(expected) => expected,
             };
@@ -394,7 +399,7 @@ impl<'a> Checker<'a> {
         let (rows, entries) = (self.report.rows, self.report.entries);
         // Unreadable rows have been reported.
         self.walk(table, None, table.rows(), &mut |check, key, value| {
-            if let Ok(row) = stored::values_of(check.reader, table, key, value) {
+            if let Ok(row) = stored::values_of(check.gets.reader(), table, key, value) {
                 check.entry_of_row(table, index, &row, key);
             }
             Ok(())
@@ -407,7 +412,7 @@ impl<'a> Checker<'a> {
     /// Reports family entries without a row.
     fn orphans(&mut self, table: &TableDef, keyspace: KeyspaceId) -> Result<()> {
         self.walk(table, None, keyspace, &mut |check, key, _| {
-            if let Ok(None) = check.reader.get(table.rows(), key) {
+            if let Ok(None) = check.gets.reader().get(table.rows(), key) {
                 let detail = "a column family holds a row that the table does not".to_owned();
                 let primary_key = table.key.show(key);
                 let problem = Problem { problem: "orphan_data", primary_key, detail, ..Problem::default() };

@@ -12,6 +12,7 @@ pub mod dml;
 pub mod encoded;
 mod fetch;
 mod gather;
+mod gets;
 pub mod groups;
 pub mod joined;
 mod jump;

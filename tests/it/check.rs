@@ -2,9 +2,12 @@
 
 use std::process::Command;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rowkeydb::key::KeyRange;
-use rowkeydb::store::{Direction, FailingStore, KeyspaceId, MemoryStore, Store, WriteBatch};
+use rowkeydb::store::{
+    BulkWriter, Cursor, Direction, FailingStore, KeyspaceId, MemoryStore, Reader, Snapshot, Store, WriteBatch,
+};
 use rowkeydb::{Database, Error, Kind, Rows};
 
 /// Keyspaces are given out in order: the table, then its indexes.
@@ -71,6 +74,97 @@ fn a_row_under_a_key_that_its_columns_do_not_make_is_found() {
     for check in ["CHECK TABLE t", "CHECK TABLE t FAST"] {
         let found = findings(&db, check);
         assert!(found.len() == 1 && found[0].starts_with("key_not_canonical||"), "{found:?}");
+    }
+}
+
+/// A store that notes how many GETs a reader has served at the most.
+struct GetsPerReader {
+    inner: Arc<MemoryStore>,
+    most: Arc<AtomicUsize>,
+}
+
+struct CountingSnapshot(Arc<dyn Snapshot>, Arc<AtomicUsize>);
+
+struct CountingReader<'s> {
+    inner: Box<dyn Reader + 's>,
+    gets: AtomicUsize,
+    most: Arc<AtomicUsize>,
+}
+
+impl Store for GetsPerReader {
+    fn snapshot(&self) -> Result<Arc<dyn Snapshot>, Error> {
+        Ok(Arc::new(CountingSnapshot(self.inner.snapshot()?, Arc::clone(&self.most))))
+    }
+
+    fn commit(&self, batch: WriteBatch) -> Result<(), Error> {
+        self.inner.commit(batch)
+    }
+
+    fn bulk(&self) -> Result<Box<dyn BulkWriter + '_>, Error> {
+        self.inner.bulk()
+    }
+}
+
+impl Snapshot for CountingSnapshot {
+    fn reader(&self) -> Result<Box<dyn Reader + '_>, Error> {
+        let (inner, gets, most) = (self.0.reader()?, AtomicUsize::new(0), Arc::clone(&self.1));
+        Ok(Box::new(CountingReader { inner, gets, most }))
+    }
+
+    fn version(&self) -> u64 {
+        self.0.version()
+    }
+}
+
+impl Reader for CountingReader<'_> {
+    fn get(&self, keyspace: KeyspaceId, key: &[u8]) -> Result<Option<&[u8]>, Error> {
+        self.most.fetch_max(self.gets.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+        self.inner.get(keyspace, key)
+    }
+
+    fn cursor<'a>(
+        &'a self,
+        keyspace: KeyspaceId,
+        range: &KeyRange,
+        direction: Direction,
+    ) -> Result<Box<dyn Cursor + 'a>, Error> {
+        self.inner.cursor(keyspace, range, direction)
+    }
+
+    fn entries(&self, keyspace: KeyspaceId) -> Result<u64, Error> {
+        self.inner.entries(keyspace)
+    }
+
+    fn count(&self, keyspace: KeyspaceId) -> Result<Option<u64>, Error> {
+        self.inner.count(keyspace)
+    }
+
+    fn verify(
+        &self,
+        keyspace: KeyspaceId,
+        watch: &mut dyn FnMut(u64) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        self.inner.verify(keyspace, watch)
+    }
+}
+
+/// A reader may keep what it has lent: the `lsm` engine's does, so that a CHECK needed as much memory as the table.
+#[test]
+fn long_walks_renew_the_reader_of_their_gets() {
+    let (inner, most) = (Arc::new(MemoryStore::new()), Arc::new(AtomicUsize::new(0)));
+    let db = Database::over_store(Box::new(GetsPerReader { inner, most: Arc::clone(&most) })).unwrap();
+    db.execute("CREATE TABLE t (id INT PRIMARY KEY, v INT, note TEXT, FAMILY n (note))").unwrap();
+    db.execute("INSERT INTO t SELECT value, value, 'note' FROM generate_series(1, 12000)").unwrap();
+    for sql in [
+        "CREATE INDEX by_note ON t (note)",
+        "CREATE INDEX by_v ON t (v)",
+        "CHECK TABLE t",
+        "CHECK TABLE t FAST",
+        "ALTER TABLE t REKEY (v)",
+    ] {
+        most.store(0, Ordering::Relaxed);
+        db.execute(sql).unwrap();
+        assert!(most.load(Ordering::Relaxed) < 5000, "{sql}: {most:?}");
     }
 }
 
