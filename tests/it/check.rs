@@ -2,7 +2,7 @@
 
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use rowkeydb::key::KeyRange;
 use rowkeydb::store::{
@@ -77,23 +77,46 @@ fn a_row_under_a_key_that_its_columns_do_not_make_is_found() {
     }
 }
 
-/// A store that notes how many GETs a reader has served at the most.
-struct GetsPerReader {
+/// A store that notes how many GETs a reader has served at the most, and can refuse to read a keyspace.
+struct WatchedStore {
     inner: Arc<MemoryStore>,
-    most: Arc<AtomicUsize>,
+    watched: Arc<Watched>,
 }
 
-struct CountingSnapshot(Arc<dyn Snapshot>, Arc<AtomicUsize>);
+#[derive(Default)]
+struct Watched {
+    most: AtomicUsize,
+    /// 0: none.
+    refused: AtomicU32,
+}
 
-struct CountingReader<'s> {
+impl Watched {
+    fn check(&self, keyspace: KeyspaceId) -> Result<(), Error> {
+        match self.refused.load(Ordering::Relaxed) {
+            0 => Ok(()),
+            refused if keyspace.0 != refused => Ok(()),
+            _ => Err(Error::new(Kind::Unavailable, "the disk is away")),
+        }
+    }
+}
+
+fn watched() -> (Arc<Watched>, Database) {
+    let (inner, watched) = (Arc::new(MemoryStore::new()), Arc::<Watched>::default());
+    let store = WatchedStore { inner, watched: Arc::clone(&watched) };
+    (watched, Database::over_store(Box::new(store)).unwrap())
+}
+
+struct WatchedSnapshot(Arc<dyn Snapshot>, Arc<Watched>);
+
+struct WatchedReader<'s> {
     inner: Box<dyn Reader + 's>,
     gets: AtomicUsize,
-    most: Arc<AtomicUsize>,
+    watched: Arc<Watched>,
 }
 
-impl Store for GetsPerReader {
+impl Store for WatchedStore {
     fn snapshot(&self) -> Result<Arc<dyn Snapshot>, Error> {
-        Ok(Arc::new(CountingSnapshot(self.inner.snapshot()?, Arc::clone(&self.most))))
+        Ok(Arc::new(WatchedSnapshot(self.inner.snapshot()?, Arc::clone(&self.watched))))
     }
 
     fn commit(&self, batch: WriteBatch) -> Result<(), Error> {
@@ -105,10 +128,10 @@ impl Store for GetsPerReader {
     }
 }
 
-impl Snapshot for CountingSnapshot {
+impl Snapshot for WatchedSnapshot {
     fn reader(&self) -> Result<Box<dyn Reader + '_>, Error> {
-        let (inner, gets, most) = (self.0.reader()?, AtomicUsize::new(0), Arc::clone(&self.1));
-        Ok(Box::new(CountingReader { inner, gets, most }))
+        let (inner, gets, watched) = (self.0.reader()?, AtomicUsize::new(0), Arc::clone(&self.1));
+        Ok(Box::new(WatchedReader { inner, gets, watched }))
     }
 
     fn version(&self) -> u64 {
@@ -116,9 +139,10 @@ impl Snapshot for CountingSnapshot {
     }
 }
 
-impl Reader for CountingReader<'_> {
+impl Reader for WatchedReader<'_> {
     fn get(&self, keyspace: KeyspaceId, key: &[u8]) -> Result<Option<&[u8]>, Error> {
-        self.most.fetch_max(self.gets.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+        self.watched.check(keyspace)?;
+        self.watched.most.fetch_max(self.gets.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
         self.inner.get(keyspace, key)
     }
 
@@ -151,8 +175,7 @@ impl Reader for CountingReader<'_> {
 /// A reader may keep what it has lent: the `lsm` engine's does, so that a CHECK needed as much memory as the table.
 #[test]
 fn long_walks_renew_the_reader_of_their_gets() {
-    let (inner, most) = (Arc::new(MemoryStore::new()), Arc::new(AtomicUsize::new(0)));
-    let db = Database::over_store(Box::new(GetsPerReader { inner, most: Arc::clone(&most) })).unwrap();
+    let (store, db) = watched();
     db.execute("CREATE TABLE t (id INT PRIMARY KEY, v INT, note TEXT, FAMILY n (note))").unwrap();
     db.execute("INSERT INTO t SELECT value, value, 'note' FROM generate_series(1, 12000)").unwrap();
     for sql in [
@@ -162,10 +185,28 @@ fn long_walks_renew_the_reader_of_their_gets() {
         "CHECK TABLE t FAST",
         "ALTER TABLE t REKEY (v)",
     ] {
-        most.store(0, Ordering::Relaxed);
+        store.most.store(0, Ordering::Relaxed);
         db.execute(sql).unwrap();
-        assert!(most.load(Ordering::Relaxed) < 5000, "{sql}: {most:?}");
+        let most = store.most.load(Ordering::Relaxed);
+        assert!(most < 5000, "{sql}: {most}");
     }
+}
+
+/// They were reported as damage, and hidden where an index's entries were followed to their rows.
+#[test]
+fn errors_of_reading_that_are_no_damage_are_errors_of_the_check() {
+    let (store, db) = watched();
+    db.execute("CREATE TABLE t (id INT PRIMARY KEY, v INT, note TEXT, FAMILY n (note))").unwrap();
+    db.execute("CREATE UNIQUE INDEX by_v ON t (v)").unwrap();
+    db.execute("INSERT INTO t VALUES (1, 10, 'one'), (2, 20, 'two')").unwrap();
+    // The rows, the notes, the entries.
+    for refused in 1..=3 {
+        store.refused.store(refused, Ordering::Relaxed);
+        let error = db.execute("CHECK TABLE t").unwrap_err();
+        assert_eq!((error.kind(), error.what()), (Kind::Unavailable, "the disk is away"), "{refused}");
+    }
+    store.refused.store(0, Ordering::Relaxed);
+    assert_eq!(findings(&db, "CHECK TABLE t"), [""; 0]);
 }
 
 type Damage = fn(&MemoryStore);
