@@ -93,9 +93,7 @@ pub fn create_index_within(session: &mut Session, create: &CreateIndex) -> Resul
             let gathered = gather_entries((&table, &index), &range, BESIDE, &*view.snapshot, told)?;
             let told = &mut |_| view.watch.cancel.check();
             if index.unique {
-                let left_out = gathered.write_unique(&index, writer, told)?;
-                taken += left_out.rows;
-                examples.extend(left_out.examples);
+                taken += gathered.write_unique(&index, writer, &mut examples, told)?;
             } else {
                 gathered.write(writer, told)?;
             }
@@ -338,9 +336,7 @@ pub(super) fn steps(db: &Database, id: IndexId, job: Job, watch: &Watch) -> Resu
         }
         progress.rows += gathered.rows;
         if job == Job::Entries && index.unique {
-            let left_out = gathered.write_unique(&index, &mut *writer, locked)?;
-            progress.taken += left_out.rows;
-            examples.extend(left_out.examples);
+            progress.taken += gathered.write_unique(&index, &mut *writer, &mut examples, locked)?;
         } else {
             gathered.write(&mut *writer, locked)?;
         }

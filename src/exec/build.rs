@@ -316,15 +316,6 @@ fn of_row(e: Error, table: &TableDef, rowkey: &Rowkey) -> Error {
     e.why(why)
 }
 
-/// Rows that were left out because another row has their key in a UNIQUE index.
-#[derive(Debug, Default)]
-pub struct LeftOut {
-    /// Their number.
-    pub rows: u64,
-    /// The first few of them.
-    pub examples: Vec<DuplicateKey>,
-}
-
 /// A key of a UNIQUE index that two rows claim.
 #[derive(Debug)]
 pub struct DuplicateKey {
@@ -334,7 +325,7 @@ pub struct DuplicateKey {
     pub rows: (Rowkey, Rowkey),
 }
 
-/// Examples kept for the message (count).
+/// Examples for the message (count), of all steps together.
 const EXAMPLES_MAX: usize = 10;
 
 impl SortedEntries {
@@ -350,25 +341,26 @@ impl SortedEntries {
         Ok(())
     }
 
-    /// Writes entries of a UNIQUE index, except those whose key another row has.
+    /// Writes entries of a UNIQUE index, except those of rows whose key another row has; gives the number of these,
+    /// and adds the first few of them to `examples`.
     pub fn write_unique(
         &self,
         index: &IndexDef,
         writer: &mut dyn BulkWriter,
+        examples: &mut Vec<DuplicateKey>,
         told: &mut ProgressCallback<'_>,
-    ) -> Result<LeftOut> {
-        let mut left_out = LeftOut::default();
-        let mut entries = 0;
+    ) -> Result<u64> {
+        let (mut left_out, mut entries) = (0, 0);
         for (key, value) in self.runs.get(&index.keyspace).into_iter().flat_map(Run::iter) {
             tell(&mut entries, told)?;
             if let Some(existing) = writer.get(index.keyspace, key)? {
                 // A row written after the index was created has its entry already.
                 let (a, b) = (open_entry(index, key, &existing)?, open_entry(index, key, value)?);
                 if a.pointer != b.pointer {
-                    left_out.rows += 1;
-                    if left_out.examples.len() < EXAMPLES_MAX {
+                    left_out += 1;
+                    if examples.len() < EXAMPLES_MAX {
                         let rows = (a.pointer.into(), b.pointer.into());
-                        left_out.examples.push(DuplicateKey { key: key.into(), rows });
+                        examples.push(DuplicateKey { key: key.into(), rows });
                     }
                     continue;
                 }
