@@ -16,7 +16,7 @@ use crate::exec::watch::Watch;
 use crate::key::ColumnId;
 use crate::schema::TableDef;
 use crate::sql::{Copy, CopyFile, CopyFormat, CopySource, Overriding};
-use crate::store::{BulkWriter, Mutation, Reads, WriteBatch};
+use crate::store::{BulkWriter, Reads, WriteBatch};
 use crate::value::Value;
 
 /// Rows (count) per chunk on their way from a file to the loader; four chunks are in memory.
@@ -293,11 +293,7 @@ pub fn load(
             }
         }
     }
-    for mutation in counters.mutations {
-        if let Mutation::Put(keyspace, key, value) = mutation {
-            loader.put(keyspace, &key, &value)?;
-        }
-    }
+    counters.mutations.iter().try_for_each(|mutation| loader.write(mutation))?;
     // Nobody else has written meanwhile, so this checks what was read since the first check.
     loader.commit(|writer| check_reads(view, table, writer))
 }

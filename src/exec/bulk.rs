@@ -17,7 +17,7 @@ use crate::error::{Error, Kind, Result};
 use crate::index::{entry_of, open_entry};
 use crate::key::{FastMap, FastSet, Rowkey};
 use crate::schema::{IndexDef, TableDef, TrafficKind};
-use crate::store::{BulkWriter, KeyspaceId, Snapshot, WriteBatch};
+use crate::store::{BulkWriter, KeyspaceId, Mutation, Snapshot, WriteBatch};
 use crate::value::Value;
 
 /// Limit of entries in memory, in bytes; beyond it sorted runs are spilled to disk.
@@ -156,7 +156,7 @@ impl<'a> Loader<'a> {
     ///
     /// Errors: what was gathered cannot be written, which ends the load.
     pub fn make_room(&mut self) -> Result<()> {
-        if self.taken.bytes >= TAKEN_BYTES { self.write() } else { Ok(()) }
+        if self.taken.bytes >= TAKEN_BYTES { self.write_gathered() } else { Ok(()) }
     }
 
     /// [`Loader::add`] for a row that may be refused: then nothing of it has been gathered, and the load can go on.
@@ -257,7 +257,7 @@ impl<'a> Loader<'a> {
     }
 
     /// Writes what was gathered, refusing duplicate keys.
-    fn write(&mut self) -> Result<()> {
+    fn write_gathered(&mut self) -> Result<()> {
         // Unique keys first, for that deletes expired rows that hold them: later it might take away other entries that
         // new rows have in their place.
         let table = self.table;
@@ -319,14 +319,14 @@ impl<'a> Loader<'a> {
         }
     }
 
-    /// Writes one more entry in the same atomic step.
-    pub fn put(&mut self, keyspace: KeyspaceId, key: &[u8], value: &[u8]) -> Result<()> {
-        self.writer.put(keyspace, key, value)
+    /// Makes one more change in the same atomic step.
+    pub fn write(&mut self, mutation: &Mutation) -> Result<()> {
+        mutation.write_to(&mut *self.writer)
     }
 
     /// Writes all entries and makes everything durable, if `check` agrees; gives the number of rows.
     pub fn commit(mut self, check: impl FnOnce(&dyn BulkWriter) -> Result<()>) -> Result<u64> {
-        self.write()?;
+        self.write_gathered()?;
         check(&*self.writer)?;
         self.writer.commit()?;
         Ok(self.gathered.rows)
