@@ -99,9 +99,9 @@ struct WriterState {
 impl LsmStore {
     /// Opens the database in `path`, creating it (but not the directories above) if there is none.
     ///
-    /// Errors: `Unavailable` when it is open elsewhere or the directory cannot be written; `Invalid`
-    /// `Corrupt` when a file is missing or damaged, or an acknowledged commit is not there.
-    /// `Corrupt` when a file is missing or damaged, or something that was acknowledged is not there.
+    /// Errors: `Unavailable` when it is open elsewhere, or the directory cannot be read or written; `Invalid` when `path`
+    /// is not a database, or one of another engine; `Unsupported` when a newer program wrote it; `Corrupt` when a file is
+    /// missing or damaged, or something that was acknowledged is not there.
     pub fn open(path: &Path, durability: Durability) -> Result<Self> {
         LsmStore::over(Directory::open(path, Some(Engine::Lsm))?, durability)
     }
