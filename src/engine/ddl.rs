@@ -100,7 +100,7 @@ pub async fn run(session: &mut Session, statement: &Statement) -> Result<Vec<War
                 in_rows::set_not_null(session, alter, name)
             }
             AlterTableOp::AlterColumn { name, change: ColumnChange::SetType(new) } => {
-                new.using.as_ref().map_or(Ok(()), |using| vet::using(session, using))?;
+                new.using.as_ref().map_or(Ok(()), |using| vet::using(using))?;
                 retype::set_type(session, alter, name, new)
             }
             AlterTableOp::AlterColumn { name, change: ColumnChange::SetDefault(expr) } => {

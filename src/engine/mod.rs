@@ -322,11 +322,7 @@ impl Database {
 
     /// Names of the functions, in order.
     pub fn function_names(&self) -> Vec<String> {
-        self.planner().functions().into_iter().map(|function| function.name).collect()
-    }
-
-    fn planner(&self) -> &'static Planner {
-        Planner::shared()
+        Planner::shared().functions().into_iter().map(|function| function.name).collect()
     }
 
     fn plans(&self) -> &Plans {

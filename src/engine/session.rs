@@ -25,6 +25,7 @@ use super::{Database, analyze, backup, build, copy, damaged, ddl, design, moment
 use crate::catalog::Catalog;
 use crate::df::cached::plan::BoundPlan;
 use crate::df::explain;
+use crate::df::query::Planner;
 use crate::error::{Error, Result};
 use crate::exec::watch::{CancelHandle, OnProgress, Watch};
 use crate::row::field;
@@ -213,7 +214,7 @@ impl Session {
             }
             Some(BoundPlan::Plan(plan)) => {
                 let _threads = self.db.shared.runtime.enter()?;
-                let (batches, schema) = self.db.planner().run(plan, &view.limits())?;
+                let (batches, schema) = Planner::shared().run(plan, &view.limits())?;
                 (schema, BatchSource::Batches(batches))
             }
         };
@@ -469,7 +470,7 @@ impl Session {
         };
         let is_of_rows = matches!(*stmt.statement, Statement::Update(_) | Statement::Delete(_));
         let scope = view.scope(is_of_rows.then_some(write::ROWKEY));
-        let planner = self.db.planner();
+        let planner = Planner::shared();
         let plan = planner.physical(planner.plan(query, &scope, params)?, &view.limits(), false).await?;
         if stmt.analyze {
             let (mut stream, _) = planner.run(Arc::clone(&plan), &view.limits())?;

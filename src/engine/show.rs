@@ -7,9 +7,9 @@ use arrow::array::{Array, Float64Array, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::Schema;
 use sqlparser::ast::Ident;
 
-use super::Planner;
 use super::view::StatementView;
 use crate::catalog::{CATALOG_KEYSPACE, Relation};
+use crate::df::query::Planner;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::check::{CheckDepth, Checker, Problem};
 use crate::plan::{LikePattern, PLAIN_ESCAPE};

@@ -12,6 +12,7 @@ use sqlparser::ast::Query;
 use crate::access::Method;
 use crate::catalog::{Catalog, Relation};
 use crate::df::explain::{self, AccessWork, Ran};
+use crate::df::query::Planner;
 use crate::engine::view::StatementView;
 use crate::engine::{Database, analyze};
 use crate::error::{Error, Result, sqlstate};
@@ -164,7 +165,7 @@ impl ScratchDatabase {
             settings: view.settings.clone(),
             ..self.db.session().view()?
         };
-        let planner = self.db.planner();
+        let planner = Planner::shared();
         let plan = planner.plan(query.clone(), &here.scope(None), params)?;
         let plan = planner.physical(plan, &view.limits(), false).await?;
         let (mut stream, _) = planner.run(Arc::clone(&plan), &view.limits())?;

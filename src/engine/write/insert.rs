@@ -229,7 +229,7 @@ async fn values_cells(
                 Some(value) => Some(value),
                 None if is_default(expr) => None,
                 None => {
-                    of_each_row(view, expr, "VALUES")?;
+                    of_each_row(expr, "VALUES")?;
                     computed.push((at, i, expr));
                     None
                 }
