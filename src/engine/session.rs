@@ -127,11 +127,7 @@ impl Session {
         self.begin_watch();
         params.iter().try_for_each(Value::check)?;
         let (text, lifted) = (StatementInput::Sql(sql), sql::lift(sql));
-        let outcome = match self.by_plan(lifted.as_ref(), params) {
-            Ok(Start::Ran(outcome)) => Ok(outcome),
-            Ok(Start::Plan(again)) => self.run_source(text, again, params).await,
-            Err(e) => Err(e),
-        };
+        let outcome = self.run_lifted(text, lifted.as_ref(), params).await;
         outcome.map_err(|e| self.explained(e, text))
     }
 
@@ -158,6 +154,7 @@ impl Session {
         params: &[Value],
     ) -> Result<Outcome> {
         params.iter().try_for_each(Value::check)?;
+        // As `run_lifted`, which would need the runtime also for what a cached plan does.
         let outcome = self.by_plan(lifted, params).and_then(|start| match start {
             Start::Ran(outcome) => Ok(outcome),
             Start::Plan(again) => {
@@ -166,6 +163,19 @@ impl Session {
             }
         });
         outcome.map_err(|e| self.explained(e, text))
+    }
+
+    /// Runs a statement by its cached plan if there is one, or else as it is.
+    async fn run_lifted(
+        &mut self,
+        text: StatementInput<'_>,
+        lifted: Option<&Lifted>,
+        params: &[Value],
+    ) -> Result<Outcome> {
+        match self.by_plan(lifted, params)? {
+            Start::Ran(outcome) => Ok(outcome),
+            Start::Plan(again) => Box::pin(self.run_source(text, again, params)).await,
+        }
     }
 
     /// The error with the name of what is damaged, and a place in the statement.

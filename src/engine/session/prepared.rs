@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use sqlparser::ast::{Expr, Ident};
 
-use super::{Session, Start, StatementInput};
+use super::{Session, StatementInput};
 use crate::engine::outcome::Outcome;
 use crate::engine::plans::Parsed;
 use crate::engine::rows::literal;
@@ -67,13 +67,8 @@ impl Session {
                 None => value,
             });
         }
-        let outcome = match self.by_plan(named.lifted.as_ref(), &values) {
-            Ok(Start::Ran(outcome)) => Ok(outcome),
-            Ok(Start::Plan(again)) => {
-                Box::pin(self.run_source(StatementInput::Parsed(&named.parsed), again, &values)).await
-            }
-            Err(error) => Err(error),
-        };
+        let outcome =
+            self.run_lifted(StatementInput::Parsed(&named.parsed), named.lifted.as_ref(), &values).await;
         // The error's place refers to the text of PREPARE, not to this statement.
         outcome.map_err(Error::unplaced)
     }
