@@ -1,11 +1,11 @@
 //! A session: one connection with its transaction, prepared statements and settings. Runs statements.
 
+mod admin;
 mod definitions;
 mod prepared;
 mod transactions;
 
 use std::collections::HashMap;
-use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use arrow::array::{RecordBatch, StringArray};
@@ -21,7 +21,7 @@ use super::settings::SessionSettings;
 use super::turns::Turn;
 use super::view::StatementView;
 use super::write;
-use super::{Database, analyze, backup, build, copy, damaged, ddl, design, moments, show};
+use super::{Database, copy, damaged, ddl, design};
 use crate::catalog::Catalog;
 use crate::df::cached::plan::BoundPlan;
 use crate::df::explain;
@@ -29,7 +29,7 @@ use crate::df::query::Planner;
 use crate::error::{Error, Result};
 use crate::exec::watch::{CancelHandle, OnProgress, Watch};
 use crate::row::field;
-use crate::sql::{self, Check, CheckTarget, Lifted, Statement, name_of};
+use crate::sql::{self, Lifted, Statement, name_of};
 use crate::txn::{Savepoint, Transaction};
 use crate::value::{ColumnType, Value};
 use prepared::PreparedStatement;
@@ -372,72 +372,17 @@ impl Session {
                 self.settings.set(name, value)?;
                 Ok(self.done(tag))
             }
-            Statement::Show(what) => {
-                show::show(&self.view()?, what).and_then(|rows| self.table_outcome(tag, rows))
-            }
-            Statement::Describe { name } => {
-                show::describe(&self.view()?, name).and_then(|rows| self.table_outcome(tag, rows))
-            }
             Statement::Design(statement) => design::run(self, statement).await,
-            Statement::Check(check) => {
-                let (found, rows) = show::check(&self.view()?, check)?;
-                Ok(Outcome { affected: Some(found), ..self.table_outcome(tag, rows)? })
-            }
-            Statement::Analyze { table } => {
-                self.outside_transaction(tag, "what it finds is about what is committed")?;
-                let view = self.view()?;
-                let tables = match table {
-                    Some(name) => vec![view.table(name)?],
-                    None => view.catalog.tables().cloned().collect(),
-                };
-                let done: Result<()> = tables.iter().try_for_each(|table| {
-                    analyze::analyze(&self.db, table, &self.watch)?;
-                    self.watch.cancel.keep("the tables that it was done with have new statistics");
-                    Ok(())
-                });
-                // Some tables may be done even if a later one failed.
-                self.db.plans().forget();
-                done?;
-                Ok(self.done(tag))
-            }
-            Statement::Purge { table } => {
-                let purged = self.run_purge(table.as_ref())?;
-                Ok(self.settled(Outcome { affected: Some(purged), ..self.done(tag) }))
-            }
-            Statement::CreateIndex(create) => {
-                let warnings = match self.open {
-                    Some(_) => build::create_index_within(self, create)?,
-                    None => build::create_index(&self.db, create, &self.watch)?,
-                };
-                Ok(Outcome { warnings, ..self.done(tag) })
-            }
-            Statement::CreateSnapshot { name } => {
-                self.outside_transaction(
-                    tag,
-                    "others are to see it, and they do not see what is not committed",
-                )?;
-                moments::create(&self.db, name)?;
-                Ok(self.done(tag))
-            }
-            Statement::DropSnapshot { if_exists, name } => {
-                self.outside_transaction(tag, "others may read it, and it would be gone for them at once")?;
-                moments::drop(&self.db, name, *if_exists)?;
-                Ok(self.done(tag))
-            }
-            Statement::Backup { path } => {
-                let entries = backup::backup(&self.db, Path::new(path), self.db.engine(), &self.watch)?;
-                Ok(Outcome { affected: Some(entries), ..self.done(tag) })
-            }
-            Statement::Repair { index, dry_run: true } => {
-                let target = CheckTarget::Index(index.clone());
-                let check = Statement::Check(Check { target, fast: false, limit: None });
-                Box::pin(self.run(&check, queries, params)).await
-            }
-            Statement::Repair { index, dry_run: false } => {
-                self.outside_transaction(tag, IN_STEPS)?;
-                build::repair(&self.db, index, &self.watch)?;
-                Ok(self.done(tag))
-            }
+            Statement::Show(_)
+            | Statement::Describe { .. }
+            | Statement::Check(_)
+            | Statement::Analyze { .. }
+            | Statement::Purge { .. }
+            | Statement::CreateIndex(_)
+            | Statement::CreateSnapshot { .. }
+            | Statement::DropSnapshot { .. }
+            | Statement::Backup { .. }
+            | Statement::Repair { .. } => self.run_admin(statement),
             definition => {
                 let warnings = ddl::run(self, definition).await?;
                 self.db.background.purge(&self.db);
