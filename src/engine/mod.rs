@@ -23,6 +23,7 @@ mod moments;
 mod native;
 mod outcome;
 mod plans;
+mod query_rows;
 mod rekey;
 mod rows;
 mod runtime;

@@ -9,7 +9,7 @@ use super::api::{Row, Rows};
 use super::outcome::{BatchSource, RowStream};
 use super::rows::assign;
 use super::view::column_of;
-use super::{Database, OnProgress, copy, damaged};
+use super::{Database, OnProgress, bulk, damaged};
 use crate::access::{Access, Method, Path};
 use crate::catalog::Catalog;
 use crate::df::cached::alone::Alone;
@@ -188,7 +188,7 @@ impl TableHandle {
                 rows.by_ref().take(CHUNK_ROWS).map(|row| cells(row, columns.len())).collect();
             chunk.map(|chunk| (!chunk.is_empty()).then_some(chunk))
         };
-        let loaded = copy::load(&view, &table, (&columns, None), None, &mut next);
+        let loaded = bulk::load(&view, &table, (&columns, None), None, &mut next);
         loaded.map_err(|e| damaged::of_whom(&view.catalog, e))
     }
 

@@ -10,7 +10,7 @@ use super::{
     Assigned, ROWKEY, StatementWrites, WriteInputs, WriteTarget, assigned_columns, column_item, key_update,
     name_in, relations, select,
 };
-use crate::engine::copy::check_reads;
+use crate::engine::bulk::check_reads;
 use crate::engine::rows::{check_constraints, check_null, literal};
 use crate::engine::view::StatementView;
 use crate::error::{Error, Result};

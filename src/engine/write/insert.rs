@@ -12,8 +12,8 @@ use super::{
     Assigned, StagedChanges, StatementWrites, WriteInputs, WriteTarget, assigned_columns, column_item,
     key_update, merge, name_in, named, of_each_row, relations, select,
 };
-use crate::engine::bulk::QueryRows;
-use crate::engine::copy::load;
+use crate::engine::bulk::load;
+use crate::engine::query_rows::QueryRows;
 use crate::engine::rows::{
     PartialRows, batch_of, check_constraints, check_nulls, check_nulls_of_key, complete, filled, in_row,
     values_of,

@@ -6,8 +6,8 @@
 
 use super::insert::{changed, proposed};
 use super::{StagedChanges, WriteInputs};
-use crate::engine::bulk::QueryRows;
-use crate::engine::copy::{check_reads, locked};
+use crate::engine::bulk::{check_reads, locked};
+use crate::engine::query_rows::QueryRows;
 use crate::engine::rows::PartialRows;
 use crate::engine::view::StatementView;
 use crate::error::Result;
