@@ -1,7 +1,7 @@
 //! A session: one connection with its transaction, prepared statements and settings. Runs statements.
 
 mod admin;
-mod definitions;
+mod ddl;
 mod prepared;
 mod transactions;
 
@@ -21,7 +21,7 @@ use super::settings::SessionSettings;
 use super::turns::Turn;
 use super::view::StatementView;
 use super::write;
-use super::{Database, copy, damaged, ddl, design};
+use super::{Database, copy, damaged, design};
 use crate::catalog::Catalog;
 use crate::df::cached::plan::BoundPlan;
 use crate::df::explain;
@@ -384,7 +384,7 @@ impl Session {
             | Statement::Backup { .. }
             | Statement::Repair { .. } => self.run_admin(statement),
             definition => {
-                let warnings = ddl::run(self, definition).await?;
+                let warnings = super::ddl::run(self, definition).await?;
                 self.db.background.purge(&self.db);
                 Ok(Outcome { warnings, ..self.done(tag) })
             }
