@@ -298,7 +298,7 @@ fn seen_from(index: &IndexDef, need: &Need) -> Need {
 /// Fields that an index entry gives without a fetch, or that are computed from such fields, named as in
 /// queries of the table.
 pub(super) fn held_fields(table: &TableDef, index: &IndexDef) -> BTreeSet<Field> {
-    fields_of(table, index.columns().chain(table.key.undoable().iter().copied()).collect())
+    fields_of(table, index.columns().chain(table.key.decodable().iter().copied()).collect())
 }
 
 /// Fields given by, or computed from, these columns and the rowkey.

@@ -219,7 +219,7 @@ impl IndexCombiner<'_> {
     /// The fields that the entries of several walks hold together.
     fn told_by(&self, branches: &[Access]) -> BTreeSet<Field> {
         let indexes = branches.iter().flat_map(Access::indexes).filter_map(|id| self.table.index_by_id(id));
-        let columns = indexes.flat_map(IndexDef::columns).chain(self.table.key.undoable().iter().copied());
+        let columns = indexes.flat_map(IndexDef::columns).chain(self.table.key.decodable().iter().copied());
         fields_of(self.table, columns.collect())
     }
 

@@ -199,7 +199,7 @@ fn held_by(spec: &ScanSpec, access: &Access) -> Vec<ColumnId> {
 /// Adds the columns behind a field that must come from entries, because the rowkey does not give them.
 fn wanted_of(table: &TableDef, field: Field, held: &[ColumnId], columns: &mut Vec<ColumnId>) {
     let Field::Column(id) = field else { return };
-    if columns.contains(&id) || table.key.undoable().contains(&id) {
+    if columns.contains(&id) || table.key.decodable().contains(&id) {
         return;
     }
     if held.contains(&id) {

@@ -137,7 +137,7 @@ impl ColumnProjection {
                 families[usize::from(table.column(id).family.0)] |= table.is_stored(id);
             }
         }
-        let key = table.key.undoable().iter().any(|id| chosen[usize::from(id.0)]);
+        let key = table.key.decodable().iter().any(|id| chosen[usize::from(id.0)]);
         ColumnProjection(Some(Chosen { columns: chosen, families, key }))
     }
 

@@ -345,7 +345,7 @@ fn check(case: &Case) -> Result<Option<()>, TestCaseError> {
 /// equalities on all key columns or the first few, with and without an interval on one column.
 fn check_short(case: &Case, layout: &KeyLayout, rows: &[(Vec<u8>, Row)]) -> Result<(), TestCaseError> {
     let others = rows.iter().rev().map(|(_, row)| row);
-    let known = layout.undoable();
+    let known = layout.decodable();
     for (n, ((_, row), other)) in rows.iter().zip(others).enumerate() {
         let equals = |(i, id): (usize, &ColumnId)| {
             let from = if i % 2 == 0 { row } else { other };

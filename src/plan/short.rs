@@ -83,7 +83,7 @@ impl RangeShape {
         let mut known: Vec<(ColumnId, usize)> = Vec::with_capacity(terms.len());
         let mut between: Option<Between> = None;
         for (term, (id, op)) in terms.iter().enumerate() {
-            if *op == CmpOp::Eq && layout.undoable().contains(id) {
+            if *op == CmpOp::Eq && layout.decodable().contains(id) {
                 if known.iter().any(|(other, _)| other == id) {
                     return None;
                 }

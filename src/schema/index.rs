@@ -111,7 +111,7 @@ impl IndexDef {
     /// Makes its entries point at rows under `table`: columns that neither their rowkeys nor its own layout give are
     /// stored.
     pub fn point_at(&mut self, table: &KeyLayout) {
-        let stored = |id: &ColumnId| !self.layout.undoable().contains(id) && !table.undoable().contains(id);
+        let stored = |id: &ColumnId| !self.layout.decodable().contains(id) && !table.decodable().contains(id);
         (self.include, self.given) = self.declared().into_iter().partition(stored);
         self.holds_primary = self.layout.contains_columns(table);
     }
@@ -127,7 +127,7 @@ impl IndexDef {
     /// Columns that an entry gives without a fetch: decodable key columns and included ones. (Primary key columns can
     /// also be decoded from the pointer.)
     pub fn columns(&self) -> impl Iterator<Item = ColumnId> {
-        self.layout.undoable().iter().chain(&self.include).copied()
+        self.layout.decodable().iter().chain(&self.include).copied()
     }
 
     /// Columns that its keys and its WHERE use.

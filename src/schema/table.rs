@@ -351,7 +351,7 @@ impl TableDef {
 
     /// The column is read from the packed value of its family, not from the rowkey.
     pub fn is_stored(&self, id: ColumnId) -> bool {
-        !self.column(id).dropped && !self.key.undoable().contains(&id)
+        !self.column(id).dropped && !self.key.decodable().contains(&id)
     }
 
     /// The table has a column of its own named `rowkey`, so there is no pseudo-column.

@@ -113,7 +113,7 @@ fn point(table: &TableDef, expr: &Expr) -> Result<Rowkey> {
 /// Appends a value as a part of the key: encoded like its column, or, for a hash or a bucket, as text.
 fn put(table: &TableDef, part: &KeyPart, value: Value, key: &mut Vec<u8>) -> Result<()> {
     match part.columns() {
-        [column] if part.facts().undoable => {
+        [column] if part.facts().decodable => {
             let value = value.cast(table.column(*column).ty)?;
             Ok(part.bytes_of(&|_| &value, key)?)
         }
