@@ -13,7 +13,7 @@ use super::several::several;
 use super::words::{more, note, reason, unbound};
 use crate::error::Result;
 use crate::key::{ColumnId, KeyLayout};
-use crate::plan::{Field, Filter, LayoutRole, Predicate, RangeLimits, Ranges, ranges};
+use crate::plan::{Field, Filter, LayoutRole, Predicate, Ranges, ranges};
 use crate::schema::{EntryKey, IndexDef, IndexState, TableDef};
 
 /// Chooses how to read `source`. Errors: hints exclude every path.
@@ -165,9 +165,9 @@ fn look_closer(access: &mut Access, source: Source<'_>, stats: &dyn Statistics) 
 /// The key ranges for a need, or all keys if a hint demands that.
 fn key_ranges(need: &Need, layout: &KeyLayout, target: LayoutRole) -> Ranges {
     if !need.hints.full {
-        return ranges(&need.predicate, layout, target, RangeLimits::default());
+        return ranges(&need.predicate, layout, target);
     }
-    let all = ranges(&Predicate::True, layout, target, RangeLimits::default());
+    let all = ranges(&Predicate::True, layout, target);
     Ranges { residual: need.predicate.clone(), ..all }
 }
 

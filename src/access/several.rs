@@ -6,7 +6,7 @@ use super::candidate::{candidate, order_of};
 use super::choose::{fields_of, held_fields, index_walk};
 use super::cost::{COST, Sorted, Statistics, residual_share, share};
 use super::path::{Access, Method, Need, Path, SetOp};
-use crate::plan::{Field, Filter, LayoutRole, Predicate, RangeLimits, Ranges, ranges};
+use crate::plan::{Field, Filter, LayoutRole, Predicate, Ranges, ranges};
 use crate::schema::{IndexDef, IndexId, TableDef};
 use crate::store::Direction;
 
@@ -157,7 +157,7 @@ impl IndexCombiner<'_> {
         };
         let mut access = match path {
             Path::Primary if need.hints.allows_table() => {
-                let found = ranges(predicate, &self.table.key, LayoutRole::Primary, RangeLimits::default());
+                let found = ranges(predicate, &self.table.key, LayoutRole::Primary);
                 candidate(Sorted::table(self.table), found, &need, self.stats)
             }
             Path::Primary => return None,

@@ -9,6 +9,7 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use proptest::test_runner::TestCaseError;
 
+use super::ranges::{RangeLimits, search};
 use super::testing::{B, COLUMNS, D, M, N, Row, S, T, TS, asc, desc, encode, layout, lit, name, rowkey};
 use super::*;
 use crate::key::{ColumnId, KeyLayout, KeyOrder, PartSpec, Tail, Transform};
@@ -186,8 +187,8 @@ fn delimiter() -> impl Strategy<Value = PartSpec> {
 
 fn limits() -> impl Strategy<Value = RangeLimits> {
     let few = (1usize..6, 1usize..4)
-        .prop_map(|(max_ranges, max_alternatives)| RangeLimits { max_ranges, max_alternatives });
-    prop_oneof![3 => Just(RangeLimits::default()), 1 => few]
+        .prop_map(|(ranges_max, alternatives_max)| RangeLimits { ranges_max, alternatives_max });
+    prop_oneof![3 => Just(RangeLimits::USUAL), 1 => few]
 }
 
 fn comparison() -> impl Strategy<Value = CmpOp> {
@@ -308,8 +309,9 @@ fn check(case: &Case) -> Result<Option<()>, TestCaseError> {
         return Ok(None);
     }
     let predicate = whole_predicate(case, &layout, &rows);
-    let found = ranges(&predicate, &layout, case.target, case.limits);
-    prop_assert!(found.ranges.as_slice().len() <= case.limits.max_ranges, "too many: {:?}", found);
+    let found = super::short::short_ranges(&predicate, &layout, case.target)
+        .unwrap_or_else(|| search(&predicate, &layout, case.target, case.limits));
+    prop_assert!(found.ranges.as_slice().len() <= case.limits.ranges_max, "too many: {:?}", found);
     prop_assert!(!found.points || found.ranges.as_slice().iter().all(|r| r.as_point().is_some()));
     for (key, row) in &rows {
         let matches = predicate.eval(row).unwrap() == Some(true);
@@ -373,7 +375,7 @@ fn check_short(case: &Case, layout: &KeyLayout, rows: &[(Vec<u8>, Row)]) -> Resu
         let equal = known.iter().enumerate().map(equals).take(take);
         let predicate = Predicate::and(equal.chain(between).chain(beside));
         if let Some(found) = super::short::short_ranges(&predicate, layout, case.target) {
-            let mut searched = super::ranges::search(&predicate, layout, case.target, RangeLimits::default());
+            let mut searched = search(&predicate, layout, case.target, RangeLimits::USUAL);
             let columns = layout.parts().iter().flat_map(|part| part.columns());
             if columns.count() > layout.columns().len() {
                 // A part that repeats a part before it, behind an unknown one: jumps would pass nothing.
@@ -523,7 +525,7 @@ fn a_bound_cut_to_its_pad_holds_no_value() {
         parts: vec![asc(Transform::Rpad { column: T, width: 2, pad: ' ' })],
         target: LayoutRole::Primary,
         pointer: vec![],
-        limits: RangeLimits::default(),
+        limits: RangeLimits::USUAL,
         predicate: Predicate::and([t(CmpOp::Ge, "a "), t(CmpOp::Lt, "a b")]),
         on_rowkey: None,
     };

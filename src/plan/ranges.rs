@@ -25,25 +25,23 @@ pub enum LayoutRole {
     Index,
 }
 
-/// Limits on the number of ranges.
+/// Limits on the number of ranges; others than the usual ones are for tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RangeLimits {
+pub(super) struct RangeLimits {
     /// Most ranges (count), at least 1.
-    pub max_ranges: usize,
+    pub(super) ranges_max: usize,
     /// Most alternatives (count) that ORs are multiplied out to, at least 1.
-    pub max_alternatives: usize,
+    pub(super) alternatives_max: usize,
 }
 
-impl Default for RangeLimits {
-    fn default() -> Self {
-        RangeLimits { max_ranges: 10_000, max_alternatives: 10_000 }
-    }
+impl RangeLimits {
+    pub(super) const USUAL: RangeLimits = RangeLimits { ranges_max: 10_000, alternatives_max: 10_000 };
 }
 
 /// The ranges to read, and the residual filter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ranges {
-    /// They contain the key of every row that matches; empty if none can. At most [`RangeLimits::max_ranges`].
+    /// They contain the key of every row that matches; empty if none can. At most 10,000.
     pub ranges: KeyRanges,
     /// The residual filter: of the rows inside the ranges, it is true for exactly those that match.
     pub residual: Predicate,
@@ -64,8 +62,9 @@ pub struct Ranges {
 
 /// Ranges that contain every row of `layout` for which `predicate` is true. Cannot fail: a condition that
 /// does not map to ranges stays in [`Ranges::residual`].
-pub fn ranges(predicate: &Predicate, layout: &KeyLayout, target: LayoutRole, limits: RangeLimits) -> Ranges {
-    short_ranges(predicate, layout, target).unwrap_or_else(|| search(predicate, layout, target, limits))
+pub fn ranges(predicate: &Predicate, layout: &KeyLayout, target: LayoutRole) -> Ranges {
+    short_ranges(predicate, layout, target)
+        .unwrap_or_else(|| search(predicate, layout, target, RangeLimits::USUAL))
 }
 
 /// [`ranges()`] of any predicate, without the short way.
@@ -76,9 +75,9 @@ pub(super) fn search(
     limits: RangeLimits,
 ) -> Ranges {
     let conjuncts = predicate.clone().conjuncts();
-    let mut union = Union::new(limits.max_ranges.max(1));
+    let mut union = Union::new(limits.ranges_max.max(1));
     let mut possible = Possible::default();
-    for terms in alternatives(&conjuncts, limits.max_alternatives) {
+    for terms in alternatives(&conjuncts, limits.alternatives_max) {
         let Some(known) = FieldConstraints::of(&terms, layout) else { continue };
         let reach = known.walk(layout, target, union.room());
         let Some(found) = AlternativeRanges::new(&terms, &known, reach, layout, target) else { continue };

@@ -426,7 +426,7 @@ impl Skip {
 #[cfg(test)]
 mod tests {
     use super::super::predicate::CmpOp;
-    use super::super::ranges::{RangeLimits, ranges};
+    use super::super::ranges::{RangeLimits, ranges, search};
     use super::super::testing::{B, N, S, T, asc, encode, layout};
     use super::*;
     use crate::key::{Tail, Transform};
@@ -450,7 +450,7 @@ mod tests {
     }
 
     fn skipping(predicate: &Predicate) -> Option<Skipping> {
-        ranges(predicate, &three_parts(), LayoutRole::Primary, RangeLimits::default()).skipping
+        ranges(predicate, &three_parts(), LayoutRole::Primary).skipping
     }
 
     #[test]
@@ -496,8 +496,8 @@ mod tests {
     #[test]
     fn values_beyond_the_limit_of_ranges_are_jumped_between() {
         let many = Predicate::is_in(Field::Column(N), (0..100).map(|n| Value::Int(2 * n)).collect());
-        let limits = RangeLimits { max_ranges: 10, ..RangeLimits::default() };
-        let found = ranges(&many, &three_parts(), LayoutRole::Primary, limits);
+        let limits = RangeLimits { ranges_max: 10, ..RangeLimits::USUAL };
+        let found = search(&many, &three_parts(), LayoutRole::Primary, limits);
         assert_eq!(found.ranges.as_slice().len(), 1);
         let skip = found.skipping.unwrap().skip;
         let mut starts = Vec::new();
