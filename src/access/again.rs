@@ -141,13 +141,13 @@ impl Again {
         value: impl Fn(usize) -> Option<&'v Value>,
         filled: impl FnOnce(&[usize]) -> Option<Predicate>,
     ) -> Option<Again> {
-        let (layout, target) = keys(source, access.path)?;
+        let (layout, role) = keys(source, access.path)?;
         let is_of_keys =
             |(id, _): (ColumnId, CmpOp)| layout.parts().iter().any(|p| p.columns().contains(&id));
         let (terms, rest): (Vec<usize>, Vec<usize>) =
             (0..conditions.len()).partition(|at| conditions[*at].is_some_and(is_of_keys));
         let compared: Vec<(ColumnId, CmpOp)> = terms.iter().filter_map(|at| conditions[*at]).collect();
-        let shape = RangeShape::of(&compared, layout, target)?;
+        let shape = RangeShape::of(&compared, layout, role)?;
         let rest_of_entries = !access.entry_filter.is_true();
         // Rows in an order, of which some may not pass, are left to the planner.
         let is_free = need.each.is_none() && !need.hints.full && (need.order.is_empty() || shape.is_point());
@@ -313,8 +313,8 @@ impl Stretch {
 
 /// The key range along this path that needs no residual filter, if there is one.
 fn stretch(source: Source<'_>, path: Path, predicate: &Predicate) -> Option<KeyRanges> {
-    let (layout, target) = keys(source, path)?;
-    short_stretch(predicate, layout, target)
+    let (layout, role) = keys(source, path)?;
+    short_stretch(predicate, layout, role)
 }
 
 /// The layout of the keys along this path.
@@ -323,8 +323,8 @@ fn keys(source: Source<'_>, path: Path) -> Option<(&KeyLayout, LayoutRole)> {
         (Source::Table(table), Path::Primary) => (&table.key, LayoutRole::Primary),
         (Source::Table(table), Path::IndexOnly(id) | Path::IndexFetch(id)) => {
             let index = table.index_by_id(id).filter(|index| index.filter.is_none())?;
-            let EntryKey { layout, target } = index.sorted_by(&table.key);
-            (layout, *target)
+            let EntryKey { layout, role } = index.sorted_by(&table.key);
+            (layout, *role)
         }
         (Source::Index(_, index), _) => (&index.layout, LayoutRole::Index),
     })

@@ -163,11 +163,11 @@ fn look_closer(access: &mut Access, source: Source<'_>, stats: &dyn Statistics) 
 }
 
 /// The key ranges for a need, or all keys if a hint demands that.
-fn key_ranges(need: &Need, layout: &KeyLayout, target: LayoutRole) -> Ranges {
+fn key_ranges(need: &Need, layout: &KeyLayout, role: LayoutRole) -> Ranges {
     if !need.hints.full {
-        return ranges(&need.predicate, layout, target);
+        return ranges(&need.predicate, layout, role);
     }
-    let all = ranges(&Predicate::True, layout, target);
+    let all = ranges(&Predicate::True, layout, role);
     Ranges { residual: need.predicate.clone(), ..all }
 }
 
@@ -236,7 +236,7 @@ pub(super) fn index_walk(
     let mut need = seen_from(index, need);
     let held = held_fields(table, index);
     let covering = need.output.iter().chain(&need.predicate.fields()).all(|f| held.contains(f));
-    let EntryKey { layout, target } = index.sorted_by(&table.key);
+    let EntryKey { layout, role } = index.sorted_by(&table.key);
     let asked = need.hints.asks_for(index.id);
     let is_in_the_way = !asked && !covering && index.filter.is_none();
     if is_in_the_way && need.order.is_empty() && need.each.is_none() && !is_about(&need.predicate, layout) {
@@ -244,7 +244,7 @@ pub(super) fn index_walk(
     }
     let sorted = Sorted::index(index, layout);
     // A GET reads rows, so a single index entry is scanned.
-    let ranges = |need: &Need| Ranges { points: false, ..key_ranges(need, layout, *target) };
+    let ranges = |need: &Need| Ranges { points: false, ..key_ranges(need, layout, *role) };
     let mut access = candidate(sorted, ranges(&need), &need, stats);
     if need.each.is_some() && !split(access.filter.clone().into(), &held).1.is_true() {
         // The walk could not tell which entries lead to rows that pass.

@@ -412,7 +412,7 @@ impl BuildSnapshot {
         let BuildSnapshot { table, index, .. } = &self;
         let range = match self.progress.rows {
             0 => KeyRange::all(),
-            _ => KeyRange::from(Rowkey::new(&self.progress.last[..]).successor()),
+            _ => KeyRange::starting_at(Rowkey::new(&self.progress.last[..]).successor()),
         };
         let gathered = match job {
             Job::Entries => gather_entries((table, index), &range, most, &*self.snapshot, told)?,

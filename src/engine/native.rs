@@ -143,7 +143,7 @@ impl TableHandle {
         let range = match range.end_bound() {
             Bound::Included(key) => KeyRange::new(start, key.clone().into().successor()),
             Bound::Excluded(key) => KeyRange::new(start, key.clone()),
-            Bound::Unbounded => KeyRange::from(start),
+            Bound::Unbounded => KeyRange::starting_at(start),
         };
         TableScan { table: self.clone(), range, direction: Direction::Forward, limit: None }
     }
@@ -201,7 +201,7 @@ impl TableHandle {
         let columns = |table: &TableDef| table.live_columns().map(|(id, _)| id).collect::<Vec<_>>();
         let is_same = |now: &Arc<TableDef>| {
             Arc::ptr_eq(now, table)
-                || now.key.does_as(&table.key)
+                || now.key.makes_same_keys_as(&table.key)
                     && now.families == table.families
                     && columns(now) == columns(table)
         };
@@ -280,7 +280,7 @@ impl TableScan {
 
     /// Starts the scan.
     pub fn rows(self) -> Result<Rows> {
-        let ranges = KeyRanges::new(vec![self.range]);
+        let ranges = KeyRanges::one(self.range);
         let access = access(Method::Scan { ranges, direction: self.direction, merge: None, skip: None });
         self.table.rows(access, self.limit)
     }

@@ -48,7 +48,7 @@ pub fn rekey(db: &Database, alter: &AlterTable, keys: &[KeyExpr], watch: &Watch)
             .at(at));
         }
         if let Some(under_way) = &table.rekey {
-            if under_way.next.key.does_as(&layout) {
+            if under_way.next.key.makes_same_keys_as(&layout) {
                 return Ok((Some(under_way.keys.id), None));
             }
             return Err(being_rekeyed(&table, under_way).at(at));
@@ -86,7 +86,7 @@ pub fn rekey(db: &Database, alter: &AlterTable, keys: &[KeyExpr], watch: &Watch)
 ///
 /// Errors: the table has this layout already; an index that is not Ready, and which the new table would need.
 fn plan(edit: &mut CatalogEdit, table: &TableDef, layout: KeyLayout) -> Result<Rekey> {
-    if layout.does_as(&table.key) {
+    if layout.makes_same_keys_as(&table.key) {
         return Err(Error::invalid(format!("\"{}\" has this layout already", table.name))
             .why(format!("its rowkeys are made of {}", table.key.sql()))
             .state(sqlstate::OBJECT_STATE));

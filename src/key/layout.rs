@@ -68,9 +68,9 @@ impl KeyLayout {
     }
 
     /// Does it make the same keys as `other`, even if written differently?
-    pub fn does_as(&self, other: &KeyLayout) -> bool {
+    pub fn makes_same_keys_as(&self, other: &KeyLayout) -> bool {
         let mut pairs = self.parts.iter().zip(&other.parts);
-        self.parts.len() == other.parts.len() && pairs.all(|(a, b)| a.does_as(b))
+        self.parts.len() == other.parts.len() && pairs.all(|(a, b)| a.makes_same_keys_as(b))
     }
 
     /// Appends the key of `row`, whose value of column `c` is `row[c.0]` (NULL if the row is shorter).

@@ -127,7 +127,7 @@ impl KeyPart {
     }
 
     /// Does it make the same bytes as `other`, even if written differently?
-    pub(super) fn does_as(&self, other: &KeyPart) -> bool {
+    pub(super) fn makes_same_keys_as(&self, other: &KeyPart) -> bool {
         let facts = |part: &KeyPart| (part.descending, part.null);
         self.form == other.form && self.ending == other.ending && facts(self) == facts(other)
     }

@@ -52,7 +52,7 @@ impl KeyRange {
     }
 
     /// Keys in `[start, ...)`.
-    pub fn from(start: impl Into<Rowkey>) -> Self {
+    pub fn starting_at(start: impl Into<Rowkey>) -> Self {
         KeyRange { start: start.into(), end: End::Open }
     }
 
@@ -279,7 +279,7 @@ mod tests {
     fn range() -> impl Strategy<Value = KeyRange> {
         (key(), prop::option::of(key())).prop_map(|(start, end)| match end {
             Some(end) => KeyRange::new(start, end),
-            None => KeyRange::from(start),
+            None => KeyRange::starting_at(start),
         })
     }
 

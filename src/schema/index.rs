@@ -72,7 +72,7 @@ pub struct EntryKey {
     /// The parts of their keys.
     pub layout: KeyLayout,
     /// Whether these are all parts.
-    pub target: LayoutRole,
+    pub role: LayoutRole,
 }
 
 /// An [`EntryKey`], made on first use. It belongs to one definition of a table: clones do not copy it.
@@ -103,8 +103,8 @@ impl IndexDef {
                 true => table.parts().iter().position(scatters).unwrap_or(all),
                 false => 0,
             };
-            let target = if parts == all { LayoutRole::Primary } else { LayoutRole::Index };
-            EntryKey { layout: self.layout.followed_by(table, parts), target }
+            let role = if parts == all { LayoutRole::Primary } else { LayoutRole::Index };
+            EntryKey { layout: self.layout.followed_by(table, parts), role }
         })
     }
 

@@ -35,7 +35,7 @@ fn all_rows_are_gathered_once() {
                 found.extend(run.iter().map(|(key, _)| key.to_vec()));
             }
             let Some(last) = gathered.last else { break };
-            range = KeyRange::from(last.successor());
+            range = KeyRange::starting_at(last.successor());
         }
         found.sort();
         assert!(found == expected, "{} entries with {most:?}", found.len());
@@ -77,7 +77,7 @@ fn examples_of_duplicate_keys_are_few_however_many_steps_there_are() {
         let step = gather_entries((&table, index), &range, most, &*snapshot, &mut |_| Ok(())).unwrap();
         left_out += step.write_unique(index, &mut *writer, &mut examples, &mut |_| Ok(())).unwrap();
         let Some(last) = step.last else { break };
-        range = KeyRange::from(last.successor());
+        range = KeyRange::starting_at(last.successor());
     }
     assert_eq!((left_out, examples.len()), (98, EXAMPLES_MAX));
 }
