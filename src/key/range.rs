@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::fmt;
+use std::ops::Bound;
 
 use super::rowkey::{Rowkey, prefix_end};
 
@@ -71,6 +72,15 @@ impl KeyRange {
             None => End::Open,
         };
         KeyRange { start, end }
+    }
+
+    /// As bounds for maps.
+    pub fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
+        let end = match &self.end {
+            End::Before(key) => Bound::Excluded(&key[..]),
+            End::Open => Bound::Unbounded,
+        };
+        (Bound::Included(&self.start[..]), end)
     }
 
     /// Is the range empty?

@@ -45,9 +45,9 @@ use super::log::record::{self, LogOperation};
 use super::log::{Log, Mark};
 use super::queue::CommitQueue;
 use super::recent::{Recent, Recorder};
-use super::rules::check_batch;
+use super::rules::{check_batch, may_exist};
 use super::trust::{self, Trust};
-use super::{BulkWriter, Durability, Engine, KEY_BYTES_MAX, KeyspaceId, Snapshot, Store, WriteBatch};
+use super::{BulkWriter, Durability, Engine, KeyspaceId, Snapshot, Store, WriteBatch};
 use crate::error::{Error, Result};
 use bulk::LsmBulk;
 use rows::RowCache;
@@ -363,8 +363,7 @@ fn apply(tree: &AnyTree, slots: &mut Slots, version: u64, step: &LogOperation<'_
             slot.count(1);
         }
         LogOperation::Delete(keyspace, key) => {
-            // Keys of other lengths cannot exist.
-            if let Some(slot) = slots.get(keyspace).filter(|_| (1..=KEY_BYTES_MAX).contains(&key.len())) {
+            if let Some(slot) = slots.get(keyspace).filter(|_| may_exist(key)) {
                 tree.remove(tree_key(slot.id, key), version);
                 slot.count(-1);
             }
