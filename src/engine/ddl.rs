@@ -186,7 +186,7 @@ fn check_views(db: &Database, before: &Catalog, after: &Catalog) -> Result<()> {
             return Err(Error::invalid(format!("view \"{}\" reads what this would change", def.name))
                 .why(format!("it would say: {}", e.what()))
                 .hint(format!("DROP VIEW {} first", name_sql(&def.name)))
-                .state("2BP01"));
+                .state(sqlstate::DEPENDENT));
         }
     }
     Ok(())
@@ -213,7 +213,7 @@ pub fn new_name(ident: &Ident) -> Result<String> {
             crate::value::Literal(Value::Text(cut(&name)).as_ref())
         ))
         .why(format!("a name has 1 to {NAME_BYTES_MAX} bytes and no slash"))
-        .state("42602")
+        .state(sqlstate::INVALID_NAME)
         .at(span_of_name(ident)));
     }
     Ok(name)
@@ -591,7 +591,7 @@ fn check(table: &str, others: &[CheckConstraint], def: &CheckDef) -> Result<Chec
             let name = new_name(name)?;
             if is_taken(&name) {
                 return Err(Error::invalid(format!("table \"{table}\" has a constraint \"{name}\" already"))
-                    .state("42710")
+                    .state(sqlstate::DUPLICATE_OBJECT)
                     .at(place));
             }
             name

@@ -43,7 +43,7 @@ pub fn ttl_of(option: &OptionDef) -> Result<Option<i64>> {
         Error::invalid(format!("ttl cannot be {}", Literal(option.value.as_ref())))
             .why("it is how long a row lasts after it was written")
             .hint("give seconds, minutes, hours, days or weeks, such as '30 days' or '1 day 12 hours', or 'forever'")
-            .state("22023")
+            .state(sqlstate::INVALID_PARAMETER)
             .at(option.span)
     })
 }

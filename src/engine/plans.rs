@@ -22,7 +22,7 @@ use crate::access::Guards;
 use crate::df::cached::page::DependsOn;
 use crate::df::cached::plan::UnboundPlan;
 use crate::df::cached::row_map::RowMap;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, sqlstate};
 use crate::key::FastMap;
 use crate::sql::{self, Lifted, Statement, parameter_count};
 use crate::value::Value;
@@ -264,7 +264,7 @@ impl Parsed {
         let are = if given == 1 { "is" } else { "are" };
         Err(Error::invalid(format!("{what} takes {takes} value{s}"))
             .why(format!("{given} {are} given"))
-            .state("08P01"))
+            .state(sqlstate::PROTOCOL))
     }
 }
 

@@ -26,7 +26,7 @@ use crate::catalog::Catalog;
 use crate::df::cached::plan::BoundPlan;
 use crate::df::explain;
 use crate::df::query::Planner;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, sqlstate};
 use crate::exec::watch::{CancelHandle, OnProgress, Watch};
 use crate::row::field;
 use crate::sql::{self, Lifted, Statement, name_of};
@@ -397,7 +397,7 @@ impl Session {
             return Err(Error::unsupported(format!("{tag} cannot run inside a transaction"))
                 .why(why)
                 .hint("COMMIT first")
-                .state("25001"));
+                .state(sqlstate::IN_TRANSACTION));
         }
         Ok(())
     }

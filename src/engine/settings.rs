@@ -143,7 +143,9 @@ fn written(n: Option<u64>, units: &[(&str, u64)]) -> String {
 }
 
 fn unfit(name: &str, value: &Value, wanted: &str) -> Error {
-    Error::invalid(format!("{name} cannot be {value}")).hint(format!("give {wanted}")).state("22023")
+    Error::invalid(format!("{name} cannot be {value}"))
+        .hint(format!("give {wanted}"))
+        .state(sqlstate::INVALID_PARAMETER)
 }
 
 /// Other words that SHOW takes.

@@ -417,7 +417,7 @@ impl StatementView {
         if names != 0 && names != columns {
             return Err(Error::invalid(format!("{names} names for {columns} columns"))
                 .hint("name every column of the query, or none")
-                .state("42601"));
+                .state(sqlstate::SYNTAX));
         }
         let mut seen = HashSet::new();
         let mut of_query = plan.schema().fields().iter().map(|field| sql::output_name(field.name()));

@@ -394,7 +394,7 @@ fn pattern_of<'a>(
                 Error::invalid(format!("{name} does not know this format"))
                     .why(why)
                     .hint(format!("{name}(x, 'DD Mon YYYY HH24:MI:SS')"))
-                    .state("22007")
+                    .state(sqlstate::INVALID_DATETIME)
             })?;
             let fixed = TimeFormat::parse(pattern).ok();
             known.insert(TimePatterns { pattern: pattern.to_owned(), fixed, any })
@@ -454,7 +454,7 @@ fn make_timestamp<'a>(args: &[ValueRef<'a>], _: &'a mut FunctionBuffers) -> Resu
         Error::invalid(format!(
             "there is no time {year:04}-{month:02}-{day:02} {hour:02}:{minute:02} and {seconds} seconds"
         ))
-        .state("22008")
+        .state(sqlstate::DATETIME_OVERFLOW)
     })
 }
 

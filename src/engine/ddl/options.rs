@@ -87,7 +87,7 @@ fn versions_of(option: &OptionDef) -> Result<u32> {
         _ => Err(Error::invalid(format!("versions cannot be {}", Literal(option.value.as_ref())))
             .why("it is how many versions of each row are kept, the newest included")
             .hint(format!("give a number from 1 to {VERSIONS_MAX}"))
-            .state("22023")
+            .state(sqlstate::INVALID_PARAMETER)
             .at(option.span)),
     }
 }

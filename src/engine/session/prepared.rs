@@ -27,7 +27,7 @@ impl Session {
         if self.prepared.contains_key(&name) {
             return Err(Error::invalid(format!("there is a prepared statement \"{name}\" already"))
                 .hint(format!("DEALLOCATE {} first", prepare.name))
-                .state("42P05")
+                .state(sqlstate::DUPLICATE_PREPARED)
                 .at(span_of_name(&prepare.name)));
         }
         let parsed = Parsed::new((*prepare.statement).clone());
@@ -53,7 +53,10 @@ impl Session {
     ) -> Result<Outcome> {
         let Some(named) = self.prepared.get(&name_of(name)).cloned() else {
             let error = Error::invalid(format!("there is no prepared statement \"{}\"", name_of(name)));
-            return Err(error.hint("PREPARE it first").state("26000").at(span_of_name(name)));
+            return Err(error
+                .hint("PREPARE it first")
+                .state(sqlstate::UNDEFINED_PREPARED)
+                .at(span_of_name(name)));
         };
         let what = format!("\"{}\"", name_of(name));
         named.parsed.check(&what, args.len()).map_err(|e| e.at(span_of_name(name)))?;

@@ -125,7 +125,7 @@ impl Session {
         if self.open.is_some() {
             return Err(Error::invalid("a transaction is open already")
                 .hint("COMMIT or ROLLBACK it first; SAVEPOINT nests")
-                .state("25001"));
+                .state(sqlstate::IN_TRANSACTION));
         }
         let (catalog, snapshot) = self.db.view()?;
         let transaction = match read_only {
@@ -163,9 +163,9 @@ impl Session {
     }
 
     pub(super) fn open(&mut self) -> Result<&mut OpenTransaction> {
-        self.open
-            .as_mut()
-            .ok_or_else(|| Error::invalid("no transaction is open").hint("BEGIN starts one").state("25P01"))
+        self.open.as_mut().ok_or_else(|| {
+            Error::invalid("no transaction is open").hint("BEGIN starts one").state(sqlstate::NO_TRANSACTION)
+        })
     }
 
     pub(super) fn run_commit(&mut self) -> Result<Outcome> {
@@ -207,7 +207,7 @@ impl Session {
         let found = self.open()?.savepoints.iter().rposition(|(n, _)| *n == wanted);
         found.ok_or_else(|| {
             Error::invalid(format!("there is no savepoint \"{wanted}\""))
-                .state("3B001")
+                .state(sqlstate::UNDEFINED_SAVEPOINT)
                 .at(span_of_name(name))
         })
     }

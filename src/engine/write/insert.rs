@@ -207,7 +207,7 @@ fn fitting(
                 columns.len()
             ))
             .hint("give every row as many values as there are columns")
-            .state("42601")
+            .state(sqlstate::SYNTAX)
             .at(span_of_name(&stmt.table)));
         }
     }
@@ -289,7 +289,7 @@ impl Arbiter {
         Err(Error::invalid(format!("({}) is not a key of table \"{}\"", names.join(", "), table.name))
             .why("ON CONFLICT names the columns of the primary key or of a UNIQUE index")
             .hint("leave the columns out: then DO NOTHING answers to every conflict")
-            .state("42P10")
+            .state(sqlstate::INVALID_COLUMN_REFERENCE)
             .at(target.first().and_then(span_of_name)))
     }
 }
@@ -342,7 +342,7 @@ fn stage(
                                     "two rows of the statement go to rowkey {}",
                                     table.key.show(&holder)
                                 ))
-                                .state("21000"));
+                                .state(sqlstate::CARDINALITY));
                         }
                         let old = writer.current(&holder)?.map(<[Value]>::to_vec).unwrap_or_default();
                         conflicts.push((holder, old, row));
