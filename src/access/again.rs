@@ -131,8 +131,8 @@ enum KnownKeys {
 }
 
 impl Again {
-    /// For an access chosen by nothing but these conditions, of which comparisons of columns are given; `None` for any
-    /// other. `value` gives what a comparison compared with in that run, `filled` some of the conditions.
+    /// For an access chosen by nothing but these conditions, of which comparisons of columns are given. `None` if
+    /// anything else influenced the choice. `value` gives what a comparison compared with in that run, `filled` some of the conditions.
     pub fn of<'v>(
         source: Source<'_>,
         need: &Need,

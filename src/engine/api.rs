@@ -308,7 +308,7 @@ impl Rows {
         match self.next().transpose()? {
             None => Ok(row),
             Some(_) => Err(Error::invalid("the query gives more than one row")
-                .why("one at the most is asked for")
+                .why("at most one row was expected")
                 .hint("iterate over the rows, or add LIMIT 1")
                 .state(sqlstate::CARDINALITY)),
         }

@@ -43,8 +43,7 @@ pub fn is_of_one_row(e: &Error) -> bool {
 /// identity columns take. Rows that the table does not accept, for their keys or its constraints, are an error,
 /// or counted in `skipped`.
 ///
-/// Errors: `Conflict` when anything has changed that the view recorded, that `next` still reads through it,
-/// or a definition that it relies on.
+/// Errors: `Conflict` when anything the view recorded, or a definition `load` relies on, has changed.
 pub fn load(
     view: &StatementView,
     table: &TableDef,

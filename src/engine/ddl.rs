@@ -46,7 +46,7 @@ pub async fn run(session: &mut Session, statement: &Statement) -> Result<Vec<War
             session.change_catalog(|catalog| create_table(catalog, create))
         }
         Statement::CreateTableAs(create) => Err(Error::unsupported("CREATE TABLE AS is not supported")
-            .why("a table needs a key layout, and the query does not tell one")
+            .why("a table needs a key layout, and a query does not provide one")
             .hint(format!(
                 "CREATE TABLE {} (..., PRIMARY KEY (...)), then INSERT INTO ... SELECT",
                 create.name

@@ -1,7 +1,7 @@
 //! Expiry (`ttl`): how it is written in SQL, and how expired rows are purged.
 //!
-//! No query sees an expired row ([`Ttl`] defines which are), so when it is purged changes no answer; until
-//! then it takes up disk space. PURGE removes the expired rows of a table at once; a background thread does
+//! No query sees an expired row ([`Ttl`] defines which are), so the time of purging never changes an answer; until
+//! then the row takes up disk space. PURGE removes the expired rows of a table at once; a background thread does
 //! so from time to time.
 
 use std::collections::HashMap;

@@ -415,7 +415,7 @@ impl Database {
         let current = definitions.current();
         if current.version() != base.version() {
             return Err(Error::new(Kind::Conflict, "somebody else has changed a definition meanwhile")
-                .why("this transaction changes definitions, too, and began with those from before")
+                .why("this transaction also changes definitions, and began before that change")
                 .hint("run the transaction again"));
         }
         let _leave = self.shared.turns.commit(&batch, cancel, turn)?;

@@ -221,5 +221,5 @@ fn find(catalog: &Catalog, id: IndexId) -> Option<(&TableDef, &Rekey)> {
 }
 
 fn gone() -> Error {
-    Error::new(Kind::Conflict, "the table is not on its way any more")
+    Error::new(Kind::Conflict, "the re-keying was cancelled")
 }

@@ -97,8 +97,7 @@ impl CancelHandle {
         *self.0.kept.lock() = None;
     }
 
-    /// Tells what stays of the running statement, which works in steps, if it is stopped from now on; of several only
-    /// the first is told.
+    /// Records what is already committed if the running statement is stopped from now on; the first call wins.
     pub fn keep(&self, what: &'static str) {
         self.0.kept.lock().get_or_insert(what);
     }

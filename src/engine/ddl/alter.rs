@@ -240,7 +240,7 @@ pub fn may_be_null(table: &mut TableDef, id: ColumnId, nullable: bool) -> Result
     if let Some(index) = user {
         return refused(
             format!("index \"{}\"", index.name),
-            format!("DROP INDEX {} first, and CREATE it behind", name_sql(&index.name)),
+            format!("DROP INDEX {} first, and create it again afterwards", name_sql(&index.name)),
         );
     }
     table.columns[usize::from(id.0)].nullable = nullable;

@@ -251,7 +251,7 @@ impl<'a> Rewriting<'a> {
 
 fn gone(table: &TableDef, rowkey: &[u8]) -> Error {
     Error::corrupt(format!("rowkey {} of table \"{}\" is not there", table.key.show(rowkey), table.name))
-        .why("an index told of it")
+        .why("an index entry points to it")
         .hint(format!("CHECK TABLE {} lists what is wrong", name_sql(&table.name)))
 }
 
