@@ -259,6 +259,11 @@ impl Error {
         Self::new(Kind::Corrupt, what)
     }
 
+    /// An error of data that only a backup can bring back ([`Kind::Corrupt`]).
+    pub fn damaged(what: impl Into<String>, why: impl Into<String>) -> Self {
+        Self::corrupt(what).why(why).hint("restore the database from a backup; check the disk")
+    }
+
     /// An error of SQL that is not supported ([`Kind::Unsupported`]).
     pub fn unsupported(what: impl Into<String>) -> Self {
         Self::new(Kind::Unsupported, what)

@@ -383,10 +383,7 @@ fn explain(e: lsm_tree::Error) -> Error {
             if [ErrorKind::UnexpectedEof, ErrorKind::NotFound, ErrorKind::InvalidInput]
                 .contains(&e.kind()) =>
         {
-            return Error::corrupt("a table file is missing or cut short")
-                .why(e.to_string())
-                .hint("restore the database from a backup; check the disk")
-                .caused_by(e);
+            return Error::damaged("a table file is missing or cut short", e.to_string()).caused_by(e);
         }
         E::Io(e) => return unavailable("a table file cannot be read or written", e),
         E::ChecksumMismatch { .. } => "the checksum of a block does not match its bytes",
@@ -395,8 +392,5 @@ fn explain(e: lsm_tree::Error) -> Error {
         E::Unrecoverable => "files that belong together are not all there",
         _ => "a block makes no sense",
     };
-    Error::corrupt("a table file is damaged")
-        .why(why)
-        .hint("restore the database from a backup; check the disk")
-        .caused_by(e)
+    Error::damaged("a table file is damaged", why).caused_by(e)
 }
