@@ -8,7 +8,7 @@ use arrow::datatypes::Schema;
 use sqlparser::ast::Ident;
 
 use super::view::StatementView;
-use crate::catalog::{CATALOG_KEYSPACE, Relation};
+use crate::catalog::{CATALOG_KEYSPACE, Relation, index_of};
 use crate::df::query::Planner;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::check::{CheckDepth, Checker, Problem};
@@ -58,10 +58,7 @@ pub fn show(view: &StatementView, what: &Show) -> Result<RecordBatch> {
         Show::CreateTable { name } => {
             let sql = match catalog.find(&name_of(name)) {
                 Some(Relation::Table(table)) => create_table_sql(&table),
-                Some(Relation::Index(table, id)) => match table.index_by_id(id) {
-                    Some(index) => create_index_sql(&table, index),
-                    None => return Err(Error::internal("an index without its definition")),
-                },
+                Some(Relation::Index(table, id)) => create_index_sql(&table, index_of(&table, id)?),
                 Some(Relation::View(view)) => create_view_sql(&view),
                 None => return Err(catalog.unknown(&name_of(name)).at(span_of_name(name))),
             };
@@ -174,10 +171,7 @@ fn statistics(view: &StatementView, name: &Ident) -> Result<RecordBatch> {
 pub fn describe(view: &StatementView, name: &Ident) -> Result<RecordBatch> {
     match view.catalog.find(&name_of(name)) {
         Some(Relation::Table(table)) => describe_table(view, &table),
-        Some(Relation::Index(table, id)) => match table.index_by_id(id) {
-            Some(index) => describe_index(view, &table, index),
-            None => Err(Error::internal("an index without its definition")),
-        },
+        Some(Relation::Index(table, id)) => describe_index(view, &table, index_of(&table, id)?),
         Some(Relation::View(v)) => {
             let schema = view.view_schema(&v)?;
             let names = schema.fields().iter().map(|f| f.name().clone()).collect();

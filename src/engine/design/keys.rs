@@ -3,7 +3,7 @@
 use arrow::array::RecordBatch;
 use sqlparser::ast::Ident;
 
-use crate::catalog::{CATALOG_KEYSPACE, Catalog, Relation};
+use crate::catalog::{CATALOG_KEYSPACE, Catalog, Relation, index_of};
 use crate::design::keys::KeyspaceLayout;
 use crate::engine::Database;
 use crate::engine::show::{ShowColumn, rows_of, text};
@@ -25,10 +25,7 @@ pub fn describe(view: &StatementView, key: Option<&Value>, of: &Ident) -> Result
     let relation = view.catalog.find(&name);
     let (table, keyspace) = match &relation {
         Some(Relation::Table(table)) => (table, KeyspaceLayout::of_table(table)),
-        Some(Relation::Index(table, id)) => match table.index_by_id(*id) {
-            Some(index) => (table, KeyspaceLayout::of_index(table, index)),
-            None => return Err(Error::internal("an index without its definition")),
-        },
+        Some(Relation::Index(table, id)) => (table, KeyspaceLayout::of_index(table, index_of(table, *id)?)),
         Some(Relation::View(_)) => {
             return Err(Error::invalid(format!("\"{name}\" is a view, whose rows have no keys"))
                 .state(sqlstate::WRONG_OBJECT)
@@ -173,10 +170,7 @@ fn keyspace_named(catalog: &Catalog, name: &str) -> Result<KeyspaceId> {
     }
     match catalog.find(name) {
         Some(Relation::Table(table)) => Ok(table.rows()),
-        Some(Relation::Index(table, id)) => match table.index_by_id(id) {
-            Some(index) => Ok(index.keyspace),
-            None => Err(Error::internal("an index without its definition")),
-        },
+        Some(Relation::Index(table, id)) => Ok(index_of(&table, id)?.keyspace),
         Some(Relation::View(_)) => {
             Err(Error::invalid(format!("\"{name}\" is a view: it stores nothing"))
                 .state(sqlstate::WRONG_OBJECT))
