@@ -6,7 +6,7 @@ use sqlparser::ast::Ident;
 use crate::catalog::{CATALOG_KEYSPACE, Catalog, Relation, index_of};
 use crate::design::keys::KeyspaceLayout;
 use crate::engine::Database;
-use crate::engine::show::{ShowColumn, rows_of, text};
+use crate::engine::show::TextTable;
 use crate::engine::view::StatementView;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::trace;
@@ -41,7 +41,7 @@ pub fn describe(view: &StatementView, key: Option<&Value>, of: &Ident) -> Result
                 .state(sqlstate::OBJECT_STATE)
         })?,
     };
-    let mut parts = Parts::default();
+    let mut parts = Parts::new();
     let end = parts.add(table, keyspace.layout, &key);
     match keyspace.pointer {
         Some(pointer) if end < key.len() => drop(parts.add(table, pointer, &key[end..])),
@@ -58,13 +58,17 @@ pub fn describe(view: &StatementView, key: Option<&Value>, of: &Ident) -> Result
 }
 
 /// Rows of DESCRIBE KEY.
-#[derive(Default)]
 struct Parts {
-    columns: [Vec<String>; 7],
+    rows: TextTable<7>,
     broken: bool,
 }
 
 impl Parts {
+    fn new() -> Parts {
+        let rows = TextTable::new(["of", "part", "form", "bytes", "content", "column", "value"]);
+        Parts { rows, broken: false }
+    }
+
     /// Adds the parts of `key` and gives their length; an unreadable rest becomes one more row.
     fn add(&mut self, table: &TableDef, (of, layout): (&str, &KeyLayout), key: &[u8]) -> usize {
         let (pieces, wrong) = layout.take_apart(key);
@@ -101,13 +105,11 @@ impl Parts {
     ) {
         let [of, part, form] = words;
         let (column, value) = value.unwrap_or_default();
-        let cells = [of, part, form, hex(bytes), content, column, value];
-        self.columns.iter_mut().zip(cells).for_each(|(column, cell)| column.push(cell));
+        self.rows.row([of, part, form, hex(bytes), content, column, value]);
     }
 
     fn finish(self) -> Result<RecordBatch> {
-        let names = ["of", "part", "form", "bytes", "content", "column", "value"];
-        rows_of(names.into_iter().zip(self.columns.map(text)).collect::<Vec<(&str, ShowColumn)>>())
+        self.rows.finish()
     }
 }
 
