@@ -29,9 +29,6 @@ const TAKEN_BYTES: usize = 64 * UNIT;
 /// Small in tests, so that they see more than one run.
 const UNIT: usize = if cfg!(test) { 1 << 10 } else { 1 << 20 };
 
-/// Entries written between two progress reports.
-const TOLD_EVERY: u64 = 8192;
-
 /// Chunks of rows (count) that may wait to become entries.
 const CHUNKS_WAITING: usize = 1;
 
@@ -301,9 +298,7 @@ impl<'a> Loader<'a> {
                 last_value.extend_from_slice(value);
             }
             self.writer.put(keyspace, key, value)?;
-            if written % TOLD_EVERY == 0 {
-                self.watch.step(&label, written, Some(total), "entries")?;
-            }
+            self.watch.tick(&label, written, Some(total), "entries")?;
             written += 1;
         }
         self.watch.finish(&label, total, "entries");

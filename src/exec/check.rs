@@ -237,9 +237,7 @@ impl<'a> Checker<'a> {
             self.gets.next()?;
             visit(self, key, value)?;
             n += 1;
-            if n % 4096 == 0 {
-                self.watch.step(&label, n, Some(total), "entries")?;
-            }
+            self.watch.tick(&label, n, Some(total), "entries")?;
         }
         self.report.complete = false;
         Ok(())

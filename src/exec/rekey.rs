@@ -89,9 +89,7 @@ pub fn verify(table: &TableDef, next: &TableDef, snapshot: &dyn Snapshot, watch:
             expected.entry(keyspace).or_default().add(key, value);
         })?;
         n += 1;
-        if n % 4096 == 0 {
-            watch.step(&label, n, total, "rows")?;
-        }
+        watch.tick(&label, n, total, "rows")?;
     }
     for (keyspace, expected) in expected {
         let mut found = Digest::default();
@@ -100,9 +98,7 @@ pub fn verify(table: &TableDef, next: &TableDef, snapshot: &dyn Snapshot, watch:
         while let Some((key, value)) = entries.next()? {
             found.add(key, value);
             walked += 1;
-            if walked.is_multiple_of(8192) {
-                watch.cancel.check()?;
-            }
+            watch.cancel.tick(walked)?;
         }
         if found != expected {
             return Err(Error::corrupt(format!(

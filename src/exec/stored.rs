@@ -38,9 +38,7 @@ pub fn each_rowkey(
     let mut cursor = reader.cursor(table.rows(), &KeyRange::all(), Direction::Forward)?;
     let mut n: u64 = 0;
     while let Some((key, _)) = cursor.next()? {
-        if n.is_multiple_of(8192) {
-            watch.step(label, n, total, "rows")?;
-        }
+        watch.tick(label, n, total, "rows")?;
         see(n, key);
         n += 1;
     }

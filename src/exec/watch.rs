@@ -11,6 +11,9 @@ use tokio::sync::Notify;
 
 use crate::error::{Error, Kind, Result};
 
+/// Rows or entries between two reports of progress, and looks whether to stop.
+const TICK_EVERY: u64 = 4096;
+
 /// Progress of a long statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Progress {
@@ -137,6 +140,11 @@ impl CancelHandle {
         }
     }
 
+    /// [`CancelHandle::check`], now and then as `done` grows by ones.
+    pub fn tick(&self, done: u64) -> Result<()> {
+        if done.is_multiple_of(TICK_EVERY) { self.check() } else { Ok(()) }
+    }
+
     /// Runs `work` until it ends, is cancelled or times out.
     pub async fn guard<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         let notified = self.0.notify.notified();
@@ -203,6 +211,11 @@ impl Watch {
     pub fn step(&self, label: &str, done: u64, total: Option<u64>, unit: &'static str) -> Result<()> {
         self.report(label, done, total, unit, false);
         self.cancel.check()
+    }
+
+    /// [`Watch::step`], now and then as `done` grows by ones.
+    pub fn tick(&self, label: &str, done: u64, total: Option<u64>, unit: &'static str) -> Result<()> {
+        if done.is_multiple_of(TICK_EVERY) { self.step(label, done, total, unit) } else { Ok(()) }
     }
 
     /// Reports that `label` is done.

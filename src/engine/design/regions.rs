@@ -243,9 +243,7 @@ pub fn show(view: &StatementView, name: &Ident) -> Result<RecordBatch> {
         let mut cursor = reader.cursor(table.family(id).keyspace, &KeyRange::all(), Direction::Forward)?;
         let mut seen: u64 = 0;
         while let Some((key, value)) = cursor.next()? {
-            if seen.is_multiple_of(65_536) {
-                view.watch.cancel.check()?;
-            }
+            view.watch.cancel.tick(seen)?;
             seen += 1;
             while table.splits.get(region).is_some_and(|cut| key >= &cut[..]) {
                 region += 1;

@@ -123,9 +123,7 @@ impl ScratchDatabase {
         let mut cursor = reader.cursor(table.rows(), &KeyRange::all(), Direction::Forward)?;
         let mut n: u64 = 0;
         while let Some((key, value)) = cursor.next()? {
-            if n.is_multiple_of(8192) {
-                watch.step(&label, n, None, "rows")?;
-            }
+            watch.tick(&label, n, None, "rows")?;
             if n.is_multiple_of(every) {
                 loader.add(&stored::values_of(reader, table, key, value)?)?;
             }
