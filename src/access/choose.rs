@@ -56,7 +56,7 @@ fn entries_access(index: &IndexDef, need: &Need, stats: &dyn Statistics) -> Acce
 fn choose_entries(table: &TableDef, index: &IndexDef, need: &Need, stats: &dyn Statistics) -> Choice {
     let mut access = entries_access(index, need, stats);
     let source = Source::Index(table, index);
-    settle(&mut access, source, need, stats);
+    count_if_small(&mut access, source, need, stats);
     let is_counted = access.is_counted(source, need, stats);
     Choice {
         chosen: reason(&access, &index.layout, need, is_counted),
@@ -112,10 +112,10 @@ fn choose_rows(table: &TableDef, need: &Need, stats: &dyn Statistics) -> Result<
     let (index, mut best) = paths.swap_remove(cheapest);
     // The choice is made; the numbers below are only for EXPLAIN.
     let source = Source::Table(table);
-    settle(&mut best, source, need, stats);
+    count_if_small(&mut best, source, need, stats);
     for (index, mut access) in paths {
         let Some(index) = index else { continue };
-        settle(&mut access, source, need, stats);
+        count_if_small(&mut access, source, need, stats);
         rejected.push((index.name.clone(), more(index, &access, &best)));
     }
     let is_read = |name: &str| best.indexes().any(|id| table.index_by_id(id).is_some_and(|i| i.name == name));
@@ -172,10 +172,10 @@ fn key_ranges(need: &Need, layout: &KeyLayout, role: LayoutRole) -> Ranges {
 }
 
 /// Replaces the model's minimum for a nearly empty keyspace by real counts.
-fn settle(access: &mut Access, source: Source<'_>, need: &Need, stats: &dyn Statistics) {
+fn count_if_small(access: &mut Access, source: Source<'_>, need: &Need, stats: &dyn Statistics) {
     if let Method::Gather { branches, .. } = &mut access.method {
         let need = Need { limit: None, ..need.clone() };
-        branches.iter_mut().for_each(|branch| settle(branch, source, &need, stats));
+        branches.iter_mut().for_each(|branch| count_if_small(branch, source, &need, stats));
         access.entries = branches.iter().map(|branch| branch.entries).sum();
         return;
     }

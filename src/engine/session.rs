@@ -343,13 +343,13 @@ impl Session {
             Statement::Query(query) => self.run_query(query, params, tag).await,
             Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => {
                 let written = self.write(statement, queries, params).await?;
-                Ok(self.settled(written))
+                Ok(self.after_write(written))
             }
             Statement::Explain(explain) => self.explain(explain, params).await,
             Statement::Begin { read_only } => self.begin(*read_only),
             Statement::Commit => {
                 let committed = self.run_commit()?;
-                Ok(self.settled(committed))
+                Ok(self.after_write(committed))
             }
             Statement::Rollback { to: None } => self.run_rollback(),
             Statement::Rollback { to: Some(name) } => self.rollback_to(name),
@@ -366,7 +366,7 @@ impl Session {
             }
             Statement::Copy(copy) => {
                 let copied = copy::run(self, copy, params).await?;
-                Ok(self.settled(copied))
+                Ok(self.after_write(copied))
             }
             Statement::Set { name, value } => {
                 self.settings.set(name, value)?;

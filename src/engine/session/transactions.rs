@@ -83,7 +83,7 @@ impl Session {
     }
 
     /// Refreshes statistics after a write is committed, if needed.
-    pub(super) fn settled(&self, outcome: Outcome) -> Outcome {
+    pub(super) fn after_write(&self, outcome: Outcome) -> Outcome {
         // A session that has the turn would wait for itself.
         if self.open.is_none() && self.turn.is_none() {
             analyze::refresh(&self.db, &self.watch);

@@ -109,7 +109,7 @@ pub(super) async fn changed(
         check_constraints(view, table, &rows).await?;
     }
     if !staged.conflicts.is_empty() {
-        settle(view, table, stmt, given, &mut staged).await?;
+        compute_updates(view, table, stmt, given, &mut staged).await?;
     }
     Ok(staged.changed)
 }
@@ -407,7 +407,7 @@ fn settling(name: &str, assigned: &Assigned, filter: Option<&Expr>) -> Result<Qu
 /// DO UPDATE: computes the conflicting rows' new values from the existing and the proposed rows.
 ///
 /// Errors: a column of the rowkey is set to another value.
-async fn settle(
+async fn compute_updates(
     view: &StatementView,
     table: &TableDef,
     stmt: &Insert,
