@@ -180,7 +180,7 @@ impl Database {
             };
             session.abandon();
             if is_time_for_a_turn {
-                session.take_turn()?;
+                session.take_priority()?;
             }
         }
     }

@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use super::Database;
-use super::turns::{Losses, Turn};
+use super::turns::{Losses, Priority};
 use super::view::StatementView;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::dml::{ChangeSet, ROWS_READ};
@@ -84,14 +84,14 @@ pub fn purge_before(db: &Database, table: &TableDef, as_of_us: i64, watch: &Watc
         purge_before(db, past, as_of_us, watch)?;
     }
     let mut purge = Purge { as_of_us, watch, rest: KeyRange::all(), looked_at: 0, purged: 0 };
-    let (mut losses, mut turn) = (Losses::default(), None);
+    let (mut losses, mut priority) = (Losses::default(), None);
     loop {
-        match purge.step(db, table, turn.as_ref()) {
-            Ok(true) => (losses, turn) = (Losses::default(), None),
+        match purge.step(db, table, priority.as_ref()) {
+            Ok(true) => (losses, priority) = (Losses::default(), None),
             Ok(false) => break,
             Err(e) => {
                 if losses.again(e)? {
-                    turn = Some(db.shared.turns.take(&watch.cancel)?);
+                    priority = Some(db.shared.turns.take_priority(&watch.cancel)?);
                 }
             }
         }
@@ -128,13 +128,13 @@ struct Purge<'a> {
 
 impl Purge<'_> {
     /// Commits the next step; false at the end.
-    fn step(&mut self, db: &Database, table: &TableDef, turn: Option<&Turn>) -> Result<bool> {
+    fn step(&mut self, db: &Database, table: &TableDef, priority: Option<&Priority>) -> Result<bool> {
         let (catalog, snapshot) = db.view()?;
         // The table may have been dropped meanwhile, or its `ttl` removed.
         let mut tables = catalog.tables().chain(catalog.tables().filter_map(|table| table.past()));
         let Some(table) = tables.find(|now| now.id == table.id) else { return Ok(false) };
         let cancel = &self.watch.cancel;
-        let gone = self.next(table, &snapshot, |batch| db.commit_rows(batch, &catalog, cancel, turn))?;
+        let gone = self.next(table, &snapshot, |batch| db.commit_rows(batch, &catalog, cancel, priority))?;
         if gone.is_some() {
             cancel.keep("some expired rows are purged; nothing else of the statement was written");
         }

@@ -28,7 +28,7 @@ use crate::sql::{AlterTable, KeyExpr, name_of, name_sql, span_of_name};
 
 /// Runs ALTER TABLE REKEY, or resumes an unfinished one with the same layout. Gives its warnings.
 pub fn rekey(db: &Database, alter: &AlterTable, keys: &[KeyExpr], watch: &Watch) -> Result<Vec<Warning>> {
-    let Some(_alone) = db.shared.rekeying.try_lock() else {
+    let Some(_exclusive) = db.shared.rekeying.try_lock() else {
         return Err(Error::new(Kind::Unavailable, "another table is being re-keyed")
             .why("one at a time reads and writes enough")
             .hint("run it again when that is done, or ALTER TABLE ... REKEY CANCEL there")
@@ -182,7 +182,7 @@ pub fn cancel(db: &Database, name: &Ident, watch: &Watch) -> Result<()> {
 /// Resumes unfinished re-keys. One whose rows do not fit the new layout is undone, and a new REKEY would name
 /// the rows; after an error of the disk it stays for REKEY to continue.
 pub fn resume(db: &Database, watch: &Watch) {
-    let _alone = db.shared.rekeying.lock();
+    let _exclusive = db.shared.rekeying.lock();
     let under_way: Vec<IndexId> = db.catalog().rekeyed().collect();
     for id in under_way {
         match run(db, id, watch) {

@@ -18,7 +18,7 @@ use super::outcome::{BatchSource, Outcome, RowStream};
 use super::plans::{CachedPlan, KeptQueries, Keyed, Parsed, PlanCacheEntry};
 use super::runtime::with_stack;
 use super::settings::SessionSettings;
-use super::turns::Turn;
+use super::turns::Priority;
 use super::view::StatementView;
 use super::write;
 use super::{Database, copy, damaged, design};
@@ -82,7 +82,7 @@ pub struct Session {
     settings: SessionSettings,
     watch: Watch,
     /// Held while the transaction, after losing too often, keeps other commits out.
-    turn: Option<Turn>,
+    priority: Option<Priority>,
     /// It is made for a single statement.
     is_brief: bool,
 }
@@ -101,7 +101,7 @@ impl Session {
             prepared: HashMap::new(),
             settings: SessionSettings::default(),
             watch: Watch::default(),
-            turn: None,
+            priority: None,
             is_brief: false,
         }
     }

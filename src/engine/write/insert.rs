@@ -34,19 +34,20 @@ use crate::value::{ColumnType, Value};
 const PAIRS: &str = "__pairs";
 const NUMBER: &str = "__n";
 
-/// INSERT and UPSERT. `alone`: outside of a transaction, where a large INSERT ... SELECT goes through the
-/// store's bulk door and leaves no batch to commit.
+/// INSERT and UPSERT. Outside of a transaction a large INSERT ... SELECT goes through the store's bulk door, and leaves
+/// no batch to commit.
 pub async fn insert(
     view: &StatementView,
     stmt: &Insert,
     given: WriteInputs<'_>,
-    alone: bool,
+    in_transaction: bool,
 ) -> Result<StatementWrites> {
     let table = view.table(&stmt.table)?;
     // A load purges expired rows first, which may be rows that the statement has read.
     let is_load = matches!(stmt.mode, InsertMode::Insert) && table.ttl_us.is_none();
     let is_query = matches!(stmt.source, InsertSource::Query(_));
-    let may_be_many = is_query && alone && stmt.returning.is_none() && (is_load || merge::can_merge(&table));
+    let may_be_many =
+        is_query && !in_transaction && stmt.returning.is_none() && (is_load || merge::can_merge(&table));
     let mut batch = WriteBatch::default();
     let cells = match source_cells(view, &table, stmt, given, may_be_many).await? {
         Sourced::Cells(cells) => cells,
