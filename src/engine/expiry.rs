@@ -151,8 +151,8 @@ impl Purge<'_> {
         let Purge { as_of_us, watch, .. } = *self;
         let total = snapshot.reader()?.entries(table.rows())?;
         let label = label(table);
-        let told = |n: u64| watch.step(&label, self.looked_at + n, Some(total), "rows");
-        let found = stored::expired(&*snapshot.reader()?, table, as_of_us, &self.rest, ROWS_READ, &told)?;
+        let progress = |n: u64| watch.step(&label, self.looked_at + n, Some(total), "rows");
+        let found = stored::expired(&*snapshot.reader()?, table, as_of_us, &self.rest, ROWS_READ, &progress)?;
         let Some(last) = found.rowkeys.last() else {
             self.looked_at += found.looked_at;
             return Ok(None);

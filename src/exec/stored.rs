@@ -54,15 +54,15 @@ pub struct Expired {
     pub looked_at: u64,
 }
 
-/// The first rows of `range` that have expired by `as_of_us`, in microseconds since 1970, up to a limit; `told` is
-/// told now and then how many rows were examined.
+/// The first rows of `range` that have expired by `as_of_us`, in microseconds since 1970, up to a limit; `progress`
+/// is told now and then how many rows were examined.
 pub fn expired(
     reader: &dyn Reader,
     table: &TableDef,
     as_of_us: i64,
     range: &KeyRange,
     rows_max: usize,
-    told: &dyn Fn(u64) -> Result<()>,
+    progress: &dyn Fn(u64) -> Result<()>,
 ) -> Result<Expired> {
     let mut found = Expired { rowkeys: Vec::new(), looked_at: 0 };
     let Some(ttl) = table.ttl() else { return Ok(found) };
@@ -73,7 +73,7 @@ pub fn expired(
         && let Some((rowkey, value)) = cursor.next()?
     {
         if found.looked_at.is_multiple_of(8192) {
-            told(found.looked_at)?;
+            progress(found.looked_at)?;
         }
         found.looked_at += 1;
         values_into(reader, table, (rowkey, value), &wanted, &mut values)?;

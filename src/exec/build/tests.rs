@@ -48,15 +48,16 @@ fn all_rows_are_gathered_once() {
     }
     let all = most(u64::MAX, usize::MAX);
     let mut heard = Vec::new();
-    let told = &mut |rows| {
+    let progress = &mut |rows| {
         heard.push(rows);
         Ok(())
     };
-    gather_entries((&table, index), &KeyRange::all(), all, &*snapshot, told).unwrap();
+    gather_entries((&table, index), &KeyRange::all(), all, &*snapshot, progress).unwrap();
     assert!(heard.is_sorted() && heard.last() <= Some(&5000), "{heard:?}");
     // So few rows are read by the calling thread alone.
-    let told = &mut |rows| if rows < 100 { Ok(()) } else { Err(Error::internal("enough")) };
-    let stopped = gather_entries((&table, index), &KeyRange::all(), most(700, usize::MAX), &*snapshot, told);
+    let progress = &mut |rows| if rows < 100 { Ok(()) } else { Err(Error::internal("enough")) };
+    let stopped =
+        gather_entries((&table, index), &KeyRange::all(), most(700, usize::MAX), &*snapshot, progress);
     assert_eq!(stopped.err().unwrap().what(), "enough");
 }
 
