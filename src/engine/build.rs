@@ -178,7 +178,7 @@ pub fn repair(db: &Database, name: &Ident, watch: &Watch) -> Result<()> {
         edit.set_state(&table, index.id, IndexState::Building)?;
         Ok((builder, Some(edit.finish()?)))
     })?;
-    watch.cancel.keep("no query reads the index until REPAIR INDEX has run to its end");
+    watch.cancel.note_committed("no query reads the index until REPAIR INDEX has run to its end");
     match build(db, &builder, watch) {
         Ok(()) => Ok(()),
         Err(Failure::Broken(e)) => Err(e),

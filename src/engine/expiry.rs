@@ -136,7 +136,7 @@ impl Purge<'_> {
         let cancel = &self.watch.cancel;
         let gone = self.next(table, &snapshot, |batch| db.commit_rows(batch, &catalog, cancel, priority))?;
         if gone.is_some() {
-            cancel.keep("some expired rows are purged; nothing else of the statement was written");
+            cancel.note_committed("some expired rows are purged; nothing else of the statement was written");
         }
         Ok(gone.is_some())
     }

@@ -234,7 +234,7 @@ impl KeptQuery {
 
 /// The queries inside a statement that writes.
 #[derive(Debug, Default)]
-pub struct KeptQueries {
+pub struct CachedQueries {
     /// Gives an INSERT's rows, or computes values of them.
     pub source: KeptQuery,
     /// Finds the rows of an UPDATE or DELETE, or computes those of ON CONFLICT.
@@ -246,12 +246,12 @@ pub struct KeptQueries {
 pub struct Parsed {
     pub statement: Statement,
     pub parameters: usize,
-    pub queries: KeptQueries,
+    pub queries: CachedQueries,
 }
 
 impl Parsed {
     pub fn new(statement: Statement) -> Parsed {
-        Parsed { parameters: parameter_count(&statement), statement, queries: KeptQueries::default() }
+        Parsed { parameters: parameter_count(&statement), statement, queries: CachedQueries::default() }
     }
 
     /// Errors, about `what`: more or fewer values were given than there are parameters.

@@ -15,7 +15,7 @@ use futures::TryStreamExt;
 use sqlparser::ast::Query;
 
 use super::outcome::{BatchSource, Outcome, RowStream};
-use super::plans::{CachedPlan, KeptQueries, Keyed, Parsed, PlanCacheEntry};
+use super::plans::{CachedPlan, CachedQueries, Keyed, Parsed, PlanCacheEntry};
 use super::runtime::with_stack;
 use super::settings::SessionSettings;
 use super::turns::Priority;
@@ -199,7 +199,7 @@ impl Session {
         let Some((lifted, mut query)) = keyed else { return Ok(Start::Plan(None)) };
         let view = self.view()?;
         Ok(match view.known(&mut query) {
-            Some(PlanCacheEntry::Plan(kept)) => match self.run_kept(&kept, &view, &query)? {
+            Some(PlanCacheEntry::Plan(kept)) => match self.run_cached(&kept, &view, &query)? {
                 Some(outcome) => Start::Ran(outcome),
                 None => Start::Plan(None),
             },
@@ -208,14 +208,14 @@ impl Session {
                 Start::Plan(None)
             }
             None => match view.plain(lifted, &query, None)? {
-                Some(plan) => self.run_kept(&plan, &view, &query)?.map_or(Start::Plan(None), Start::Ran),
+                Some(plan) => self.run_cached(&plan, &view, &query)?.map_or(Start::Plan(None), Start::Ran),
                 None => Start::Plan(None),
             },
         })
     }
 
     /// Runs a cached plan; `None` if it does not hold for the query's parameters.
-    fn run_kept(&self, kept: &CachedPlan, view: &StatementView, query: &Keyed) -> Result<Option<Outcome>> {
+    fn run_cached(&self, kept: &CachedPlan, view: &StatementView, query: &Keyed) -> Result<Option<Outcome>> {
         let (schema, source) = match kept.plan.bind(&view.binding(Arc::clone(&query.params)))? {
             None => return Ok(None),
             Some(BoundPlan::Alone(alone)) => {
@@ -244,14 +244,14 @@ impl Session {
             let view = self.view()?;
             let known = async { Ok(view.keep(lifted, &query, None).await) };
             if let PlanCacheEntry::Plan(kept) = self.watch.cancel.guard(known).await?
-                && let Some(outcome) = self.run_kept(&kept, &view, &query)?
+                && let Some(outcome) = self.run_cached(&kept, &view, &query)?
             {
                 return Ok(outcome);
             }
         }
         match text {
             StatementInput::Sql(sql) if params.is_empty() => {
-                self.run_async(&sql::parse(sql)?, &KeptQueries::default(), params).await
+                self.run_async(&sql::parse(sql)?, &CachedQueries::default(), params).await
             }
             // It has parameters, so it will come again with other values.
             StatementInput::Sql(sql) => {
@@ -274,7 +274,7 @@ impl Session {
     async fn run_async(
         &mut self,
         statement: &Statement,
-        queries: &KeptQueries,
+        queries: &CachedQueries,
         params: &[Value],
     ) -> Result<Outcome> {
         let cancel = self.watch.cancel.clone();
@@ -328,7 +328,7 @@ impl Session {
     async fn run(
         &mut self,
         statement: &Statement,
-        queries: &KeptQueries,
+        queries: &CachedQueries,
         params: &[Value],
     ) -> Result<Outcome> {
         let tag = statement.kind_name();

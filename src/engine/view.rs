@@ -243,7 +243,7 @@ impl StatementView {
         query: &mut Keyed,
         name: &str,
     ) -> Result<Option<RecordBatch>> {
-        let Some((run, schema)) = self.run_kept(lifted, query, Some(name)).await? else { return Ok(None) };
+        let Some((run, schema)) = self.bind_cached(lifted, query, Some(name)).await? else { return Ok(None) };
         let batches: Vec<RecordBatch> = match run {
             BoundPlan::Alone(mut alone) => {
                 let next = || self.watch.cancel.check().and_then(|()| alone.next_batch()).transpose();
@@ -259,7 +259,7 @@ impl StatementView {
     }
 
     /// Binds the cached plan of a query, if one fits; otherwise records that the query has come.
-    async fn run_kept(
+    async fn bind_cached(
         &self,
         lifted: &Lifted,
         query: &mut Keyed,
@@ -289,7 +289,7 @@ impl StatementView {
     ) -> BoxFuture<'a, Result<(BatchStream, SchemaRef)>> {
         Box::pin(async move {
             let run = match keyed(STREAM, asked.lifted.as_ref(), params, self.settings.guards) {
-                Some((lifted, mut keyed)) => self.run_kept(lifted, &mut keyed, None).await?,
+                Some((lifted, mut keyed)) => self.bind_cached(lifted, &mut keyed, None).await?,
                 None => None,
             };
             match run.filter(|(run, _)| !(in_order && run.is_shared())) {

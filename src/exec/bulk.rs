@@ -163,7 +163,7 @@ impl<'a> Loader<'a> {
         let table = self.table;
         let rowkey = rowkey_of(table, row)?;
         let mut keys = vec![(None, rowkey.clone())];
-        for index in table.kept().filter(|index| index.unique) {
+        for index in table.maintained_indexes().filter(|index| index.unique) {
             keys.extend(entry_of(table, index, row, &rowkey)?.map(|entry| (Some(index), entry.key)));
         }
         for (index, key) in &keys {
@@ -258,7 +258,8 @@ impl<'a> Loader<'a> {
         // Unique keys first, for that deletes expired rows that hold them: later it might take away other entries that
         // new rows have in their place.
         let table = self.table;
-        let unique: Vec<KeyspaceId> = table.kept().filter(|i| i.unique).map(|i| i.keyspace).collect();
+        let unique: Vec<KeyspaceId> =
+            table.maintained_indexes().filter(|i| i.unique).map(|i| i.keyspace).collect();
         let is_unique = |keyspace: &KeyspaceId| *keyspace == table.rows() || unique.contains(keyspace);
         let piles = self.gathered.sorter.take().into_iter();
         let (unique, others): (Vec<_>, Vec<_>) = piles.partition(|(keyspace, _)| is_unique(keyspace));
@@ -277,7 +278,7 @@ impl<'a> Loader<'a> {
     /// Writes the entries of a keyspace, whose keys are `unique`.
     fn write_pile(&mut self, keyspace: KeyspaceId, mut pile: Pile, unique: bool) -> Result<()> {
         let table = self.table;
-        let index = table.kept().find(|i| i.keyspace == keyspace);
+        let index = table.maintained_indexes().find(|i| i.keyspace == keyspace);
         let label = format!("writing {}", index.map_or(&table.name, |i| &i.name));
         let total = pile.len();
         let (mut last_key, mut last_value) = (Vec::new(), Vec::new());

@@ -11,7 +11,7 @@ use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 
 use super::apart::Seat;
-use super::encoded::{KeptRows, NextRows};
+use super::encoded::{EncodedRows, NextRows};
 use super::fetch::Fetch;
 use super::gather::Gather;
 use super::groups::Groups;
@@ -337,9 +337,9 @@ impl Scan {
         if self.left == 0 {
             return Ok(None);
         }
-        let mut out = KeptRows::new(Arc::clone(&self.spec), self.rows_max(rows_max));
+        let mut out = EncodedRows::new(Arc::clone(&self.spec), self.rows_max(rows_max));
         let more = self.pull(&mut out)?;
-        Ok((more || !out.is_empty()).then_some(NextRows::Kept(out)))
+        Ok((more || !out.is_empty()).then_some(NextRows::Encoded(out)))
     }
 
     /// All of its rows were given out.

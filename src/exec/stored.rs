@@ -295,7 +295,7 @@ impl<'t> Packer<'t> {
                 f(table.family(id).keyspace, rowkey, &value);
             }
         }
-        for index in table.kept() {
+        for index in table.maintained_indexes() {
             if let Some(entry) = entry_of(table, index, row, rowkey)? {
                 f(index.keyspace, &entry.key, &entry.value);
             }

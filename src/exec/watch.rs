@@ -43,8 +43,8 @@ struct Cancel {
     held: AtomicBool,
     notify: Notify,
     deadline: Mutex<Option<Deadline>>,
-    /// What of the statement is committed and stays.
-    kept: Mutex<Option<&'static str>>,
+    /// What of the statement is committed.
+    committed: Mutex<Option<&'static str>>,
 }
 
 /// When a statement has to end.
@@ -97,17 +97,17 @@ impl CancelHandle {
             Some(Deadline { at, timeout, plan: None })
         });
         *self.0.deadline.lock() = deadline;
-        *self.0.kept.lock() = None;
+        *self.0.committed.lock() = None;
     }
 
     /// Records what is already committed if the running statement is stopped from now on; the first call wins.
-    pub fn keep(&self, what: &'static str) {
-        self.0.kept.lock().get_or_insert(what);
+    pub fn note_committed(&self, what: &'static str) {
+        self.0.committed.lock().get_or_insert(what);
     }
 
     /// What was written by a statement that was stopped.
     fn written(&self) -> &'static str {
-        self.0.kept.lock().unwrap_or("nothing of the statement was written")
+        self.0.committed.lock().unwrap_or("nothing of the statement was written")
     }
 
     /// Sets the plan of the running statement, to be named if it times out.

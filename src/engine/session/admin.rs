@@ -81,7 +81,7 @@ impl Session {
         };
         let done = tables.iter().try_for_each(|table| {
             analyze::analyze(&self.db, table, &self.watch)?;
-            self.watch.cancel.keep("the tables that it was done with have new statistics");
+            self.watch.cancel.note_committed("the tables that it was done with have new statistics");
             Ok(())
         });
         self.db.plans().forget();

@@ -9,7 +9,7 @@ use crate::catalog::Catalog;
 use crate::df::query::Moment;
 use crate::engine::analyze;
 use crate::engine::outcome::Outcome;
-use crate::engine::plans::KeptQueries;
+use crate::engine::plans::CachedQueries;
 use crate::engine::turns::{Losses, Priority};
 use crate::engine::view::StatementView;
 use crate::engine::write::{self, StatementWrites, WriteInputs};
@@ -44,7 +44,7 @@ impl Session {
     pub(super) async fn write(
         &mut self,
         statement: &Statement,
-        queries: &KeptQueries,
+        queries: &CachedQueries,
         params: &[Value],
     ) -> Result<Outcome> {
         self.check_may_write()?;

@@ -20,7 +20,7 @@ use crate::store::WriteBatch;
 
 /// Rows of different rowkeys write different entries, so they may be written in parts.
 pub(super) fn can_merge(table: &TableDef) -> bool {
-    table.followed().is_none() && !table.kept().any(|index| index.unique)
+    table.followed().is_none() && !table.maintained_indexes().any(|index| index.unique)
 }
 
 /// Writes the rows of `source`, which fill `columns`; gives how many rows were written. Other writers wait.

@@ -23,7 +23,7 @@ use sqlparser::ast::{
     TableFactor, TableWithJoins, Visit, Visitor,
 };
 
-use super::plans::KeptQueries;
+use super::plans::CachedQueries;
 use super::rows::{assign, batch_of, check_nulls, quote};
 use super::view::{StatementView, column_named};
 use crate::df::query::Planner;
@@ -56,7 +56,7 @@ const WRITTEN: &str = "__written";
 pub struct WriteInputs<'a> {
     pub params: &'a [Value],
     /// The queries of its last run, if there was one.
-    pub queries: &'a KeptQueries,
+    pub queries: &'a CachedQueries,
 }
 
 /// What a statement writes, before it is committed.
