@@ -10,13 +10,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 
-use super::apart::Seat;
 use super::encoded::{EncodedRows, NextRows};
 use super::fetch::Fetch;
 use super::gather::Gather;
 use super::groups::Groups;
 pub use super::pieces::PIECES;
 use super::pull::Pull;
+use super::seats::Seat;
 use super::sink::{ArrowSink, Passed, Sink};
 use super::sums::Sums;
 pub use super::view::{ScanSources, field_type};

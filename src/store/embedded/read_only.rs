@@ -73,7 +73,7 @@ impl Logged {
     }
 
     fn read(&mut self, tree: &Arc<Tree>) -> Result<StoreState> {
-        let view = TreeView::beside_a_writer(tree)?;
+        let view = TreeView::of_other_process(tree)?;
         let in_tree = view.version()?;
         if in_tree != self.in_tree {
             self.forget();

@@ -57,7 +57,7 @@ impl TreeView {
 
     /// The tree as it is now, while another process may write. Errors: `Corrupt` also if that one committed too
     /// quickly.
-    pub(in crate::store::embedded) fn beside_a_writer(tree: &Arc<Tree>) -> Result<TreeView> {
+    pub(in crate::store::embedded) fn of_other_process(tree: &Arc<Tree>) -> Result<TreeView> {
         let view = TreeView::of(tree)?;
         // The meta page of transaction N is overwritten by N + 2, which begins only after N + 1 is committed. So if N
         // is still the newest transaction, the meta page was read whole.
