@@ -73,24 +73,37 @@ pub fn along(source: Source<'_>, need: &Need, path: Path, stats: &dyn Statistics
 /// The access, if it reads few entries.
 fn if_few(mut access: Access, source: Source<'_>, stats: &dyn Statistics) -> Option<Access> {
     let Method::Scan { ranges, skip: None, .. } = &access.method else { return None };
-    let few = COST.probe_entries;
-    let keyspace = access.keyspace(source);
-    let found = stats.estimate(keyspace, ranges).unwrap_or_else(|| stats.probe(keyspace, ranges, few));
+    let (Entries::About(found) | Entries::AtLeast(found)) = entries_in(ranges, &access, source, stats);
     access.entries = found as f64;
-    (found < few).then_some(access)
+    (found < COST.probe_entries).then_some(access)
+}
+
+/// Entries (count) in some ranges.
+enum Entries {
+    About(u64),
+    /// A walk up to a bound did not come to their end.
+    AtLeast(u64),
+}
+
+/// The entries in the ranges of an access, by the store's estimate or else by a walk up to a bound.
+fn entries_in(ranges: &KeyRanges, access: &Access, source: Source<'_>, stats: &dyn Statistics) -> Entries {
+    let keyspace = access.keyspace(source);
+    match stats.estimate(keyspace, ranges) {
+        Some(found) => Entries::About(found),
+        None => match stats.probe(keyspace, ranges, COST.probe_entries) {
+            found if found < COST.probe_entries => Entries::About(found),
+            at_least => Entries::AtLeast(at_least),
+        },
+    }
 }
 
 /// The access, with the number of its entries: what is done with the rows may depend on how many there are.
 fn counted(access: Access, source: Source<'_>, looked_at: Option<u64>, stats: &dyn Statistics) -> Access {
     let Method::Scan { ranges, .. } = &access.method else { return access };
-    let keyspace = access.keyspace(source);
-    let found = match stats.estimate(keyspace, ranges) {
-        Some(found) => found as f64,
-        None => match stats.probe(keyspace, ranges, COST.probe_entries) {
-            found if found < COST.probe_entries => found as f64,
-            // It may be many more: as many as in the first run are a guess.
-            at_least => access.all_entries.max(at_least as f64),
-        },
+    let found = match entries_in(ranges, &access, source, stats) {
+        Entries::About(found) => found as f64,
+        // It may be many more: as many as in the first run are a guess.
+        Entries::AtLeast(found) => access.all_entries.max(found as f64),
     };
     let entries = looked_at.map_or(found, |rows| found.min(rows as f64));
     Access { entries, all_entries: found, ..access }
