@@ -125,8 +125,6 @@ fn point_at_call(error: Error, statement: &Statement) -> Error {
     }
 }
 
-/// SQLSTATE of a call with no matching function.
-
 struct Calls<'a> {
     name: &'a str,
     found: Vec<Option<Span>>,
