@@ -55,12 +55,24 @@ const ELSEWHERE: &[(&[&str], &str)] = &[
 
 /// Our error for a message, whose types are in SQL's words already; `None` for a message that is clear enough.
 pub fn reworded(text: &str) -> Option<Error> {
-    functions(text)
-        .or_else(|| operators(text))
-        .or_else(|| groups(text))
-        .or_else(|| clauses(text))
-        .or_else(|| subqueries(text))
-        .or_else(|| values(text))
+    let topics = [
+        functions,
+        operators,
+        groups,
+        conditions,
+        limits,
+        sets,
+        names,
+        subqueries,
+        numbers,
+        times_and_texts,
+        recursion,
+        windows,
+        patterns,
+        types,
+        computing,
+    ];
+    topics.iter().find_map(|topic| topic(text))
 }
 
 fn functions(text: &str) -> Option<Error> {
@@ -309,7 +321,7 @@ fn groups(text: &str) -> Option<Error> {
     None
 }
 
-fn clauses(text: &str) -> Option<Error> {
+fn conditions(text: &str) -> Option<Error> {
     if let Some(rest) = text.strip_prefix("Cannot create filter with non-boolean predicate '") {
         let ty = rest.rsplit_once(" returning ").map_or("no condition", |(_, ty)| ty);
         let error = error(format!("WHERE takes a condition, and this is {ty}"), sqlstate::DATATYPE_MISMATCH);
@@ -334,6 +346,10 @@ fn clauses(text: &str) -> Option<Error> {
                 .hint("write SELECT ... FROM (SELECT unnest(list) AS x FROM t) WHERE x = 1"),
         );
     }
+    None
+}
+
+fn limits(text: &str) -> Option<Error> {
     if text == "TOP" {
         return Some(Error::unsupported("there is no TOP").hint("write LIMIT 10 at the end of the query"));
     }
@@ -382,6 +398,10 @@ fn clauses(text: &str) -> Option<Error> {
             .hint("name the column, or count from 1"),
         );
     }
+    None
+}
+
+fn sets(text: &str) -> Option<Error> {
     if let Some(set) = text.strip_suffix(" queries have different number of columns") {
         return Some(
             error(format!("the two sides of {set} have different numbers of columns"), sqlstate::SYNTAX)
@@ -425,6 +445,10 @@ fn clauses(text: &str) -> Option<Error> {
             .hint(format!("CAST one of them, as in CAST(x AS {one})")),
         );
     }
+    None
+}
+
+fn names(text: &str) -> Option<Error> {
     if let Some(name) = text.strip_prefix("Invalid qualifier ") {
         return Some(
             error(format!("there is no table \"{name}\" in this FROM"), sqlstate::UNDEFINED_TABLE)
@@ -467,7 +491,7 @@ fn subqueries(text: &str) -> Option<Error> {
     })
 }
 
-fn values(text: &str) -> Option<Error> {
+fn numbers(text: &str) -> Option<Error> {
     if let Some((integer, call)) = text.split_once("Array overflow on ") {
         let ty = match integer {
             of if of.ends_with("Int16") => "SMALLINT",
@@ -502,6 +526,10 @@ fn values(text: &str) -> Option<Error> {
         let error = error(format!("{given} is no percentile"), sqlstate::OUT_OF_RANGE);
         return Some(error.why("it is a share, from 0 to 1").hint("write 0.95 for 95 %"));
     }
+    None
+}
+
+fn times_and_texts(text: &str) -> Option<Error> {
     if text.starts_with("The dates that can be represented as nanoseconds") {
         let error = error("this time is out of range for nanoseconds", sqlstate::OUT_OF_RANGE);
         return Some(error.why("they end in the years 1677 and 2262").hint("write to_timestamp(x)"));
@@ -568,6 +596,10 @@ fn values(text: &str) -> Option<Error> {
                 .hint("make_date takes a year, a month and a day"),
         );
     }
+    None
+}
+
+fn recursion(text: &str) -> Option<Error> {
     if let Some(counts) = between(text, "must have the same number of columns (", ")")
         && text.starts_with("Non-recursive term")
         && let Some((first, again)) = counts.split_once(" != ")
@@ -592,6 +624,10 @@ fn values(text: &str) -> Option<Error> {
             error.why(format!("its steps make {ty} of it")).hint(format!("write CAST(NULL AS {ty}) there")),
         );
     }
+    None
+}
+
+fn windows(text: &str) -> Option<Error> {
     if text == "Expected an integer value" {
         return Some(
             error("lag and lead take a number of rows that is an integer", sqlstate::UNDEFINED_FUNCTION)
@@ -612,6 +648,10 @@ fn values(text: &str) -> Option<Error> {
             error("ntile takes a number of groups, 1 or more", sqlstate::NTILE).hint("write ntile(4)"),
         );
     }
+    None
+}
+
+fn patterns(text: &str) -> Option<Error> {
     if text.contains("CompiledTooBig(") {
         return Some(
             error("this regular expression is too large", sqlstate::REGEX)
@@ -627,6 +667,10 @@ fn values(text: &str) -> Option<Error> {
                 .hint("write \\( for a parenthesis itself, and so for any other sign"),
         );
     }
+    None
+}
+
+fn types(text: &str) -> Option<Error> {
     if let Some((from, to)) =
         text.strip_prefix("Unsupported CAST from ").and_then(|rest| rest.split_once(" to "))
     {
@@ -674,6 +718,11 @@ fn values(text: &str) -> Option<Error> {
                 .hint("write 'Europe/Oslo' or '+01:00'"),
         );
     }
+    None
+}
+
+/// Errors while a plan runs, with what stands before them.
+fn computing(text: &str) -> Option<Error> {
     let plain = text.strip_prefix("Compute error: ")?;
     let plain = plain.strip_prefix("Execution error: ").unwrap_or(plain);
     Some(reworded(plain).unwrap_or_else(|| error(plain, sqlstate::INVALID_PARAMETER)))
