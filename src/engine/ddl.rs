@@ -99,7 +99,7 @@ async fn alter_table(session: &mut Session, alter: &AlterTable) -> Result<Vec<Wa
             in_rows::set_not_null(session, alter, name)
         }
         AlterTableOp::AlterColumn { name, change: ColumnChange::SetType(new) } => {
-            new.using.as_ref().map_or(Ok(()), |using| vet::using(using))?;
+            new.using.as_ref().map_or(Ok(()), vet::using)?;
             retype::set_type(session, alter, name, new)
         }
         AlterTableOp::AlterColumn { name, change: ColumnChange::SetDefault(expr) } => {
