@@ -70,6 +70,11 @@ pub enum Relation {
     View(Arc<ViewDef>),
 }
 
+/// The definition of an index that [`Relation::Index`] names.
+pub fn index_of(table: &TableDef, id: IndexId) -> Result<&IndexDef> {
+    table.index_by_id(id).ok_or_else(|| Error::internal("an index without its definition"))
+}
+
 impl Catalog {
     /// Reads the whole catalog. Errors: `Corrupt`, naming the definition that cannot be read.
     pub fn load(reader: &dyn Reader) -> Result<Catalog> {

@@ -59,7 +59,7 @@ impl Kind {
             Kind::Conflict => "40001",
             Kind::Unavailable => "57P03",
             Kind::Corrupt => "XX001",
-            Kind::Unsupported => "0A000",
+            Kind::Unsupported => sqlstate::UNSUPPORTED,
             Kind::Cancelled => "57014",
             Kind::Internal => "XX000",
         }
@@ -90,7 +90,7 @@ pub mod sqlstate {
     pub const OUT_OF_RANGE: &str = "22003";
     /// A value wider than its column or key part.
     pub const TOO_LONG: &str = "22001";
-    /// A value that a key part cannot hold, or an invalid parameter.
+    /// A value that a key part cannot hold.
     pub const KEY_RULE: &str = "22023";
     /// NULL in a NOT NULL column.
     pub const NOT_NULL: &str = "23502";
@@ -112,6 +112,80 @@ pub mod sqlstate {
     pub const OBJECT_STATE: &str = "55000";
     /// A statement that is not allowed on this kind of object.
     pub const WRONG_OBJECT: &str = "42809";
+    /// No row where one is asked for.
+    pub const NO_DATA: &str = "02000";
+    /// Another number of parameters than the statement has.
+    pub const PROTOCOL: &str = "08P01";
+    /// What is not supported.
+    pub const UNSUPPORTED: &str = "0A000";
+    /// More rows than one where one is asked for, or one row twice.
+    pub const CARDINALITY: &str = "21000";
+    /// NULL where a function takes none.
+    pub const NULL_NOT_ALLOWED: &str = "22004";
+    /// A text that is no time of the format.
+    pub const INVALID_DATETIME: &str = "22007";
+    /// A time out of range.
+    pub const DATETIME_OVERFLOW: &str = "22008";
+    /// An identity column has used up its numbers.
+    pub const SEQUENCE_LIMIT: &str = "2200H";
+    /// A substring of negative length.
+    pub const SUBSTRING: &str = "22011";
+    /// A number is divided by zero.
+    pub const DIVISION_BY_ZERO: &str = "22012";
+    /// `ntile` into no groups.
+    pub const NTILE: &str = "22014";
+    /// An INTERVAL out of range.
+    pub const INTERVAL_OVERFLOW: &str = "22015";
+    /// `nth_value` of no row.
+    pub const NTH_VALUE: &str = "22016";
+    /// An ESCAPE that is not one character.
+    pub const ESCAPE_CHARACTER: &str = "22019";
+    /// A text that is no regular expression.
+    pub const REGEX: &str = "2201B";
+    /// A root or power that does not exist.
+    pub const POWER: &str = "2201F";
+    /// A LIMIT that is no number of rows.
+    pub const LIMIT_COUNT: &str = "2201W";
+    /// Bytes that are not UTF-8.
+    pub const CHARACTER_ENCODING: &str = "22021";
+    /// An argument or option that makes no sense.
+    pub const INVALID_PARAMETER: &str = "22023";
+    /// A pattern that ends with its escape character.
+    pub const ESCAPE_SEQUENCE: &str = "22025";
+    /// A text that is no JSON.
+    pub const INVALID_JSON: &str = "22032";
+    /// A statement that cannot be part of a transaction.
+    pub const IN_TRANSACTION: &str = "25001";
+    /// A statement that needs a transaction.
+    pub const NO_TRANSACTION: &str = "25P01";
+    /// No such prepared statement.
+    pub const UNDEFINED_PREPARED: &str = "26000";
+    /// Another object depends on what would be dropped or changed.
+    pub const DEPENDENT: &str = "2BP01";
+    /// No such savepoint.
+    pub const UNDEFINED_SAVEPOINT: &str = "3B001";
+    /// A text that cannot be a name.
+    pub const INVALID_NAME: &str = "42602";
+    /// Several columns have the name.
+    pub const AMBIGUOUS_COLUMN: &str = "42702";
+    /// A constraint or family of that name exists already.
+    pub const DUPLICATE_OBJECT: &str = "42710";
+    /// Two relations of a query have the name.
+    pub const DUPLICATE_ALIAS: &str = "42712";
+    /// A cast between types that have none.
+    pub const CANNOT_CAST: &str = "42846";
+    /// No function or operator of that name takes such arguments.
+    pub const UNDEFINED_FUNCTION: &str = "42883";
+    /// A value for a column that takes generated ones only.
+    pub const GENERATED_ALWAYS: &str = "428C9";
+    /// A parameter without a value.
+    pub const UNDEFINED_PARAMETER: &str = "42P02";
+    /// A prepared statement of that name exists already.
+    pub const DUPLICATE_PREPARED: &str = "42P05";
+    /// A column that cannot be named here.
+    pub const INVALID_COLUMN_REFERENCE: &str = "42P10";
+    /// A window, or a window function, where none can be.
+    pub const WINDOWING: &str = "42P20";
 }
 
 /// A place in the SQL text: 1-based line and column, and length, all in characters.
@@ -185,6 +259,11 @@ impl Error {
         Self::new(Kind::Corrupt, what)
     }
 
+    /// An error of data that only a backup can bring back ([`Kind::Corrupt`]).
+    pub fn damaged(what: impl Into<String>, why: impl Into<String>) -> Self {
+        Self::corrupt(what).why(why).hint("restore the database from a backup; check the disk")
+    }
+
     /// An error of SQL that is not supported ([`Kind::Unsupported`]).
     pub fn unsupported(what: impl Into<String>) -> Self {
         Self::new(Kind::Unsupported, what)
@@ -192,7 +271,9 @@ impl Error {
 
     /// The error for division by zero, for all numeric types.
     pub(crate) fn division_by_zero() -> Self {
-        Error::invalid("division by zero").hint("x / nullif(y, 0) is NULL then").state("22012")
+        Error::invalid("division by zero")
+            .hint("x / nullif(y, 0) is NULL then")
+            .state(sqlstate::DIVISION_BY_ZERO)
     }
 
     /// An error of this crate itself ([`Kind::Internal`]).

@@ -32,10 +32,13 @@ pub mod demo;
 #[doc(hidden)]
 pub mod design;
 mod df;
+#[doc(hidden)]
 pub mod engine;
+#[doc(hidden)]
 pub mod error;
 mod exec;
 mod index;
+#[doc(hidden)]
 pub mod key;
 #[doc(hidden)]
 pub mod plan;
@@ -51,6 +54,7 @@ pub mod sql;
 pub mod store;
 mod suggest;
 mod txn;
+#[doc(hidden)]
 pub mod value;
 
 #[doc = include_str!("ARCHITECTURE.md")]
@@ -89,6 +93,6 @@ pub use engine::{
     OutputColumn, Prepared, Progress, ReadView, Row, RowStream, Rows, Session, TableHandle, TableScan,
     Warning,
 };
-pub use error::{Error, Kind, Result};
+pub use error::{Error, Kind, Result, Span, sqlstate};
 pub use key::Rowkey;
-pub use value::{ColumnType, Value};
+pub use value::{ColumnType, Literal, Value, ValueRef};

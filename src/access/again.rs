@@ -73,24 +73,37 @@ pub fn along(source: Source<'_>, need: &Need, path: Path, stats: &dyn Statistics
 /// The access, if it reads few entries.
 fn if_few(mut access: Access, source: Source<'_>, stats: &dyn Statistics) -> Option<Access> {
     let Method::Scan { ranges, skip: None, .. } = &access.method else { return None };
-    let few = COST.probe_entries;
-    let keyspace = access.keyspace(source);
-    let found = stats.estimate(keyspace, ranges).unwrap_or_else(|| stats.probe(keyspace, ranges, few));
+    let (Entries::About(found) | Entries::AtLeast(found)) = entries_in(ranges, &access, source, stats);
     access.entries = found as f64;
-    (found < few).then_some(access)
+    (found < COST.probe_entries).then_some(access)
+}
+
+/// Entries (count) in some ranges.
+enum Entries {
+    About(u64),
+    /// A walk up to a bound did not come to their end.
+    AtLeast(u64),
+}
+
+/// The entries in the ranges of an access, by the store's estimate or else by a walk up to a bound.
+fn entries_in(ranges: &KeyRanges, access: &Access, source: Source<'_>, stats: &dyn Statistics) -> Entries {
+    let keyspace = access.keyspace(source);
+    match stats.estimate(keyspace, ranges) {
+        Some(found) => Entries::About(found),
+        None => match stats.probe(keyspace, ranges, COST.probe_entries) {
+            found if found < COST.probe_entries => Entries::About(found),
+            at_least => Entries::AtLeast(at_least),
+        },
+    }
 }
 
 /// The access, with the number of its entries: what is done with the rows may depend on how many there are.
 fn counted(access: Access, source: Source<'_>, looked_at: Option<u64>, stats: &dyn Statistics) -> Access {
     let Method::Scan { ranges, .. } = &access.method else { return access };
-    let keyspace = access.keyspace(source);
-    let found = match stats.estimate(keyspace, ranges) {
-        Some(found) => found as f64,
-        None => match stats.probe(keyspace, ranges, COST.probe_entries) {
-            found if found < COST.probe_entries => found as f64,
-            // It may be many more: as many as in the first run are a guess.
-            at_least => access.all_entries.max(at_least as f64),
-        },
+    let found = match entries_in(ranges, &access, source, stats) {
+        Entries::About(found) => found as f64,
+        // It may be many more: as many as in the first run are a guess.
+        Entries::AtLeast(found) => access.all_entries.max(found as f64),
     };
     let entries = looked_at.map_or(found, |rows| found.min(rows as f64));
     Access { entries, all_entries: found, ..access }
@@ -131,8 +144,8 @@ enum KnownKeys {
 }
 
 impl Again {
-    /// For an access chosen by nothing but these conditions, of which comparisons of columns are given; `None` for any
-    /// other. `value` gives what a comparison compared with in that run, `filled` some of the conditions.
+    /// For an access chosen by nothing but these conditions, of which comparisons of columns are given. `None` if
+    /// anything else influenced the choice. `value` gives what a comparison compared with in that run, `filled` some of the conditions.
     pub fn of<'v>(
         source: Source<'_>,
         need: &Need,
@@ -141,13 +154,13 @@ impl Again {
         value: impl Fn(usize) -> Option<&'v Value>,
         filled: impl FnOnce(&[usize]) -> Option<Predicate>,
     ) -> Option<Again> {
-        let (layout, target) = keys(source, access.path)?;
+        let (layout, role) = keys(source, access.path)?;
         let is_of_keys =
             |(id, _): (ColumnId, CmpOp)| layout.parts().iter().any(|p| p.columns().contains(&id));
         let (terms, rest): (Vec<usize>, Vec<usize>) =
             (0..conditions.len()).partition(|at| conditions[*at].is_some_and(is_of_keys));
         let compared: Vec<(ColumnId, CmpOp)> = terms.iter().filter_map(|at| conditions[*at]).collect();
-        let shape = RangeShape::of(&compared, layout, target)?;
+        let shape = RangeShape::of(&compared, layout, role)?;
         let rest_of_entries = !access.entry_filter.is_true();
         // Rows in an order, of which some may not pass, are left to the planner.
         let is_free = need.each.is_none() && !need.hints.full && (need.order.is_empty() || shape.is_point());
@@ -313,8 +326,8 @@ impl Stretch {
 
 /// The key range along this path that needs no residual filter, if there is one.
 fn stretch(source: Source<'_>, path: Path, predicate: &Predicate) -> Option<KeyRanges> {
-    let (layout, target) = keys(source, path)?;
-    short_stretch(predicate, layout, target)
+    let (layout, role) = keys(source, path)?;
+    short_stretch(predicate, layout, role)
 }
 
 /// The layout of the keys along this path.
@@ -323,8 +336,8 @@ fn keys(source: Source<'_>, path: Path) -> Option<(&KeyLayout, LayoutRole)> {
         (Source::Table(table), Path::Primary) => (&table.key, LayoutRole::Primary),
         (Source::Table(table), Path::IndexOnly(id) | Path::IndexFetch(id)) => {
             let index = table.index_by_id(id).filter(|index| index.filter.is_none())?;
-            let EntryKey { layout, target } = index.sorted_by(&table.key);
-            (layout, *target)
+            let EntryKey { layout, role } = index.sorted_by(&table.key);
+            (layout, *role)
         }
         (Source::Index(_, index), _) => (&index.layout, LayoutRole::Index),
     })

@@ -76,15 +76,15 @@ fn each_of(layout: &KeyLayout, found: &Ranges, need: &Need) -> Option<(EachOf, O
     if found.ranges.is_empty() || found.points {
         return None;
     }
-    let told_by = |field: &Field| {
+    let covered_by = |field: &Field| {
         let Field::Column(id) = field else { return None };
-        let tells = |part: &KeyPart| part.columns() == [*id] && part.facts().injective;
+        let covers = |part: &KeyPart| part.columns() == [*id] && part.facts().injective;
         match found.fixed.contains_key(id) {
             true => Some(0),
-            false => layout.parts().iter().position(tells).map(|at| at + 1),
+            false => layout.parts().iter().position(covers).map(|at| at + 1),
         }
     };
-    let parts = each.of.iter().map(told_by).collect::<Option<Vec<_>>>()?.into_iter().max()?;
+    let parts = each.of.iter().map(covered_by).collect::<Option<Vec<_>>>()?.into_iter().max()?;
     if parts == 0 || parts == layout.parts().len() {
         return None;
     }

@@ -13,7 +13,7 @@ use super::several::several;
 use super::words::{more, note, reason, unbound};
 use crate::error::Result;
 use crate::key::{ColumnId, KeyLayout};
-use crate::plan::{Field, Filter, LayoutRole, Predicate, RangeLimits, Ranges, ranges};
+use crate::plan::{Field, Filter, LayoutRole, Predicate, Ranges, ranges};
 use crate::schema::{EntryKey, IndexDef, IndexState, TableDef};
 
 /// Chooses how to read `source`. Errors: hints exclude every path.
@@ -56,7 +56,7 @@ fn entries_access(index: &IndexDef, need: &Need, stats: &dyn Statistics) -> Acce
 fn choose_entries(table: &TableDef, index: &IndexDef, need: &Need, stats: &dyn Statistics) -> Choice {
     let mut access = entries_access(index, need, stats);
     let source = Source::Index(table, index);
-    settle(&mut access, source, need, stats);
+    count_if_small(&mut access, source, need, stats);
     let is_counted = access.is_counted(source, need, stats);
     Choice {
         chosen: reason(&access, &index.layout, need, is_counted),
@@ -112,10 +112,10 @@ fn choose_rows(table: &TableDef, need: &Need, stats: &dyn Statistics) -> Result<
     let (index, mut best) = paths.swap_remove(cheapest);
     // The choice is made; the numbers below are only for EXPLAIN.
     let source = Source::Table(table);
-    settle(&mut best, source, need, stats);
+    count_if_small(&mut best, source, need, stats);
     for (index, mut access) in paths {
         let Some(index) = index else { continue };
-        settle(&mut access, source, need, stats);
+        count_if_small(&mut access, source, need, stats);
         rejected.push((index.name.clone(), more(index, &access, &best)));
     }
     let is_read = |name: &str| best.indexes().any(|id| table.index_by_id(id).is_some_and(|i| i.name == name));
@@ -163,19 +163,19 @@ fn look_closer(access: &mut Access, source: Source<'_>, stats: &dyn Statistics) 
 }
 
 /// The key ranges for a need, or all keys if a hint demands that.
-fn key_ranges(need: &Need, layout: &KeyLayout, target: LayoutRole) -> Ranges {
+fn key_ranges(need: &Need, layout: &KeyLayout, role: LayoutRole) -> Ranges {
     if !need.hints.full {
-        return ranges(&need.predicate, layout, target, RangeLimits::default());
+        return ranges(&need.predicate, layout, role);
     }
-    let all = ranges(&Predicate::True, layout, target, RangeLimits::default());
+    let all = ranges(&Predicate::True, layout, role);
     Ranges { residual: need.predicate.clone(), ..all }
 }
 
 /// Replaces the model's minimum for a nearly empty keyspace by real counts.
-fn settle(access: &mut Access, source: Source<'_>, need: &Need, stats: &dyn Statistics) {
+fn count_if_small(access: &mut Access, source: Source<'_>, need: &Need, stats: &dyn Statistics) {
     if let Method::Gather { branches, .. } = &mut access.method {
         let need = Need { limit: None, ..need.clone() };
-        branches.iter_mut().for_each(|branch| settle(branch, source, &need, stats));
+        branches.iter_mut().for_each(|branch| count_if_small(branch, source, &need, stats));
         access.entries = branches.iter().map(|branch| branch.entries).sum();
         return;
     }
@@ -236,7 +236,7 @@ pub(super) fn index_walk(
     let mut need = seen_from(index, need);
     let held = held_fields(table, index);
     let covering = need.output.iter().chain(&need.predicate.fields()).all(|f| held.contains(f));
-    let EntryKey { layout, target } = index.sorted_by(&table.key);
+    let EntryKey { layout, role } = index.sorted_by(&table.key);
     let asked = need.hints.asks_for(index.id);
     let is_in_the_way = !asked && !covering && index.filter.is_none();
     if is_in_the_way && need.order.is_empty() && need.each.is_none() && !is_about(&need.predicate, layout) {
@@ -244,7 +244,7 @@ pub(super) fn index_walk(
     }
     let sorted = Sorted::index(index, layout);
     // A GET reads rows, so a single index entry is scanned.
-    let ranges = |need: &Need| Ranges { points: false, ..key_ranges(need, layout, *target) };
+    let ranges = |need: &Need| Ranges { points: false, ..key_ranges(need, layout, *role) };
     let mut access = candidate(sorted, ranges(&need), &need, stats);
     if need.each.is_some() && !split(access.filter.clone().into(), &held).1.is_true() {
         // The walk could not tell which entries lead to rows that pass.
@@ -298,7 +298,7 @@ fn seen_from(index: &IndexDef, need: &Need) -> Need {
 /// Fields that an index entry gives without a fetch, or that are computed from such fields, named as in
 /// queries of the table.
 pub(super) fn held_fields(table: &TableDef, index: &IndexDef) -> BTreeSet<Field> {
-    fields_of(table, index.columns().chain(table.key.undoable().iter().copied()).collect())
+    fields_of(table, index.columns().chain(table.key.decodable().iter().copied()).collect())
 }
 
 /// Fields given by, or computed from, these columns and the rowkey.

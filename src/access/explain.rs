@@ -144,7 +144,7 @@ pub fn describe(source: Source<'_>, access: &Access, limit: Option<u64>, verbose
                 // Columns that the layout has given need not be shown again for the pointer.
                 let (own, pointer) =
                     sorted.parts()[..each.parts].split_at(each.parts.min(layout.parts().len()));
-                let is_told = |part: &KeyPart| part.columns().iter().all(|c| layout.undoable().contains(c));
+                let is_told = |part: &KeyPart| part.columns().iter().all(|c| layout.decodable().contains(c));
                 let parts = own.iter().chain(pointer.iter().filter(|part| !is_told(part)));
                 let shown = parts.filter(|part| !part.is_literal()).map(|part| part.sql());
                 shown.collect::<Vec<_>>().join(", ")

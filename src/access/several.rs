@@ -6,7 +6,7 @@ use super::candidate::{candidate, order_of};
 use super::choose::{fields_of, held_fields, index_walk};
 use super::cost::{COST, Sorted, Statistics, residual_share, share};
 use super::path::{Access, Method, Need, Path, SetOp};
-use crate::plan::{Field, Filter, LayoutRole, Predicate, RangeLimits, Ranges, ranges};
+use crate::plan::{Field, Filter, LayoutRole, Predicate, Ranges, ranges};
 use crate::schema::{IndexDef, IndexId, TableDef};
 use crate::store::Direction;
 
@@ -34,12 +34,12 @@ pub(super) fn several(
     if need.hints.full || table.indexes.is_empty() {
         return None;
     }
-    let combiner = IndexCombiner { table, need, found, stats, telling: None };
+    let combiner = IndexCombiner { table, need, found, stats, only: None };
     let mut ways = combiner.unions();
     // The cheapest walks may have to fetch all rows where dearer ones are covering.
-    let told: Vec<IndexId> = combiner.telling_all().collect();
-    if told.len() > 1 && told.len() < table.indexes.len() {
-        ways.extend(IndexCombiner { telling: Some(told), ..combiner }.unions());
+    let covering: Vec<IndexId> = combiner.covering_all().collect();
+    if covering.len() > 1 && covering.len() < table.indexes.len() {
+        ways.extend(IndexCombiner { only: Some(covering), ..combiner }.unions());
     }
     if bounded > 1 {
         ways.extend(combiner.intersections());
@@ -53,17 +53,17 @@ struct IndexCombiner<'a> {
     found: &'a Ranges,
     stats: &'a dyn Statistics,
     /// If set, only these indexes may be walked.
-    telling: Option<Vec<IndexId>>,
+    only: Option<Vec<IndexId>>,
 }
 
 impl IndexCombiner<'_> {
     /// The covering indexes.
-    fn telling_all(&self) -> impl Iterator<Item = IndexId> {
-        let tells = |index: &&IndexDef| {
+    fn covering_all(&self) -> impl Iterator<Item = IndexId> {
+        let covers = |index: &&IndexDef| {
             let held = held_fields(self.table, index);
             self.need.output.iter().all(|field| held.contains(field))
         };
-        self.table.indexes.iter().filter(tells).map(|index| index.id)
+        self.table.indexes.iter().filter(covers).map(|index| index.id)
     }
 
     /// For each OR, the union of its alternatives' accesses.
@@ -137,7 +137,7 @@ impl IndexCombiner<'_> {
     }
 
     fn cheapest(&self, predicate: &Predicate) -> Option<Access> {
-        let may_be = |id: &IndexId| self.telling.as_ref().is_none_or(|telling| telling.contains(id));
+        let may_be = |id: &IndexId| self.only.as_ref().is_none_or(|only| only.contains(id));
         let indexes = self.table.indexes.iter().map(|index| index.id).filter(may_be).map(Path::IndexOnly);
         let ways = [Path::Primary].into_iter().chain(indexes);
         ways.filter_map(|path| self.along(path, predicate)).min_by(|a, b| a.cost.total_cmp(&b.cost))
@@ -157,7 +157,7 @@ impl IndexCombiner<'_> {
         };
         let mut access = match path {
             Path::Primary if need.hints.allows_table() => {
-                let found = ranges(predicate, &self.table.key, LayoutRole::Primary, RangeLimits::default());
+                let found = ranges(predicate, &self.table.key, LayoutRole::Primary);
                 candidate(Sorted::table(self.table), found, &need, self.stats)
             }
             Path::Primary => return None,
@@ -190,8 +190,8 @@ impl IndexCombiner<'_> {
                 all = more;
             }
         }
-        let told = [&first, &all].map(|common| self.telling_rest(common, others));
-        let mut ways: Vec<Common> = told.into_iter().flatten().chain([all]).collect();
+        let covering = [&first, &all].map(|common| self.covering_rest(common, others));
+        let mut ways: Vec<Common> = covering.into_iter().flatten().chain([all]).collect();
         ways.retain(|common| common.branches.len() > 1);
         ways.into_iter()
             .map(|common| self.access(SetOp::Intersection, common.branches, common.rows, false))
@@ -199,12 +199,12 @@ impl IndexCombiner<'_> {
     }
 
     /// Adds walks whose entries hold needed fields that are still missing; `None` if a field is in no index.
-    fn telling_rest(&self, common: &Common, walks: &[Access]) -> Option<Common> {
+    fn covering_rest(&self, common: &Common, walks: &[Access]) -> Option<Common> {
         let wanted: BTreeSet<Field> =
             self.need.output.iter().copied().chain(common.filter().fields()).collect();
         let missing = |common: &Common| {
-            let told = self.told_by(&common.branches);
-            wanted.iter().filter(|field| !told.contains(field)).count()
+            let covered = self.covered_by(&common.branches);
+            wanted.iter().filter(|field| !covered.contains(field)).count()
         };
         let mut common = common.clone();
         for walk in walks {
@@ -217,9 +217,9 @@ impl IndexCombiner<'_> {
     }
 
     /// The fields that the entries of several walks hold together.
-    fn told_by(&self, branches: &[Access]) -> BTreeSet<Field> {
+    fn covered_by(&self, branches: &[Access]) -> BTreeSet<Field> {
         let indexes = branches.iter().flat_map(Access::indexes).filter_map(|id| self.table.index_by_id(id));
-        let columns = indexes.flat_map(IndexDef::columns).chain(self.table.key.undoable().iter().copied());
+        let columns = indexes.flat_map(IndexDef::columns).chain(self.table.key.decodable().iter().copied());
         fields_of(self.table, columns.collect())
     }
 
@@ -237,16 +237,16 @@ impl IndexCombiner<'_> {
             Some((direction, None)) => (direction, true),
             _ => (Direction::Forward, self.need.order.is_empty()),
         };
-        let tell = |branches: &[Access]| {
-            let told = self.told_by(branches);
-            self.need.output.iter().chain(&filter.fields()).all(|field| told.contains(field))
+        let covers = |branches: &[Access]| {
+            let covered = self.covered_by(branches);
+            self.need.output.iter().chain(&filter.fields()).all(|field| covered.contains(field))
         };
         let covering = match set {
             SetOp::Union => branches
                 .iter()
                 .filter(|b| b.indexes().next().is_some())
-                .all(|b| tell(std::slice::from_ref(b))),
-            SetOp::Intersection => tell(&branches),
+                .all(|b| covers(std::slice::from_ref(b))),
+            SetOp::Intersection => covers(&branches),
         };
         let entries: f64 = branches.iter().map(|branch| branch.entries).sum();
         let walked: f64 = branches.iter().map(|branch| branch.cost).sum();

@@ -38,7 +38,7 @@ fn function(call: &ScalarFunction, op: CmpOp, value: &Value, names: &FieldNames)
             }
             let (stepped, us) = (Stepped::of(of, names)?, format.micros_of(shown));
             match (us, format.unit(), op) {
-                _ if !format.undoable() => None,
+                _ if !format.decodable() => None,
                 (Some(us), Some(unit), CmpOp::Eq | CmpOp::Ne) => stepped.compare(op, us, unit),
                 (None, _, CmpOp::Eq) => Some(never(stepped.field)),
                 (None, _, CmpOp::Ne) => Some(never(stepped.field).not()),

@@ -323,7 +323,7 @@ fn too_long(error: DataFusionError) -> DataFusionError {
             Error::invalid("this INTERVAL is too long")
                 .why("there is room for 292 years of hours, minutes and seconds")
                 .hint("write it in days or months")
-                .state("22015"),
+                .state(sqlstate::INTERVAL_OVERFLOW),
         ),
         _ => error,
     }

@@ -658,7 +658,7 @@ pub fn row_offsets(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Ex
                     .hint(
                         "write nth_value(x, 2); nth_value(x, 1) in the other order counts from the last row",
                     )
-                    .state("22016"),
+                    .state(sqlstate::NTH_VALUE),
             )),
             _ => Ok(Transformed::no(expr)),
         },

@@ -23,8 +23,6 @@ const REFRESH_ROWS_MIN: u64 = 1000;
 const PARTS: usize = 100;
 /// Bytes kept of a text value; cutting a histogram bound moves it a little.
 const TEXT_BYTES: usize = 64;
-/// Entries between two checks for cancellation.
-const STEP: u64 = 16_384;
 
 /// Collects the statistics of `table` and stores them.
 pub fn analyze(db: &Database, table: &TableDef, watch: &Watch) -> Result<()> {
@@ -81,13 +79,9 @@ pub fn refresh(db: &Database, watch: &Watch) {
     }
 }
 
-fn label(table: &str) -> String {
-    format!("analyzing {table}")
-}
-
 /// Reads the sample.
 fn sampled(reader: &dyn Reader, table: &TableDef, watch: &Watch) -> Result<(TableStatistics, Sample)> {
-    let rows = reader.entries(table.rows())?;
+    let (label, rows) = (format!("analyzing {}", table.name), reader.entries(table.rows())?);
     let every = rows.div_ceil(SAMPLE_ROWS).max(1);
     let known = |ty: ColumnType| !matches!(ty, ColumnType::Json | ColumnType::Varbinary);
     let columns = table.live_columns().map(|(id, _)| id).chain(table.formulas().map(|(id, _)| id));
@@ -98,9 +92,7 @@ fn sampled(reader: &dyn Reader, table: &TableDef, watch: &Watch) -> Result<(Tabl
     let mut cursor = reader.cursor(table.rows(), &KeyRange::all(), Direction::Forward)?;
     let (mut n, mut sampled) = (0, 0);
     while let Some((key, value)) = cursor.next()? {
-        if n % STEP == 0 {
-            watch.step(&label(&table.name), n, Some(rows), "rows")?;
-        }
+        watch.tick(&label, n, Some(rows), "rows")?;
         if n % every == place(n / every) {
             let row = stored::values_of(reader, table, key, value)?;
             sampled += 1;
@@ -204,15 +196,13 @@ fn prefixes(
     table: &str,
     watch: &Watch,
 ) -> Result<Vec<u64>> {
-    let parts = layout.parts().len();
-    let mut counts = vec![0; parts];
+    let label = format!("analyzing {table}");
+    let mut counts = vec![0; layout.parts().len()];
     let mut last: Vec<u8> = Vec::new();
     let mut cursor = reader.cursor(keyspace, &KeyRange::all(), Direction::Forward)?;
     let mut n = 0;
     while let Some((key, _)) = cursor.next()? {
-        if n % STEP == 0 {
-            watch.step(&label(table), n, None, "entries")?;
-        }
+        watch.tick(&label, n, None, "entries")?;
         let same = if n == 0 { 0 } else { key.iter().zip(&last).take_while(|(a, b)| a == b).count() };
         let mut at = 0;
         for (part, count) in counts.iter_mut().enumerate() {

@@ -15,7 +15,7 @@ use super::plans::Parsed;
 use super::runtime::with_stack;
 use super::session::Session;
 use super::turns::Losses;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, sqlstate};
 use crate::exec::encoded::NextRows;
 use crate::sql::Splitter;
 use crate::value::Value;
@@ -125,7 +125,7 @@ impl Database {
             true => Err(Error::invalid("the script ends inside a transaction")
                 .why("what it did there is undone")
                 .hint("end it with COMMIT")
-                .state("25001")),
+                .state(sqlstate::IN_TRANSACTION)),
         }
     }
 
@@ -180,7 +180,7 @@ impl Database {
             };
             session.abandon();
             if is_time_for_a_turn {
-                session.take_turn()?;
+                session.take_priority()?;
             }
         }
     }
@@ -296,7 +296,7 @@ impl Rows {
     /// ```
     pub fn one(self) -> Result<Row> {
         self.optional()?.ok_or_else(|| {
-            Error::invalid("the query gives no row").why("exactly one is asked for").state("02000")
+            Error::invalid("the query gives no row").why("exactly one is asked for").state(sqlstate::NO_DATA)
         })
     }
 
@@ -308,9 +308,9 @@ impl Rows {
         match self.next().transpose()? {
             None => Ok(row),
             Some(_) => Err(Error::invalid("the query gives more than one row")
-                .why("one at the most is asked for")
+                .why("at most one row was expected")
                 .hint("iterate over the rows, or add LIMIT 1")
-                .state("21000")),
+                .state(sqlstate::CARDINALITY)),
         }
     }
 

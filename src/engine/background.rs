@@ -32,7 +32,7 @@ impl Background {
         if catalog.building().next().is_none() && catalog.rekeyed().next().is_none() {
             return;
         }
-        let (db, watch) = (apart(db), Watch { cancel: self.cancel.clone(), ..Watch::default() });
+        let (db, watch) = (detached(db), Watch { cancel: self.cancel.clone(), ..Watch::default() });
         *self.builds.lock() = spawn("rowkeydb-build", move || resume(&db, &watch));
     }
 
@@ -44,14 +44,14 @@ impl Background {
             return;
         }
         let (stop, stopped) = mpsc::channel();
-        let (db, cancel) = (apart(db), self.cancel.clone());
+        let (db, cancel) = (detached(db), self.cancel.clone());
         let thread = spawn("rowkeydb-purge", move || expiry::purge_now_and_then(&db, cancel, &stopped));
         *purges = thread.map(|thread| (thread, stop));
     }
 }
 
 /// A handle for a background thread, which must not keep the `Background` alive: dropping that joins it.
-fn apart(db: &Database) -> Database {
+fn detached(db: &Database) -> Database {
     Database { shared: Arc::clone(&db.shared), background: Arc::default() }
 }
 

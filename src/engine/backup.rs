@@ -78,9 +78,7 @@ fn copy(db: &Database, to: &Path, engine: Option<Engine>, watch: &Watch) -> Resu
         })? {
             writer.put(*keyspace, key, value)?;
             entries += 1;
-            if entries % 8192 == 0 {
-                watch.step(&label, entries, Some(total), "entries")?;
-            }
+            watch.tick(&label, entries, Some(total), "entries")?;
         }
     }
     watch.finish(&label, entries, "entries");

@@ -89,15 +89,14 @@ pub fn create_index_within(session: &mut Session, create: &CreateIndex) -> Resul
         let (mut range, mut rows) = (KeyRange::all(), 0);
         let (mut taken, mut examples) = (0, Vec::new());
         loop {
-            let told = &mut |n| view.watch.step(&label, rows + n, Some(total), "rows");
-            let gathered = gather_entries((&table, &index), &range, BESIDE, &*view.snapshot, told)?;
-            let told = &mut |_| view.watch.cancel.check();
+            let progress = &mut |n| view.watch.step(&label, rows + n, Some(total), "rows");
+            let gathered =
+                gather_entries((&table, &index), &range, UNLOCKED_STEP, &*view.snapshot, progress)?;
+            let progress = &mut |_| view.watch.cancel.check();
             if index.unique {
-                let left_out = gathered.write_unique(&index, writer, told)?;
-                taken += left_out.rows;
-                examples.extend(left_out.examples);
+                taken += gathered.write_unique(&index, writer, &mut examples, progress)?;
             } else {
-                gathered.write(writer, told)?;
+                gathered.write(writer, progress)?;
             }
             rows += gathered.rows;
             match gathered.last {
@@ -179,7 +178,7 @@ pub fn repair(db: &Database, name: &Ident, watch: &Watch) -> Result<()> {
         edit.set_state(&table, index.id, IndexState::Building)?;
         Ok((builder, Some(edit.finish()?)))
     })?;
-    watch.cancel.keep("no query reads the index until REPAIR INDEX has run to its end");
+    watch.cancel.note_committed("no query reads the index until REPAIR INDEX has run to its end");
     match build(db, &builder, watch) {
         Ok(()) => Ok(()),
         Err(Failure::Broken(e)) => Err(e),
@@ -269,7 +268,7 @@ const FIRST_STEP_ROWS: u64 = 512;
 const LOCKED: Most = Most { rows: u64::MAX, bytes: 64 << 20 };
 
 /// Limit of a step that is read and sorted beside other writers.
-const BESIDE: Most = Most { rows: u64::MAX, bytes: 128 << 20 };
+const UNLOCKED_STEP: Most = Most { rows: u64::MAX, bytes: 128 << 20 };
 
 /// Backfills the entries of rows older than the index, from the last step on.
 fn build(db: &Database, builder: &Builder, watch: &Watch) -> Result<(), Failure> {
@@ -311,9 +310,9 @@ pub(super) fn steps(db: &Database, id: IndexId, job: Job, watch: &Watch) -> Resu
                 let moment = BuildSnapshot::of(id, db.store().snapshot()?)?;
                 let (label, total) = moment.label(job)?;
                 let done = moment.progress.rows;
-                let told = &mut |rows| watch.step(&label, done + rows, Some(total), "rows");
-                told(0)?;
-                Some(moment.gather(job, BESIDE, told)?)
+                let progress = &mut |rows| watch.step(&label, done + rows, Some(total), "rows");
+                progress(0)?;
+                Some(moment.gather(job, UNLOCKED_STEP, progress)?)
             }
             false => None,
         };
@@ -338,9 +337,7 @@ pub(super) fn steps(db: &Database, id: IndexId, job: Job, watch: &Watch) -> Resu
         }
         progress.rows += gathered.rows;
         if job == Job::Entries && index.unique {
-            let left_out = gathered.write_unique(&index, &mut *writer, locked)?;
-            progress.taken += left_out.rows;
-            examples.extend(left_out.examples);
+            progress.taken += gathered.write_unique(&index, &mut *writer, &mut examples, locked)?;
         } else {
             gathered.write(&mut *writer, locked)?;
         }
@@ -411,18 +408,18 @@ impl BuildSnapshot {
         self,
         job: Job,
         most: Most,
-        told: &mut ProgressCallback<'_>,
+        progress: &mut ProgressCallback<'_>,
     ) -> Result<(BuildSnapshot, SortedEntries)> {
         let BuildSnapshot { table, index, .. } = &self;
         let range = match self.progress.rows {
             0 => KeyRange::all(),
-            _ => KeyRange::from(Rowkey::new(&self.progress.last[..]).successor()),
+            _ => KeyRange::starting_at(Rowkey::new(&self.progress.last[..]).successor()),
         };
         let gathered = match job {
-            Job::Entries => gather_entries((table, index), &range, most, &*self.snapshot, told)?,
+            Job::Entries => gather_entries((table, index), &range, most, &*self.snapshot, progress)?,
             Job::Rows => {
                 let next = table.followed().ok_or_else(gone)?;
-                gather_rows((table, next), &range, most, &*self.snapshot, told)?
+                gather_rows((table, next), &range, most, &*self.snapshot, progress)?
             }
         };
         Ok((self, gathered))

@@ -1,101 +1,117 @@
-//! INSERT ... SELECT: turns a query's batches into rows; a few go into one write batch, many to the bulk
-//! loader, or, where they may meet existing rows, to `write::merge`.
-//!
-//! The query reads the statement's snapshot, so `INSERT INTO t SELECT ... FROM t` terminates: the query does
-//! not see what is written. However many rows there are, memory holds one batch of them and a buffer in which
-//! they are sorted.
+//! Loads through the bulk door: rows that are new, however many, written in one atomic step while other writers wait.
 
-use std::sync::Arc;
-
-use arrow::array::RecordBatch;
-use futures::StreamExt;
-
-use super::plans::SourceQuery;
-use super::rows::values_of;
+use super::rows::{PartialRows, complete};
 use super::view::StatementView;
-use crate::df::query::BatchStream;
-use crate::error::Result;
+use crate::error::{Error, Kind, Result, sqlstate};
+use crate::exec::bulk::{Loader, RowsBefore};
 use crate::exec::transfer::RowCells;
-use crate::exec::watch::CancelHandle;
+use crate::key::ColumnId;
 use crate::schema::TableDef;
+use crate::sql::Overriding;
+use crate::store::{BulkWriter, Reads, WriteBatch};
 use crate::value::Value;
 
-/// More rows than this are worth the writer lock that is held while the query runs. Small in tests, so that they
-/// see both ways.
-const FEW_ROWS: usize = if cfg!(test) { 64 } else { 16_384 };
-
-/// A query's rows on their way into a table.
-pub struct QueryRows {
-    batches: BatchStream,
-    width: usize,
-    /// Rows not yet taken.
-    rows: Vec<RowCells>,
-    /// Rows taken (count).
-    taken: u64,
-    cancel: CancelHandle,
+/// Rows that a load skipped because the table does not accept them.
+#[derive(Default)]
+pub struct Skipped {
+    /// Their number.
+    pub rows: u64,
+    /// Why the first of them was skipped.
+    pub first: Option<Error>,
 }
 
-impl QueryRows {
-    /// Starts the query. `in_order`: its rows come in the order in which one thread finds them.
-    pub async fn open(
-        view: &StatementView,
-        asked: Arc<SourceQuery>,
-        params: &[Value],
-        in_order: bool,
-    ) -> Result<QueryRows> {
-        let (batches, schema) = view.stream_again(asked, params, in_order).await?;
-        Ok(QueryRows {
-            batches,
-            width: schema.fields().len(),
-            rows: Vec::new(),
-            taken: 0,
-            cancel: view.watch.cancel.clone(),
-        })
+impl Skipped {
+    /// The result for a row; `None` if the row is skipped. Errors: one that is not about this row alone.
+    pub fn unless_left_out<T>(&mut self, of_row: Result<T>) -> Result<Option<T>> {
+        match of_row {
+            Err(e) if is_of_one_row(&e) => {
+                self.rows += 1;
+                self.first.get_or_insert(e);
+                Ok(None)
+            }
+            other => other.map(Some),
+        }
     }
+}
 
-    /// Values per row.
-    pub fn width(&self) -> usize {
-        self.width
-    }
+/// Is the error about a single row, so that other rows may be fine?
+pub fn is_of_one_row(e: &Error) -> bool {
+    e.kind() == Kind::Invalid || e.sqlstate() == sqlstate::UNIQUE
+}
 
-    /// Reads all rows, or, if `may_be_many`, stops as soon as they are more than a few. Gives whether they are
-    /// many.
-    pub async fn gather(&mut self, may_be_many: bool) -> Result<bool> {
-        while let Some(batch) = self.next_batch().await? {
-            self.rows.extend(values_of(&batch)?);
-            if may_be_many && self.rows.len() > FEW_ROWS {
-                return Ok(true);
+/// Writes all rows that `next` gives, as cells of `columns`, in one atomic step; `overriding`: which values
+/// identity columns take. Rows that the table does not accept, for their keys or its constraints, are an error,
+/// or counted in `skipped`.
+///
+/// Errors: `Conflict` when anything the view recorded, or a definition `load` relies on, has changed.
+pub fn load(
+    view: &StatementView,
+    table: &TableDef,
+    (columns, overriding): (&[ColumnId], Option<Overriding>),
+    skipped: Option<&mut Skipped>,
+    mut next: impl FnMut() -> Result<Option<Vec<Vec<Option<Value>>>>>,
+) -> Result<u64> {
+    let (_load, writer) = view.db.load(&view.watch.cancel)?;
+    check_reads(view, table, &*writer)?;
+    let locked = locked(view)?;
+    let is_empty = locked.snapshot.reader()?.entries(table.rows())? == 0;
+    let before = (!is_empty).then(|| RowsBefore::new(&*locked.snapshot, locked.as_of_us));
+    let mut loader = Loader::new(table, writer, before, &view.watch);
+    // Identity counters advance from chunk to chunk and are written at the end.
+    let mut counters = WriteBatch::default();
+    let mut before = 0;
+    let mut completed = |rows: Vec<RowCells>, before: usize| {
+        let cells = PartialRows { columns: columns.to_vec(), rows, overriding, before, written: &[] };
+        view.db.runtime().block_on(complete(&locked, table, cells, &mut counters))
+    };
+    match skipped {
+        None => loader.add_all(|| {
+            let Some(rows) = next()? else { return Ok(None) };
+            let first = before;
+            before += rows.len();
+            completed(rows, first).map(Some)
+        })?,
+        Some(skipped) => {
+            while let Some(rows) = next()? {
+                let first = before;
+                before += rows.len();
+                let fit = match completed(rows.clone(), first) {
+                    Err(e) if is_of_one_row(&e) => {
+                        let one = |(at, row)| skipped.unless_left_out(completed(vec![row], first + at));
+                        let fit = rows.into_iter().enumerate().map(one).collect::<Result<Vec<_>>>()?;
+                        fit.into_iter().flatten().flatten().collect()
+                    }
+                    fit => fit?,
+                };
+                for row in fit {
+                    loader.make_room()?;
+                    skipped.unless_left_out(loader.add_if_free(&row))?;
+                }
             }
         }
-        Ok(false)
     }
+    counters.mutations.iter().try_for_each(|mutation| loader.write(mutation))?;
+    // Nobody else has written meanwhile, so this checks what was read since the first check.
+    loader.commit(|writer| check_reads(view, table, writer))
+}
 
-    /// The rows gathered, if `gather` has read them all.
-    pub fn into_rows(self) -> Vec<RowCells> {
-        self.rows
-    }
+/// The view of a statement that has the bulk door open: no other writer gets in, so what it reads, identity
+/// counters included, stays current and need not be recorded.
+pub fn locked(view: &StatementView) -> Result<StatementView> {
+    Ok(StatementView {
+        snapshot: view.db.store().snapshot()?,
+        recording: None,
+        // Rows date from now, however long the wait for another loader took.
+        as_of_us: view.db.now_us(),
+        ..view.clone()
+    })
+}
 
-    /// The rows gathered, and at the next calls those that follow. Blocks.
-    ///
-    /// Errors: those of the query; the statement was cancelled.
-    pub fn next_rows(&mut self, view: &StatementView, table: &TableDef) -> Result<Option<Vec<RowCells>>> {
-        let label = format!("inserting into {}", table.name);
-        let mut rows = std::mem::take(&mut self.rows);
-        if rows.is_empty() {
-            let Some(batch) = view.db.runtime().block_on(self.next_batch())? else {
-                view.watch.finish(&label, self.taken, "rows");
-                return Ok(None);
-            };
-            rows = values_of(&batch)?;
-        }
-        self.taken += rows.len() as u64;
-        view.watch.step(&label, self.taken, None, "rows")?;
-        Ok(Some(rows))
-    }
-
-    /// The next batch. Errors: the statement was cancelled.
-    async fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
-        let batches = &mut self.batches;
-        self.cancel.guard(async { batches.next().await.transpose() }).await
-    }
+/// Errors: `Conflict` when what the view recorded, or a definition that a write of `table` relies on, has changed.
+pub fn check_reads(view: &StatementView, table: &TableDef, writer: &dyn BulkWriter) -> Result<()> {
+    let recorded = view.recording.as_ref().map(|recording| recording.reads());
+    let mut reads = recorded.unwrap_or_else(|| Reads::new(view.snapshot.version()));
+    let touched = reads.keyspaces().chain(table.keyspaces()).collect();
+    view.catalog.rely_on(&mut reads, &touched);
+    writer.check(&reads)
 }

@@ -26,8 +26,8 @@ use crate::schema::{
 };
 use crate::sql::rewrite::ROWKEY;
 use crate::sql::{
-    AlterTableOp, CheckDef, ColumnChange, ColumnDef, CreateTable, CreateView, FamilyDef, KeyColumn, KeyExpr,
-    OptionDef, Statement, key_specs, name_of, name_sql, span_of_name, unqualified,
+    AlterTable, AlterTableOp, CheckDef, ColumnChange, ColumnDef, CreateTable, CreateView, FamilyDef,
+    KeyColumn, KeyExpr, OptionDef, Statement, key_specs, name_of, name_sql, span_of_name, unqualified,
 };
 use crate::value::{ColumnType, Value};
 
@@ -46,98 +46,116 @@ pub async fn run(session: &mut Session, statement: &Statement) -> Result<Vec<War
             session.change_catalog(|catalog| create_table(catalog, create))
         }
         Statement::CreateTableAs(create) => Err(Error::unsupported("CREATE TABLE AS is not supported")
-            .why("a table needs a key layout, and the query does not tell one")
+            .why("a table needs a key layout, and a query does not provide one")
             .hint(format!(
                 "CREATE TABLE {} (..., PRIMARY KEY (...)), then INSERT INTO ... SELECT",
                 create.name
             ))
             .at(span_of_name(&create.name))),
-        Statement::DropTable { if_exists, names } => change(session, |catalog| {
-            let mut edit = catalog.edit();
-            for name in names {
-                if let Some(table) = table_if(catalog, name, *if_exists)? {
-                    edit.drop_table(&table.name);
-                }
-            }
-            finish(edit, Vec::new())
-        }),
-        Statement::Truncate { name } => session.change_catalog(|catalog| {
-            let table = catalog.table(&name_of(name)).map_err(|e| e.at(span_of_name(name)))?;
-            let mut edit = catalog.edit();
-            table.keyspaces().for_each(|keyspace| edit.batch.clear(keyspace));
-            edit.forget_builds(&table);
-            // The definition is the same, but storing it makes concurrent writers of the table conflict.
-            edit.put_table((*table).clone())?;
-            finish(edit, Vec::new())
-        }),
-        Statement::AlterTable(alter) => match &alter.op {
-            AlterTableOp::Rekey { keys } => {
-                session.outside_transaction("REKEY", IN_STEPS)?;
-                rekey::rekey(session.database(), alter, keys, session.watch())
-            }
-            AlterTableOp::CancelRekey => {
-                session.outside_transaction("REKEY", IN_STEPS)?;
-                rekey::cancel(session.database(), &alter.name, session.watch()).map(|()| Vec::new())
-            }
-            AlterTableOp::Split(split) => alter::split_table(session, alter, split),
-            AlterTableOp::AddColumn(add) => {
-                let new = column(&add.column, FamilyId::DEFAULT)?;
-                vet::default(session, add.column.default.as_ref(), &new).await?;
-                match new.nullable && new.default.is_none() && new.identity.is_none() {
-                    true => change(session, |catalog| alter::alter_table(catalog, alter)),
-                    false => in_rows::add_column(session, alter, add),
-                }
-            }
-            AlterTableOp::AddCheck(check) => {
-                if let Ok(table) = session.catalog().table(&name_of(&alter.name)) {
-                    let columns = table.live_columns().map(|(_, column)| column);
-                    vet::check(session, &table.name, columns, check).await?;
-                }
-                in_rows::add_check(session, alter, check)
-            }
-            AlterTableOp::SetOptions(options) => in_rows::set_options(session, alter, options),
-            AlterTableOp::AlterColumn { name, change: ColumnChange::SetNotNull } => {
-                in_rows::set_not_null(session, alter, name)
-            }
-            AlterTableOp::AlterColumn { name, change: ColumnChange::SetType(new) } => {
-                new.using.as_ref().map_or(Ok(()), |using| vet::using(session, using))?;
-                retype::set_type(session, alter, name, new)
-            }
-            AlterTableOp::AlterColumn { name, change: ColumnChange::SetDefault(expr) } => {
-                alter::set_default(session, alter, name, expr).await
-            }
-            _ => change(session, |catalog| alter::alter_table(catalog, alter)),
-        },
+        Statement::DropTable { if_exists, names } => {
+            change(session, |catalog| drop_tables(catalog, names, *if_exists))
+        }
+        Statement::Truncate { name } => session.change_catalog(|catalog| truncate(catalog, name)),
+        Statement::AlterTable(alter) => alter_table(session, alter).await,
         Statement::DropIndex { if_exists, name } => {
-            change(session, |catalog| match catalog.index(&name_of(name)) {
-                Ok((table, index)) => {
-                    rekey::refuse(&table)?;
-                    let mut edit = catalog.edit();
-                    edit.drop_index(&table, &index)?;
-                    finish(edit, Vec::new())
-                }
-                Err(_) if *if_exists && catalog.find(&name_of(name)).is_none() => Ok((Vec::new(), None)),
-                Err(e) => Err(e.at(span_of_name(name))),
-            })
+            change(session, |catalog| drop_index(catalog, name, *if_exists))
         }
         Statement::CreateView(create) => create_view(session, create),
         Statement::DropView { if_exists, name } => {
-            change(session, |catalog| match catalog.find(&name_of(name)) {
-                Some(Relation::View(view)) => {
-                    let mut edit = catalog.edit();
-                    edit.drop_view(&view.name);
-                    finish(edit, Vec::new())
-                }
-                None if *if_exists => Ok((Vec::new(), None)),
-                None => Err(Error::invalid(format!("there is no view \"{}\"", name_of(name)))
-                    .state(sqlstate::UNDEFINED_TABLE)
-                    .at(span_of_name(name))),
-                Some(_) => Err(Error::invalid(format!("\"{}\" is not a view", name_of(name)))
-                    .state(sqlstate::WRONG_OBJECT)
-                    .at(span_of_name(name))),
-            })
+            change(session, |catalog| drop_view(catalog, name, *if_exists))
         }
         other => Err(Error::unsupported(format!("{} is not supported yet", other.kind_name()))),
+    }
+}
+
+async fn alter_table(session: &mut Session, alter: &AlterTable) -> Result<Vec<Warning>> {
+    match &alter.op {
+        AlterTableOp::Rekey { keys } => {
+            session.outside_transaction("REKEY", IN_STEPS)?;
+            rekey::rekey(session.database(), alter, keys, session.watch())
+        }
+        AlterTableOp::CancelRekey => {
+            session.outside_transaction("REKEY", IN_STEPS)?;
+            rekey::cancel(session.database(), &alter.name, session.watch()).map(|()| Vec::new())
+        }
+        AlterTableOp::Split(split) => alter::split_table(session, alter, split),
+        AlterTableOp::AddColumn(add) => {
+            let new = column(&add.column, FamilyId::DEFAULT)?;
+            vet::default(session, add.column.default.as_ref(), &new).await?;
+            match new.nullable && new.default.is_none() && new.identity.is_none() {
+                true => change(session, |catalog| alter::alter_table(catalog, alter)),
+                false => in_rows::add_column(session, alter, add),
+            }
+        }
+        AlterTableOp::AddCheck(check) => {
+            if let Ok(table) = session.catalog().table(&name_of(&alter.name)) {
+                let columns = table.live_columns().map(|(_, column)| column);
+                vet::check(session, &table.name, columns, check).await?;
+            }
+            in_rows::add_check(session, alter, check)
+        }
+        AlterTableOp::SetOptions(options) => in_rows::set_options(session, alter, options),
+        AlterTableOp::AlterColumn { name, change: ColumnChange::SetNotNull } => {
+            in_rows::set_not_null(session, alter, name)
+        }
+        AlterTableOp::AlterColumn { name, change: ColumnChange::SetType(new) } => {
+            new.using.as_ref().map_or(Ok(()), vet::using)?;
+            retype::set_type(session, alter, name, new)
+        }
+        AlterTableOp::AlterColumn { name, change: ColumnChange::SetDefault(expr) } => {
+            alter::set_default(session, alter, name, expr).await
+        }
+        _ => change(session, |catalog| alter::alter_table(catalog, alter)),
+    }
+}
+
+fn drop_tables(catalog: &Catalog, names: &[Ident], if_exists: bool) -> DdlResult<Vec<Warning>> {
+    let mut edit = catalog.edit();
+    for name in names {
+        if let Some(table) = table_if(catalog, name, if_exists)? {
+            edit.drop_table(&table.name);
+        }
+    }
+    finish(edit, Vec::new())
+}
+
+fn truncate(catalog: &Catalog, name: &Ident) -> DdlResult<Vec<Warning>> {
+    let table = catalog.table(&name_of(name)).map_err(|e| e.at(span_of_name(name)))?;
+    let mut edit = catalog.edit();
+    table.keyspaces().for_each(|keyspace| edit.batch.clear(keyspace));
+    edit.forget_builds(&table);
+    // The definition is the same, but storing it makes concurrent writers of the table conflict.
+    edit.put_table((*table).clone())?;
+    finish(edit, Vec::new())
+}
+
+fn drop_index(catalog: &Catalog, name: &Ident, if_exists: bool) -> DdlResult<Vec<Warning>> {
+    match catalog.index(&name_of(name)) {
+        Ok((table, index)) => {
+            rekey::refuse(&table)?;
+            let mut edit = catalog.edit();
+            edit.drop_index(&table, &index)?;
+            finish(edit, Vec::new())
+        }
+        Err(_) if if_exists && catalog.find(&name_of(name)).is_none() => Ok((Vec::new(), None)),
+        Err(e) => Err(e.at(span_of_name(name))),
+    }
+}
+
+fn drop_view(catalog: &Catalog, name: &Ident, if_exists: bool) -> DdlResult<Vec<Warning>> {
+    match catalog.find(&name_of(name)) {
+        Some(Relation::View(view)) => {
+            let mut edit = catalog.edit();
+            edit.drop_view(&view.name);
+            finish(edit, Vec::new())
+        }
+        None if if_exists => Ok((Vec::new(), None)),
+        None => Err(Error::invalid(format!("there is no view \"{}\"", name_of(name)))
+            .state(sqlstate::UNDEFINED_TABLE)
+            .at(span_of_name(name))),
+        Some(_) => Err(Error::invalid(format!("\"{}\" is not a view", name_of(name)))
+            .state(sqlstate::WRONG_OBJECT)
+            .at(span_of_name(name))),
     }
 }
 
@@ -168,7 +186,7 @@ fn check_views(db: &Database, before: &Catalog, after: &Catalog) -> Result<()> {
             return Err(Error::invalid(format!("view \"{}\" reads what this would change", def.name))
                 .why(format!("it would say: {}", e.what()))
                 .hint(format!("DROP VIEW {} first", name_sql(&def.name)))
-                .state("2BP01"));
+                .state(sqlstate::DEPENDENT));
         }
     }
     Ok(())
@@ -195,7 +213,7 @@ pub fn new_name(ident: &Ident) -> Result<String> {
             crate::value::Literal(Value::Text(cut(&name)).as_ref())
         ))
         .why(format!("a name has 1 to {NAME_BYTES_MAX} bytes and no slash"))
-        .state("42602")
+        .state(sqlstate::INVALID_NAME)
         .at(span_of_name(ident)));
     }
     Ok(name)
@@ -573,7 +591,7 @@ fn check(table: &str, others: &[CheckConstraint], def: &CheckDef) -> Result<Chec
             let name = new_name(name)?;
             if is_taken(&name) {
                 return Err(Error::invalid(format!("table \"{table}\" has a constraint \"{name}\" already"))
-                    .state("42710")
+                    .state(sqlstate::DUPLICATE_OBJECT)
                     .at(place));
             }
             name

@@ -10,7 +10,7 @@ use std::io::Write;
 use super::Database;
 use super::session::Session;
 use super::show::{create_index_sql, create_table_sql, create_view_sql};
-use crate::catalog::{CATALOG_KEYSPACE, Catalog, Relation, identity_key};
+use crate::catalog::{CATALOG_KEYSPACE, Catalog, Relation, identity_key, index_of};
 use crate::error::{Error, Result};
 use crate::key::ColumnId;
 use crate::schema::{IndexState, TableDef, ViewDef};
@@ -71,7 +71,7 @@ impl Database {
             }
             Some(Some(Relation::View(view))) => Ok(vec![create_view_sql(&view)]),
             Some(Some(Relation::Index(table, id))) => {
-                Ok(table.index_by_id(id).map(|index| create_index_sql(&table, index)).into_iter().collect())
+                Ok(vec![create_index_sql(&table, index_of(&table, id)?)])
             }
             Some(Some(Relation::Table(table))) => Ok(of_table(&table)),
             Some(None) => Err(catalog.unknown(of.unwrap_or_default())),

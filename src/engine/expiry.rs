@@ -1,7 +1,7 @@
 //! Expiry (`ttl`): how it is written in SQL, and how expired rows are purged.
 //!
-//! No query sees an expired row ([`Ttl`] defines which are), so when it is purged changes no answer; until
-//! then it takes up disk space. PURGE removes the expired rows of a table at once; a background thread does
+//! No query sees an expired row ([`Ttl`] defines which are), so the time of purging never changes an answer; until
+//! then the row takes up disk space. PURGE removes the expired rows of a table at once; a background thread does
 //! so from time to time.
 
 use std::collections::HashMap;
@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use super::Database;
-use super::turns::{Losses, Turn};
+use super::turns::{Losses, Priority};
 use super::view::StatementView;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::dml::{ChangeSet, ROWS_READ};
@@ -43,7 +43,7 @@ pub fn ttl_of(option: &OptionDef) -> Result<Option<i64>> {
         Error::invalid(format!("ttl cannot be {}", Literal(option.value.as_ref())))
             .why("it is how long a row lasts after it was written")
             .hint("give seconds, minutes, hours, days or weeks, such as '30 days' or '1 day 12 hours', or 'forever'")
-            .state("22023")
+            .state(sqlstate::INVALID_PARAMETER)
             .at(option.span)
     })
 }
@@ -84,14 +84,14 @@ pub fn purge_before(db: &Database, table: &TableDef, as_of_us: i64, watch: &Watc
         purge_before(db, past, as_of_us, watch)?;
     }
     let mut purge = Purge { as_of_us, watch, rest: KeyRange::all(), looked_at: 0, purged: 0 };
-    let (mut losses, mut turn) = (Losses::default(), None);
+    let (mut losses, mut priority) = (Losses::default(), None);
     loop {
-        match purge.step(db, table, turn.as_ref()) {
-            Ok(true) => (losses, turn) = (Losses::default(), None),
+        match purge.step(db, table, priority.as_ref()) {
+            Ok(true) => (losses, priority) = (Losses::default(), None),
             Ok(false) => break,
             Err(e) => {
                 if losses.again(e)? {
-                    turn = Some(db.shared.turns.take(&watch.cancel)?);
+                    priority = Some(db.shared.turns.take_priority(&watch.cancel)?);
                 }
             }
         }
@@ -128,15 +128,15 @@ struct Purge<'a> {
 
 impl Purge<'_> {
     /// Commits the next step; false at the end.
-    fn step(&mut self, db: &Database, table: &TableDef, turn: Option<&Turn>) -> Result<bool> {
+    fn step(&mut self, db: &Database, table: &TableDef, priority: Option<&Priority>) -> Result<bool> {
         let (catalog, snapshot) = db.view()?;
         // The table may have been dropped meanwhile, or its `ttl` removed.
         let mut tables = catalog.tables().chain(catalog.tables().filter_map(|table| table.past()));
         let Some(table) = tables.find(|now| now.id == table.id) else { return Ok(false) };
         let cancel = &self.watch.cancel;
-        let gone = self.next(table, &snapshot, |batch| db.commit_rows(batch, &catalog, cancel, turn))?;
+        let gone = self.next(table, &snapshot, |batch| db.commit_rows(batch, &catalog, cancel, priority))?;
         if gone.is_some() {
-            cancel.keep("some expired rows are purged; nothing else of the statement was written");
+            cancel.note_committed("some expired rows are purged; nothing else of the statement was written");
         }
         Ok(gone.is_some())
     }
@@ -151,8 +151,8 @@ impl Purge<'_> {
         let Purge { as_of_us, watch, .. } = *self;
         let total = snapshot.reader()?.entries(table.rows())?;
         let label = label(table);
-        let told = |n: u64| watch.step(&label, self.looked_at + n, Some(total), "rows");
-        let found = stored::expired(&*snapshot.reader()?, table, as_of_us, &self.rest, ROWS_READ, &told)?;
+        let progress = |n: u64| watch.step(&label, self.looked_at + n, Some(total), "rows");
+        let found = stored::expired(&*snapshot.reader()?, table, as_of_us, &self.rest, ROWS_READ, &progress)?;
         let Some(last) = found.rowkeys.last() else {
             self.looked_at += found.looked_at;
             return Ok(None);

@@ -9,7 +9,7 @@ use super::ddl::COLUMNS_MAX;
 use super::rows::quote;
 use crate::access::Guards;
 use crate::catalog::Catalog;
-use crate::df::query::{Moments, NameScope, too_much_for_an_index};
+use crate::df::query::{Moments, NameScope, Planner, too_much_for_an_index};
 use crate::df::table::Binding;
 use crate::error::{Error, Result, sqlstate};
 use crate::key::ColumnId;
@@ -36,7 +36,7 @@ impl Formulas<'_> {
             if let SetExpr::Select(select) = &mut *query.body {
                 select.projection = vec![SelectItem::UnnamedExpr(key.expr.clone())];
             }
-            let found = self.db.planner().formula(query, &self.scope(&plain)?);
+            let found = Planner::shared().formula(query, &self.scope(&plain)?);
             match found.map_err(|e| e.at(key.span))? {
                 // For example `coalesce(a, b)`, if `a` is never NULL.
                 Some(Formula::Column(id)) => Ok(Some(id)),
@@ -53,7 +53,7 @@ impl Formulas<'_> {
         if let SetExpr::Select(select) = &mut *query.body {
             select.selection = Some(filter.clone());
         }
-        let planner = self.db.planner();
+        let planner = Planner::shared();
         let at = span_of(filter);
         let first = planner.condition(query.clone(), &self.scope(self.catalog)?).map_err(|e| e.at(at))?;
         if !first.predicate.has_opaque() {

@@ -23,6 +23,7 @@ mod moments;
 mod native;
 mod outcome;
 mod plans;
+mod query_rows;
 mod rekey;
 mod rows;
 mod runtime;
@@ -60,7 +61,7 @@ use definitions::Definitions;
 use moments::NamedSnapshots;
 use plans::{Defaults, Plans, Statements};
 use runtime::Runtime;
-use turns::{Load, Turn, Turns};
+use turns::{ExclusivePermit, Priority, Turns};
 
 /// How a database is opened.
 #[derive(Clone, Copy, Debug, Default)]
@@ -322,11 +323,7 @@ impl Database {
 
     /// Names of the functions, in order.
     pub fn function_names(&self) -> Vec<String> {
-        self.planner().functions().into_iter().map(|function| function.name).collect()
-    }
-
-    fn planner(&self) -> &'static Planner {
-        Planner::shared()
+        Planner::shared().functions().into_iter().map(|function| function.name).collect()
     }
 
     fn plans(&self) -> &Plans {
@@ -337,9 +334,9 @@ impl Database {
         &*self.shared.store
     }
 
-    /// Waits for other loads, then opens the store's bulk door. The [`Load`] must be held as long. Errors:
+    /// Waits for other loads, then opens the store's bulk door. The [`ExclusivePermit`] must be held as long. Errors:
     /// `Cancelled`.
-    fn load(&self, cancel: &CancelHandle) -> Result<(Load<'_>, Box<dyn BulkWriter + '_>)> {
+    fn load(&self, cancel: &CancelHandle) -> Result<(ExclusivePermit<'_>, Box<dyn BulkWriter + '_>)> {
         self.check_may_write()?;
         let load = self.shared.turns.load(cancel)?;
         Ok((load, self.shared.store.bulk()?))
@@ -382,13 +379,13 @@ impl Database {
         self.view().unwrap()
     }
 
-    /// Commits rows written under these definitions, once no other statement has the turn.
+    /// Commits rows written under these definitions, once no other statement has priority.
     fn commit_rows(
         &self,
         mut batch: WriteBatch,
         catalog: &Catalog,
         cancel: &CancelHandle,
-        turn: Option<&Turn>,
+        priority: Option<&Priority>,
     ) -> Result<()> {
         if batch.is_empty() {
             return Ok(());
@@ -396,7 +393,7 @@ impl Database {
         self.check_may_write()?;
         let touched = batch.keyspaces();
         catalog.rely_on(&mut batch.reads, &touched);
-        let _leave = self.shared.turns.commit(&batch, cancel, turn)?;
+        let _permit = self.shared.turns.commit(&batch, cancel, priority)?;
         // Last check for cancellation: a commit is not interrupted.
         cancel.check()?;
         self.shared.store.commit(batch)
@@ -411,17 +408,17 @@ impl Database {
         batch: WriteBatch,
         (base, draft): (&Catalog, &Catalog),
         cancel: &CancelHandle,
-        turn: Option<&Turn>,
+        priority: Option<&Priority>,
     ) -> Result<()> {
         self.check_may_write()?;
         let definitions = self.shared.definitions.change(self.store(), cancel)?;
         let current = definitions.current();
         if current.version() != base.version() {
             return Err(Error::new(Kind::Conflict, "somebody else has changed a definition meanwhile")
-                .why("this transaction changes definitions, too, and began with those from before")
+                .why("this transaction also changes definitions, and began before that change")
                 .hint("run the transaction again"));
         }
-        let _leave = self.shared.turns.commit(&batch, cancel, turn)?;
+        let _permit = self.shared.turns.commit(&batch, cancel, priority)?;
         // Last check for cancellation: a commit is not interrupted.
         cancel.check()?;
         definitions.commit(self.store(), draft.settled(&current), || self.store().commit(batch))
@@ -437,7 +434,7 @@ impl Database {
         let definitions = self.shared.definitions.change(self.store(), cancel)?;
         let (result, next) = change(&definitions.current())?;
         if let Some((catalog, batch)) = next {
-            let _leave = self.shared.turns.commit(&batch, cancel, None)?;
+            let _permit = self.shared.turns.commit(&batch, cancel, None)?;
             definitions.commit(self.store(), catalog, || self.store().commit(batch))?;
         }
         Ok(result)

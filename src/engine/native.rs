@@ -9,7 +9,7 @@ use super::api::{Row, Rows};
 use super::outcome::{BatchSource, RowStream};
 use super::rows::assign;
 use super::view::column_of;
-use super::{Database, OnProgress, copy, damaged};
+use super::{Database, OnProgress, bulk, damaged};
 use crate::access::{Access, Method, Path};
 use crate::catalog::Catalog;
 use crate::df::cached::alone::Alone;
@@ -143,7 +143,7 @@ impl TableHandle {
         let range = match range.end_bound() {
             Bound::Included(key) => KeyRange::new(start, key.clone().into().successor()),
             Bound::Excluded(key) => KeyRange::new(start, key.clone()),
-            Bound::Unbounded => KeyRange::from(start),
+            Bound::Unbounded => KeyRange::starting_at(start),
         };
         TableScan { table: self.clone(), range, direction: Direction::Forward, limit: None }
     }
@@ -188,7 +188,7 @@ impl TableHandle {
                 rows.by_ref().take(CHUNK_ROWS).map(|row| cells(row, columns.len())).collect();
             chunk.map(|chunk| (!chunk.is_empty()).then_some(chunk))
         };
-        let loaded = copy::load(&view, &table, (&columns, None), None, &mut next);
+        let loaded = bulk::load(&view, &table, (&columns, None), None, &mut next);
         loaded.map_err(|e| damaged::of_whom(&view.catalog, e))
     }
 
@@ -201,7 +201,7 @@ impl TableHandle {
         let columns = |table: &TableDef| table.live_columns().map(|(id, _)| id).collect::<Vec<_>>();
         let is_same = |now: &Arc<TableDef>| {
             Arc::ptr_eq(now, table)
-                || now.key.does_as(&table.key)
+                || now.key.makes_same_keys_as(&table.key)
                     && now.families == table.families
                     && columns(now) == columns(table)
         };
@@ -280,7 +280,7 @@ impl TableScan {
 
     /// Starts the scan.
     pub fn rows(self) -> Result<Rows> {
-        let ranges = KeyRanges::new(vec![self.range]);
+        let ranges = KeyRanges::one(self.range);
         let access = access(Method::Scan { ranges, direction: self.direction, merge: None, skip: None });
         self.table.rows(access, self.limit)
     }

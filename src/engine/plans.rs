@@ -22,7 +22,7 @@ use crate::access::Guards;
 use crate::df::cached::page::DependsOn;
 use crate::df::cached::plan::UnboundPlan;
 use crate::df::cached::row_map::RowMap;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, sqlstate};
 use crate::key::FastMap;
 use crate::sql::{self, Lifted, Statement, parameter_count};
 use crate::value::Value;
@@ -235,7 +235,7 @@ impl KeptQuery {
 
 /// The queries inside a statement that writes.
 #[derive(Debug, Default)]
-pub struct KeptQueries {
+pub struct CachedQueries {
     /// Gives an INSERT's rows, or computes values of them.
     pub source: KeptQuery,
     /// Finds the rows of an UPDATE or DELETE, or computes those of ON CONFLICT.
@@ -247,12 +247,12 @@ pub struct KeptQueries {
 pub struct Parsed {
     pub statement: Statement,
     pub parameters: usize,
-    pub queries: KeptQueries,
+    pub queries: CachedQueries,
 }
 
 impl Parsed {
     pub fn new(statement: Statement) -> Parsed {
-        Parsed { parameters: parameter_count(&statement), statement, queries: KeptQueries::default() }
+        Parsed { parameters: parameter_count(&statement), statement, queries: CachedQueries::default() }
     }
 
     /// Errors, about `what`: more or fewer values were given than there are parameters.
@@ -265,7 +265,7 @@ impl Parsed {
         let are = if given == 1 { "is" } else { "are" };
         Err(Error::invalid(format!("{what} takes {takes} value{s}"))
             .why(format!("{given} {are} given"))
-            .state("08P01"))
+            .state(sqlstate::PROTOCOL))
     }
 }
 

@@ -28,7 +28,7 @@ use crate::sql::{AlterTable, KeyExpr, name_of, name_sql, span_of_name};
 
 /// Runs ALTER TABLE REKEY, or resumes an unfinished one with the same layout. Gives its warnings.
 pub fn rekey(db: &Database, alter: &AlterTable, keys: &[KeyExpr], watch: &Watch) -> Result<Vec<Warning>> {
-    let Some(_alone) = db.shared.rekeying.try_lock() else {
+    let Some(_exclusive) = db.shared.rekeying.try_lock() else {
         return Err(Error::new(Kind::Unavailable, "another table is being re-keyed")
             .why("one at a time reads and writes enough")
             .hint("run it again when that is done, or ALTER TABLE ... REKEY CANCEL there")
@@ -48,7 +48,7 @@ pub fn rekey(db: &Database, alter: &AlterTable, keys: &[KeyExpr], watch: &Watch)
             .at(at));
         }
         if let Some(under_way) = &table.rekey {
-            if under_way.next.key.does_as(&layout) {
+            if under_way.next.key.makes_same_keys_as(&layout) {
                 return Ok((Some(under_way.keys.id), None));
             }
             return Err(being_rekeyed(&table, under_way).at(at));
@@ -86,7 +86,7 @@ pub fn rekey(db: &Database, alter: &AlterTable, keys: &[KeyExpr], watch: &Watch)
 ///
 /// Errors: the table has this layout already; an index that is not Ready, and which the new table would need.
 fn plan(edit: &mut CatalogEdit, table: &TableDef, layout: KeyLayout) -> Result<Rekey> {
-    if layout.does_as(&table.key) {
+    if layout.makes_same_keys_as(&table.key) {
         return Err(Error::invalid(format!("\"{}\" has this layout already", table.name))
             .why(format!("its rowkeys are made of {}", table.key.sql()))
             .state(sqlstate::OBJECT_STATE));
@@ -140,7 +140,7 @@ fn run(db: &Database, id: IndexId, watch: &Watch) -> Result<Vec<Warning>> {
     build::steps(db, id, Job::Rows, watch)?;
     let (catalog, snapshot) = db.view()?;
     let (table, rekey) = find(&catalog, id).ok_or_else(gone)?;
-    verify(table, &rekey.next, &*snapshot.reader()?, watch)?;
+    verify(table, &rekey.next, &*snapshot, watch)?;
     let mut warnings = layout_warnings(&rekey.next, &rekey.next.key);
     if !table.splits.is_empty() {
         let name = name_sql(&table.name);
@@ -182,7 +182,7 @@ pub fn cancel(db: &Database, name: &Ident, watch: &Watch) -> Result<()> {
 /// Resumes unfinished re-keys. One whose rows do not fit the new layout is undone, and a new REKEY would name
 /// the rows; after an error of the disk it stays for REKEY to continue.
 pub fn resume(db: &Database, watch: &Watch) {
-    let _alone = db.shared.rekeying.lock();
+    let _exclusive = db.shared.rekeying.lock();
     let under_way: Vec<IndexId> = db.catalog().rekeyed().collect();
     for id in under_way {
         match run(db, id, watch) {
@@ -221,5 +221,5 @@ fn find(catalog: &Catalog, id: IndexId) -> Option<(&TableDef, &Rekey)> {
 }
 
 fn gone() -> Error {
-    Error::new(Kind::Conflict, "the table is not on its way any more")
+    Error::new(Kind::Conflict, "the re-keying was cancelled")
 }

@@ -143,7 +143,7 @@ fn always_identity(column: &Column) -> Error {
     Error::invalid(format!("column \"{}\" numbers itself", column.name))
         .why("it is GENERATED ALWAYS AS IDENTITY")
         .hint("leave it out, write DEFAULT, or say OVERRIDING SYSTEM VALUE")
-        .state("428C9")
+        .state(sqlstate::GENERATED_ALWAYS)
 }
 
 /// Errors: NULL in a NOT NULL column.
@@ -275,7 +275,7 @@ pub fn number(
     }
     let exhausted = || {
         Error::invalid(format!("the numbers of identity column \"{}\" are used up", column.name))
-            .state("2200H")
+            .state(sqlstate::SEQUENCE_LIMIT)
     };
     let mut next = first;
     if !wanted.is_empty() {
@@ -364,7 +364,7 @@ pub fn literal(expr: &ast::Expr, params: &[Value]) -> Result<Option<Value>> {
             let missing = || {
                 Error::invalid(format!("parameter {name} has no value"))
                     .why(format!("{} were given", params.len()))
-                    .state("08P01")
+                    .state(sqlstate::PROTOCOL)
             };
             value.cloned().ok_or_else(missing)?
         }

@@ -19,7 +19,7 @@ const STACK_LEFT_BYTES: usize = 6 << 20;
 pub struct Runtime(Arc<OnceLock<Started>>);
 
 /// Waits for its threads when dropped: glibc 2.36's `pthread_detach` marks a thread and then reads its memory
-/// once more; if the thread ended in between, that memory is unmapped, and the process crashed (2026-11-26).
+/// once more, which is unmapped if the thread has ended in between.
 struct Started(Option<tokio::runtime::Runtime>);
 
 /// How long to wait for them. They end at once, except one that computes a long batch, which cannot be

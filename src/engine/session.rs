@@ -1,11 +1,11 @@
 //! A session: one connection with its transaction, prepared statements and settings. Runs statements.
 
-mod definitions;
+mod admin;
+mod ddl;
 mod prepared;
 mod transactions;
 
 use std::collections::HashMap;
-use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use arrow::array::{RecordBatch, StringArray};
@@ -15,20 +15,21 @@ use futures::TryStreamExt;
 use sqlparser::ast::Query;
 
 use super::outcome::{BatchSource, Outcome, RowStream};
-use super::plans::{CachedPlan, KeptQueries, Keyed, Parsed, PlanCacheEntry};
+use super::plans::{CachedPlan, CachedQueries, Keyed, Parsed, PlanCacheEntry};
 use super::runtime::with_stack;
 use super::settings::SessionSettings;
-use super::turns::Turn;
+use super::turns::Priority;
 use super::view::StatementView;
 use super::write;
-use super::{Database, analyze, backup, build, copy, damaged, ddl, design, moments, show};
+use super::{Database, copy, damaged, design};
 use crate::catalog::Catalog;
 use crate::df::cached::plan::BoundPlan;
 use crate::df::explain;
-use crate::error::{Error, Result};
+use crate::df::query::Planner;
+use crate::error::{Error, Result, sqlstate};
 use crate::exec::watch::{CancelHandle, OnProgress, Watch};
 use crate::row::field;
-use crate::sql::{self, Check, CheckTarget, Lifted, Statement, name_of};
+use crate::sql::{self, Lifted, Statement, name_of};
 use crate::txn::{Savepoint, Transaction};
 use crate::value::{ColumnType, Value};
 use prepared::PreparedStatement;
@@ -81,7 +82,7 @@ pub struct Session {
     settings: SessionSettings,
     watch: Watch,
     /// Held while the transaction, after losing too often, keeps other commits out.
-    turn: Option<Turn>,
+    priority: Option<Priority>,
     /// It is made for a single statement.
     is_brief: bool,
 }
@@ -100,7 +101,7 @@ impl Session {
             prepared: HashMap::new(),
             settings: SessionSettings::default(),
             watch: Watch::default(),
-            turn: None,
+            priority: None,
             is_brief: false,
         }
     }
@@ -126,11 +127,7 @@ impl Session {
         self.begin_watch();
         params.iter().try_for_each(Value::check)?;
         let (text, lifted) = (StatementInput::Sql(sql), sql::lift(sql));
-        let outcome = match self.by_plan(lifted.as_ref(), params) {
-            Ok(Start::Ran(outcome)) => Ok(outcome),
-            Ok(Start::Plan(again)) => self.run_source(text, again, params).await,
-            Err(e) => Err(e),
-        };
+        let outcome = self.run_lifted(text, lifted.as_ref(), params).await;
         outcome.map_err(|e| self.explained(e, text))
     }
 
@@ -157,6 +154,7 @@ impl Session {
         params: &[Value],
     ) -> Result<Outcome> {
         params.iter().try_for_each(Value::check)?;
+        // As `run_lifted`, which would need the runtime also for what a cached plan does.
         let outcome = self.by_plan(lifted, params).and_then(|start| match start {
             Start::Ran(outcome) => Ok(outcome),
             Start::Plan(again) => {
@@ -165,6 +163,19 @@ impl Session {
             }
         });
         outcome.map_err(|e| self.explained(e, text))
+    }
+
+    /// Runs a statement by its cached plan if there is one, or else as it is.
+    async fn run_lifted(
+        &mut self,
+        text: StatementInput<'_>,
+        lifted: Option<&Lifted>,
+        params: &[Value],
+    ) -> Result<Outcome> {
+        match self.by_plan(lifted, params)? {
+            Start::Ran(outcome) => Ok(outcome),
+            Start::Plan(again) => Box::pin(self.run_source(text, again, params)).await,
+        }
     }
 
     /// The error with the name of what is damaged, and a place in the statement.
@@ -188,7 +199,7 @@ impl Session {
         let Some((lifted, mut query)) = keyed else { return Ok(Start::Plan(None)) };
         let view = self.view()?;
         Ok(match view.known(&mut query) {
-            Some(PlanCacheEntry::Plan(kept)) => match self.run_kept(&kept, &view, &query)? {
+            Some(PlanCacheEntry::Plan(kept)) => match self.run_cached(&kept, &view, &query)? {
                 Some(outcome) => Start::Ran(outcome),
                 None => Start::Plan(None),
             },
@@ -197,14 +208,14 @@ impl Session {
                 Start::Plan(None)
             }
             None => match view.plain(lifted, &query, None)? {
-                Some(plan) => self.run_kept(&plan, &view, &query)?.map_or(Start::Plan(None), Start::Ran),
+                Some(plan) => self.run_cached(&plan, &view, &query)?.map_or(Start::Plan(None), Start::Ran),
                 None => Start::Plan(None),
             },
         })
     }
 
     /// Runs a cached plan; `None` if it does not hold for the query's parameters.
-    fn run_kept(&self, kept: &CachedPlan, view: &StatementView, query: &Keyed) -> Result<Option<Outcome>> {
+    fn run_cached(&self, kept: &CachedPlan, view: &StatementView, query: &Keyed) -> Result<Option<Outcome>> {
         let (schema, source) = match kept.plan.bind(&view.binding(Arc::clone(&query.params)))? {
             None => return Ok(None),
             Some(BoundPlan::Alone(alone)) => {
@@ -213,7 +224,7 @@ impl Session {
             }
             Some(BoundPlan::Plan(plan)) => {
                 let _threads = self.db.shared.runtime.enter()?;
-                let (batches, schema) = self.db.planner().run(plan, &view.limits())?;
+                let (batches, schema) = Planner::shared().run(plan, &view.limits())?;
                 (schema, BatchSource::Batches(batches))
             }
         };
@@ -233,14 +244,14 @@ impl Session {
             let view = self.view()?;
             let known = async { Ok(view.keep(lifted, &query, None).await) };
             if let PlanCacheEntry::Plan(kept) = self.watch.cancel.guard(known).await?
-                && let Some(outcome) = self.run_kept(&kept, &view, &query)?
+                && let Some(outcome) = self.run_cached(&kept, &view, &query)?
             {
                 return Ok(outcome);
             }
         }
         match text {
             StatementInput::Sql(sql) if params.is_empty() => {
-                self.run_async(&sql::parse(sql)?, &KeptQueries::default(), params).await
+                self.run_async(&sql::parse(sql)?, &CachedQueries::default(), params).await
             }
             // It has parameters, so it will come again with other values.
             StatementInput::Sql(sql) => {
@@ -263,7 +274,7 @@ impl Session {
     async fn run_async(
         &mut self,
         statement: &Statement,
-        queries: &KeptQueries,
+        queries: &CachedQueries,
         params: &[Value],
     ) -> Result<Outcome> {
         let cancel = self.watch.cancel.clone();
@@ -317,7 +328,7 @@ impl Session {
     async fn run(
         &mut self,
         statement: &Statement,
-        queries: &KeptQueries,
+        queries: &CachedQueries,
         params: &[Value],
     ) -> Result<Outcome> {
         let tag = statement.kind_name();
@@ -332,13 +343,13 @@ impl Session {
             Statement::Query(query) => self.run_query(query, params, tag).await,
             Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => {
                 let written = self.write(statement, queries, params).await?;
-                Ok(self.settled(written))
+                Ok(self.after_write(written))
             }
             Statement::Explain(explain) => self.explain(explain, params).await,
             Statement::Begin { read_only } => self.begin(*read_only),
             Statement::Commit => {
                 let committed = self.run_commit()?;
-                Ok(self.settled(committed))
+                Ok(self.after_write(committed))
             }
             Statement::Rollback { to: None } => self.run_rollback(),
             Statement::Rollback { to: Some(name) } => self.rollback_to(name),
@@ -355,80 +366,25 @@ impl Session {
             }
             Statement::Copy(copy) => {
                 let copied = copy::run(self, copy, params).await?;
-                Ok(self.settled(copied))
+                Ok(self.after_write(copied))
             }
             Statement::Set { name, value } => {
                 self.settings.set(name, value)?;
                 Ok(self.done(tag))
             }
-            Statement::Show(what) => {
-                show::show(&self.view()?, what).and_then(|rows| self.table_outcome(tag, rows))
-            }
-            Statement::Describe { name } => {
-                show::describe(&self.view()?, name).and_then(|rows| self.table_outcome(tag, rows))
-            }
             Statement::Design(statement) => design::run(self, statement).await,
-            Statement::Check(check) => {
-                let (found, rows) = show::check(&self.view()?, check)?;
-                Ok(Outcome { affected: Some(found), ..self.table_outcome(tag, rows)? })
-            }
-            Statement::Analyze { table } => {
-                self.outside_transaction(tag, "what it finds is about what is committed")?;
-                let view = self.view()?;
-                let tables = match table {
-                    Some(name) => vec![view.table(name)?],
-                    None => view.catalog.tables().cloned().collect(),
-                };
-                let done: Result<()> = tables.iter().try_for_each(|table| {
-                    analyze::analyze(&self.db, table, &self.watch)?;
-                    self.watch.cancel.keep("the tables that it was done with have new statistics");
-                    Ok(())
-                });
-                // Some tables may be done even if a later one failed.
-                self.db.plans().forget();
-                done?;
-                Ok(self.done(tag))
-            }
-            Statement::Purge { table } => {
-                let purged = self.run_purge(table.as_ref())?;
-                Ok(self.settled(Outcome { affected: Some(purged), ..self.done(tag) }))
-            }
-            Statement::CreateIndex(create) => {
-                let warnings = match self.open {
-                    Some(_) => build::create_index_within(self, create)?,
-                    None => build::create_index(&self.db, create, &self.watch)?,
-                };
-                Ok(Outcome { warnings, ..self.done(tag) })
-            }
-            Statement::CreateSnapshot { name } => {
-                self.outside_transaction(
-                    tag,
-                    "others are to see it, and they do not see what is not committed",
-                )?;
-                moments::create(&self.db, name)?;
-                Ok(self.done(tag))
-            }
-            Statement::DropSnapshot { if_exists, name } => {
-                self.outside_transaction(tag, "others may read it, and it would be gone for them at once")?;
-                moments::drop(&self.db, name, *if_exists)?;
-                Ok(self.done(tag))
-            }
-            Statement::Backup { path } => {
-                let entries = backup::backup(&self.db, Path::new(path), self.db.engine(), &self.watch)?;
-                Ok(Outcome { affected: Some(entries), ..self.done(tag) })
-            }
-            Statement::Repair { index, dry_run: true } => {
-                let target = CheckTarget::Index(index.clone());
-                let check = Statement::Check(Check { target, fast: false, limit: None });
-                Box::pin(self.run(&check, queries, params)).await
-            }
-            Statement::Repair { index, dry_run: false } => {
-                self.outside_transaction(tag, IN_STEPS)?;
-                build::repair(&self.db, index, &self.watch)?;
-                Ok(self.done(tag))
-            }
+            Statement::Show(_)
+            | Statement::Describe { .. }
+            | Statement::Check(_)
+            | Statement::Analyze { .. }
+            | Statement::Purge { .. }
+            | Statement::CreateIndex(_)
+            | Statement::CreateSnapshot { .. }
+            | Statement::DropSnapshot { .. }
+            | Statement::Backup { .. }
+            | Statement::Repair { .. } => self.run_admin(statement),
             definition => {
-                let warnings = ddl::run(self, definition).await?;
+                let warnings = super::ddl::run(self, definition).await?;
                 self.db.background.purge(&self.db);
                 Ok(Outcome { warnings, ..self.done(tag) })
             }
@@ -441,7 +397,7 @@ impl Session {
             return Err(Error::unsupported(format!("{tag} cannot run inside a transaction"))
                 .why(why)
                 .hint("COMMIT first")
-                .state("25001"));
+                .state(sqlstate::IN_TRANSACTION));
         }
         Ok(())
     }
@@ -469,7 +425,7 @@ impl Session {
         };
         let is_of_rows = matches!(*stmt.statement, Statement::Update(_) | Statement::Delete(_));
         let scope = view.scope(is_of_rows.then_some(write::ROWKEY));
-        let planner = self.db.planner();
+        let planner = Planner::shared();
         let plan = planner.physical(planner.plan(query, &scope, params)?, &view.limits(), false).await?;
         if stmt.analyze {
             let (mut stream, _) = planner.run(Arc::clone(&plan), &view.limits())?;

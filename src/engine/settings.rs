@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use arrow::array::RecordBatch;
 
-use super::show::{rows_of, text};
+use super::show::{TextTable, rows_of, text};
 use crate::access::Guards;
 use crate::error::{Error, Result, sqlstate};
 use crate::value::Value;
@@ -76,12 +76,11 @@ impl SessionSettings {
 
     /// `SHOW SETTINGS`
     pub fn show_all(&self) -> Result<RecordBatch> {
-        let column = |of: &dyn Fn(&str, &str) -> String| text(ALL.iter().map(|(n, m)| of(n, m)).collect());
-        rows_of(vec![
-            ("setting", column(&|name, _| name.to_owned())),
-            ("value", column(&|name, _| self.value(name))),
-            ("description", column(&|_, meaning| meaning.to_owned())),
-        ])
+        let mut rows = TextTable::new(["setting", "value", "description"]);
+        ALL.iter().for_each(|(name, meaning)| {
+            rows.row([(*name).to_owned(), self.value(name), (*meaning).to_owned()]);
+        });
+        rows.finish()
     }
 
     fn value(&self, name: &str) -> String {
@@ -143,7 +142,9 @@ fn written(n: Option<u64>, units: &[(&str, u64)]) -> String {
 }
 
 fn unfit(name: &str, value: &Value, wanted: &str) -> Error {
-    Error::invalid(format!("{name} cannot be {value}")).hint(format!("give {wanted}")).state("22023")
+    Error::invalid(format!("{name} cannot be {value}"))
+        .hint(format!("give {wanted}"))
+        .state(sqlstate::INVALID_PARAMETER)
 }
 
 /// Other words that SHOW takes.

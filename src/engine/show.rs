@@ -7,9 +7,9 @@ use arrow::array::{Array, Float64Array, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::Schema;
 use sqlparser::ast::Ident;
 
-use super::Planner;
 use super::view::StatementView;
-use crate::catalog::{CATALOG_KEYSPACE, Relation};
+use crate::catalog::{CATALOG_KEYSPACE, Relation, index_of};
+use crate::df::query::Planner;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::check::{CheckDepth, Checker, Problem};
 use crate::plan::{LikePattern, PLAIN_ESCAPE};
@@ -58,10 +58,7 @@ pub fn show(view: &StatementView, what: &Show) -> Result<RecordBatch> {
         Show::CreateTable { name } => {
             let sql = match catalog.find(&name_of(name)) {
                 Some(Relation::Table(table)) => create_table_sql(&table),
-                Some(Relation::Index(table, id)) => match table.index_by_id(id) {
-                    Some(index) => create_index_sql(&table, index),
-                    None => return Err(Error::internal("an index without its definition")),
-                },
+                Some(Relation::Index(table, id)) => create_index_sql(&table, index_of(&table, id)?),
                 Some(Relation::View(view)) => create_view_sql(&view),
                 None => return Err(catalog.unknown(&name_of(name)).at(span_of_name(name))),
             };
@@ -87,12 +84,9 @@ fn functions(like: Option<&str>) -> Result<RecordBatch> {
     let is_wanted = names_like(like)?;
     let mut all = Planner::shared().functions();
     all.retain(|function| is_wanted(&function.name));
-    rows_of(vec![
-        ("function", text(all.iter().map(|f| f.name.clone()).collect())),
-        ("kind", text(all.iter().map(|f| f.kind.to_owned()).collect())),
-        ("call", text(all.iter().map(|f| f.call.clone()).collect())),
-        ("gives", text(all.into_iter().map(|f| f.gives).collect())),
-    ])
+    let mut rows = TextTable::new(["function", "kind", "call", "gives"]);
+    all.into_iter().for_each(|f| rows.row([f.name, f.kind.to_owned(), f.call, f.gives]));
+    rows.finish()
 }
 
 fn indexes(view: &StatementView, table: Option<&Ident>) -> Result<RecordBatch> {
@@ -134,10 +128,8 @@ fn statistics(view: &StatementView, name: &Ident) -> Result<RecordBatch> {
             .hint(format!("ANALYZE {} collects them", name_sql(&table.name)))
             .state(sqlstate::OBJECT_STATE));
     };
-    let mut columns: [Vec<String>; 5] = Default::default();
-    let mut push =
-        |cells: [String; 5]| columns.iter_mut().zip(cells).for_each(|(column, cell)| column.push(cell));
-    push(["rows".into(), String::new(), found.rows.to_string(), String::new(), String::new()]);
+    let mut rows = TextTable::new(["of", "nulls", "distinct", "most_common", "histogram"]);
+    rows.row(["rows".into(), String::new(), found.rows.to_string(), String::new(), String::new()]);
     let percent = |share: f64| format!("{:.1}%", share * 100.0);
     for (id, column) in found.columns.iter().filter(|(id, _)| !table.column(*id).dropped) {
         let common =
@@ -149,7 +141,7 @@ fn statistics(view: &StatementView, name: &Ident) -> Result<RecordBatch> {
         };
         let common = common.collect::<Vec<_>>().join(", ");
         let distinct = format!("{:.0}", column.distinct);
-        push([table.column_name(*id).to_owned(), percent(column.nulls), distinct, common, bounds]);
+        rows.row([table.column_name(*id).to_owned(), percent(column.nulls), distinct, common, bounds]);
     }
     let indexes = table.indexes.iter().map(|index| (&index.name, index.keyspace, &index.layout));
     for (name, keyspace, layout) in std::iter::once((&table.name, table.rows(), &table.key)).chain(indexes) {
@@ -157,27 +149,17 @@ fn statistics(view: &StatementView, name: &Ident) -> Result<RecordBatch> {
             let Some(distinct) = found.prefixes(keyspace, n) else { continue };
             let parts: Vec<&str> = layout.parts()[..n].iter().map(|part| part.sql()).collect();
             let what = format!("{name} ({})", parts.join(", "));
-            push([what, String::new(), distinct.to_string(), String::new(), String::new()]);
+            rows.row([what, String::new(), distinct.to_string(), String::new(), String::new()]);
         }
     }
-    let [of, nulls, distinct, common, histogram] = columns;
-    rows_of(vec![
-        ("of", text(of)),
-        ("nulls", text(nulls)),
-        ("distinct", text(distinct)),
-        ("most_common", text(common)),
-        ("histogram", text(histogram)),
-    ])
+    rows.finish()
 }
 
 /// DESCRIBE: the columns, then the layout with a sample key.
 pub fn describe(view: &StatementView, name: &Ident) -> Result<RecordBatch> {
     match view.catalog.find(&name_of(name)) {
         Some(Relation::Table(table)) => describe_table(view, &table),
-        Some(Relation::Index(table, id)) => match table.index_by_id(id) {
-            Some(index) => describe_index(view, &table, index),
-            None => Err(Error::internal("an index without its definition")),
-        },
+        Some(Relation::Index(table, id)) => describe_index(view, &table, index_of(&table, id)?),
         Some(Relation::View(v)) => {
             let schema = view.view_schema(&v)?;
             let names = schema.fields().iter().map(|f| f.name().clone()).collect();
@@ -191,7 +173,7 @@ pub fn describe(view: &StatementView, name: &Ident) -> Result<RecordBatch> {
 }
 
 fn describe_table(view: &StatementView, table: &TableDef) -> Result<RecordBatch> {
-    let mut rows = Description::default();
+    let mut rows = Description::new();
     for (id, column) in table.live_columns() {
         let key = if table.is_key_column(id) { "key" } else { "" };
         let family =
@@ -217,7 +199,7 @@ fn describe_table(view: &StatementView, table: &TableDef) -> Result<RecordBatch>
 }
 
 fn describe_index(view: &StatementView, table: &TableDef, index: &IndexDef) -> Result<RecordBatch> {
-    let mut rows = Description::default();
+    let mut rows = Description::new();
     for id in index.layout.columns() {
         rows.push(table.column_name(id), &table.column(id).ty.sql_name(), "", "key");
     }
@@ -245,11 +227,10 @@ const PROBLEMS_MAX: usize = 10_000;
 /// CHECK: a row for each problem, then a summary. Also gives the number of problems.
 pub fn check(view: &StatementView, check: &Check) -> Result<(u64, RecordBatch)> {
     let started = std::time::Instant::now();
-    // The transaction's writes do not depend on what CHECK reads.
-    let (catalog, reader) = (&view.catalog, view.snapshot.unrecorded()?);
+    let catalog = &view.catalog;
     let depth = if check.fast { CheckDepth::Fast } else { CheckDepth::Full };
     let limit = check.limit.map_or(PROBLEMS_MAX, |n| usize::try_from(n).unwrap_or(usize::MAX));
-    let mut checker = Checker::new(&*reader, &view.watch, limit);
+    let mut checker = Checker::new(&*view.snapshot, &view.watch, limit)?;
     match &check.target {
         CheckTarget::Table(name) => {
             let table = catalog.table(&name_of(name)).map_err(|e| e.at(span_of_name(name)))?;
@@ -282,43 +263,40 @@ pub fn check(view: &StatementView, check: &Check) -> Result<(u64, RecordBatch)> 
         ),
         ..Problem::default()
     };
-    let rows: Vec<Problem> = report.problems.into_iter().chain([summary]).collect();
-    let column = |get: fn(&Problem) -> &str| text(rows.iter().map(|p| get(p).to_owned()).collect());
-    let rows = rows_of(vec![
-        ("problem", column(|p| p.problem)),
-        ("table", column(|p| &p.table)),
-        ("index", column(|p| &p.index)),
-        ("primary_key", column(|p| &p.primary_key)),
-        ("index_key", column(|p| &p.index_key)),
-        ("column", column(|p| &p.column)),
-        ("table_value", column(|p| &p.table_value)),
-        ("index_value", column(|p| &p.index_value)),
-        ("detail", column(|p| &p.detail)),
-    ])?;
-    Ok((found as u64, rows))
+    let mut rows = TextTable::new([
+        "problem",
+        "table",
+        "index",
+        "primary_key",
+        "index_key",
+        "column",
+        "table_value",
+        "index_value",
+        "detail",
+    ]);
+    for Problem { problem, table, index, primary_key, index_key, column, table_value, index_value, detail } in
+        report.problems.into_iter().chain([summary])
+    {
+        let problem = problem.to_owned();
+        rows.row([problem, table, index, primary_key, index_key, column, table_value, index_value, detail]);
+    }
+    Ok((found as u64, rows.finish()?))
 }
 
-#[derive(Default)]
-struct Description {
-    columns: [Vec<String>; 4],
-}
+struct Description(TextTable<4>);
 
 impl Description {
+    fn new() -> Description {
+        Description(TextTable::new(["column", "type", "attributes", "role"]))
+    }
+
     fn push(&mut self, name: &str, ty: &str, attributes: &str, role: &str) {
         let attributes = if attributes == "e.g. " { "" } else { attributes };
-        for (column, value) in self.columns.iter_mut().zip([name, ty, attributes, role]) {
-            column.push(value.to_owned());
-        }
+        self.0.row([name, ty, attributes, role].map(str::to_owned));
     }
 
     fn finish(self) -> Result<RecordBatch> {
-        let [names, types, attributes, roles] = self.columns;
-        rows_of(vec![
-            ("column", text(names)),
-            ("type", text(types)),
-            ("attributes", text(attributes)),
-            ("role", text(roles)),
-        ])
+        self.0.finish()
     }
 }
 
@@ -446,6 +424,26 @@ fn clauses_of_index(table: &TableDef, index: &IndexDef) -> String {
         let _ = write!(out, " WHERE {filter}");
     }
     out
+}
+
+/// A table of texts, made row by row.
+pub(super) struct TextTable<const N: usize> {
+    names: [&'static str; N],
+    columns: [Vec<String>; N],
+}
+
+impl<const N: usize> TextTable<N> {
+    pub(super) fn new(names: [&'static str; N]) -> TextTable<N> {
+        TextTable { names, columns: std::array::from_fn(|_| Vec::new()) }
+    }
+
+    pub(super) fn row(&mut self, cells: [String; N]) {
+        self.columns.iter_mut().zip(cells).for_each(|(column, cell)| column.push(cell));
+    }
+
+    pub(super) fn finish(self) -> Result<RecordBatch> {
+        rows_of(self.names.into_iter().zip(self.columns.map(text)).collect())
+    }
 }
 
 pub(super) enum ShowColumn {

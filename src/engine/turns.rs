@@ -6,9 +6,9 @@
 //! writer waits here first, where it can be cancelled: ordinary commits are admitted side by side, long ones
 //! alone.
 //!
-//! Turns prevent starvation. A transaction that loses a conflict starts again, and a long one among many
-//! short ones might lose forever. So after a few defeats it takes a turn: ordinary commits of others wait
-//! until it is done. A turn is a courtesy, not a lock: nobody waits longer than [`PATIENCE`], and correctness
+//! Priority prevents starvation. A transaction that loses a conflict starts again, and a long one among many
+//! short ones might lose forever. So after a few defeats it takes priority: ordinary commits of others wait
+//! until it is done. Priority is a courtesy, not a lock: nobody waits longer than [`PATIENCE`], and correctness
 //! does not depend on it.
 
 use std::sync::Arc;
@@ -20,14 +20,14 @@ use crate::error::{Error, Kind, Result};
 use crate::exec::watch::CancelHandle;
 use crate::store::{Mutation, WriteBatch};
 
-/// How long other writers wait for a turn to end.
+/// How long other writers wait for one that has priority.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// How often a transaction that lost a conflict is retried (count).
 const RETRIES: usize = 100;
 
-/// Retries (count) after which it takes a turn.
-const RETRIES_BESIDE: usize = 3;
+/// Retries (count) after which it takes priority.
+const RETRIES_SHARED: usize = 3;
 
 /// Interval at which a waiting writer checks for cancellation.
 const LOOK: Duration = Duration::from_millis(10);
@@ -41,8 +41,8 @@ pub struct Turns {
 
 #[derive(Default)]
 struct State {
-    /// Turns taken (count); two if the first one lasted longer than others wait.
-    taken: usize,
+    /// Writers (count) that have priority; two if the first one took longer than others wait.
+    priorities: usize,
     /// A load is running or about to start.
     loading: bool,
     /// Admitted commits that are not done (count).
@@ -56,64 +56,69 @@ struct State {
 pub struct Losses(usize);
 
 impl Losses {
-    /// Counts a lost conflict; true: time to take a turn. Errors: `error` is no conflict, or there were too
+    /// Counts a lost conflict; true: time to take priority. Errors: `error` is no conflict, or there were too
     /// many.
     pub fn again(&mut self, error: Error) -> Result<bool> {
         if error.kind() != Kind::Conflict || self.0 == RETRIES {
             return Err(error);
         }
         self.0 += 1;
-        Ok(self.0 == RETRIES_BESIDE)
+        Ok(self.0 == RETRIES_SHARED)
     }
 }
 
-/// A turn, until dropped.
-pub struct Turn(Arc<Turns>);
+/// Precedence over the ordinary commits of others, until dropped.
+pub struct Priority(Arc<Turns>);
 
 /// Permission to commit beside others, until dropped.
-pub struct Pass<'t>(&'t Turns);
+pub struct SharedPermit<'t>(&'t Turns);
 
 /// Permission to load, until dropped.
-pub struct Load<'t>(&'t Turns);
+pub struct ExclusivePermit<'t>(&'t Turns);
 
 /// Permission to commit a batch, until dropped.
-pub enum Leave<'t> {
+pub enum Permit<'t> {
     /// Beside other commits.
-    Beside(#[expect(dead_code, reason = "held to be dropped")] Pass<'t>),
+    Shared(#[expect(dead_code, reason = "held to be dropped")] SharedPermit<'t>),
     /// With no other writer.
-    Alone(#[expect(dead_code, reason = "held to be dropped")] Load<'t>),
+    Exclusive(#[expect(dead_code, reason = "held to be dropped")] ExclusivePermit<'t>),
 }
 
 impl Turns {
-    /// Takes a turn once nobody else has one, or after [`PATIENCE`]. Errors: `Cancelled`.
-    pub fn take(self: &Arc<Self>, cancel: &CancelHandle) -> Result<Turn> {
-        self.wait(cancel, PATIENCE, |state| state.taken == 0)?.taken += 1;
-        Ok(Turn(Arc::clone(self)))
+    /// Takes priority once nobody else has it, or after [`PATIENCE`]. Errors: `Cancelled`.
+    pub fn take_priority(self: &Arc<Self>, cancel: &CancelHandle) -> Result<Priority> {
+        self.wait(cancel, PATIENCE, |state| state.priorities == 0)?.priorities += 1;
+        Ok(Priority(Arc::clone(self)))
     }
 
-    /// Admits a commit after another's turn and after a load. Errors: `Cancelled`.
-    pub fn pass(&self, cancel: &CancelHandle, own: Option<&Turn>) -> Result<Pass<'_>> {
+    /// Admits a commit after those that have priority and after a load. Errors: `Cancelled`.
+    pub fn pass(&self, cancel: &CancelHandle, own: Option<&Priority>) -> Result<SharedPermit<'_>> {
         if own.is_none() {
-            drop(self.wait(cancel, PATIENCE, |state| state.taken == 0)?);
+            drop(self.wait(cancel, PATIENCE, |state| state.priorities == 0)?);
         }
         self.wait(cancel, Duration::MAX, |state| !state.loading)?.commits += 1;
-        Ok(Pass(self))
+        Ok(SharedPermit(self))
     }
 
     /// Admits the commit of a batch: alone if it clears a keyspace, else beside others. Errors: `Cancelled`.
-    pub fn commit(&self, batch: &WriteBatch, cancel: &CancelHandle, own: Option<&Turn>) -> Result<Leave<'_>> {
+    pub fn commit(
+        &self,
+        batch: &WriteBatch,
+        cancel: &CancelHandle,
+        own: Option<&Priority>,
+    ) -> Result<Permit<'_>> {
         let takes_long = batch.mutations.iter().any(|mutation| matches!(mutation, Mutation::Clear(_)));
         match takes_long {
-            true => self.load(cancel).map(Leave::Alone),
-            false => self.pass(cancel, own).map(Leave::Beside),
+            true => self.load(cancel).map(Permit::Exclusive),
+            false => self.pass(cancel, own).map(Permit::Shared),
         }
     }
 
     /// Admits a load after another load and the commits under way; new commits wait from now on. Errors:
     /// `Cancelled`.
-    pub fn load(&self, cancel: &CancelHandle) -> Result<Load<'_>> {
+    pub fn load(&self, cancel: &CancelHandle) -> Result<ExclusivePermit<'_>> {
         self.wait(cancel, Duration::MAX, |state| !state.loading)?.loading = true;
-        let load = Load(self);
+        let load = ExclusivePermit(self);
         drop(self.wait(cancel, Duration::MAX, |state| state.commits == 0)?);
         Ok(load)
     }
@@ -145,19 +150,19 @@ impl Turns {
     }
 }
 
-impl Drop for Turn {
+impl Drop for Priority {
     fn drop(&mut self) {
-        self.0.change(|state| state.taken -= 1);
+        self.0.change(|state| state.priorities -= 1);
     }
 }
 
-impl Drop for Pass<'_> {
+impl Drop for SharedPermit<'_> {
     fn drop(&mut self) {
         self.0.change(|state| state.commits -= 1);
     }
 }
 
-impl Drop for Load<'_> {
+impl Drop for ExclusivePermit<'_> {
     fn drop(&mut self) {
         self.0.change(|state| state.loading = false);
     }
@@ -170,11 +175,11 @@ mod tests {
     use std::thread;
 
     #[test]
-    fn others_wait_until_the_turn_ends() {
+    fn others_wait_for_the_one_with_priority() {
         let turns = Arc::new(Turns::default());
         let cancel = CancelHandle::default();
         drop(turns.pass(&cancel, None).unwrap());
-        let turn = turns.take(&cancel).unwrap();
+        let priority = turns.take_priority(&cancel).unwrap();
         let (sender, order) = channel();
         thread::scope(|scope| {
             let (turns, other, cancel) = (&turns, sender.clone(), &cancel);
@@ -183,11 +188,11 @@ mod tests {
                 other.send("the other").unwrap();
             });
             thread::sleep(Duration::from_millis(50));
-            drop(turns.pass(cancel, Some(&turn)).unwrap());
-            sender.send("the turn").unwrap();
-            drop(turn);
+            drop(turns.pass(cancel, Some(&priority)).unwrap());
+            sender.send("the first").unwrap();
+            drop(priority);
         });
-        assert_eq!(order.try_iter().collect::<Vec<_>>(), ["the turn", "the other"]);
+        assert_eq!(order.try_iter().collect::<Vec<_>>(), ["the first", "the other"]);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use sqlparser::ast::Expr;
 use super::plans::SourceQuery;
 use super::rows::{assign, literal, quote};
 use super::session::Session;
-use super::view::StatementView;
+use crate::df::query::Planner;
 use crate::error::{Error, Result, Span, sqlstate};
 use crate::row::field;
 use crate::schema::Column;
@@ -37,8 +37,8 @@ pub async fn check(
     columns: impl Iterator<Item = &Column>,
     check: &CheckDef,
 ) -> Result<()> {
+    of_one_row(&check.expr, "a CHECK", Some(check.span))?;
     let view = session.view()?;
-    of_one_row(&view, &check.expr, "a CHECK", Some(check.span))?;
     let fields: Vec<_> = columns.map(|column| field(&column.name, column.ty, true)).collect();
     let query = parse_query(&format!("SELECT ({}) FROM {}", check.sql, quote(table)))?;
     let rows = vec![(table.to_owned(), RecordBatch::new_empty(Arc::new(Schema::new(fields))))];
@@ -60,28 +60,28 @@ pub async fn check(
 /// row.
 pub async fn default(session: &Session, default: Option<&Expr>, column: &Column) -> Result<()> {
     let Some(default) = default else { return Ok(()) };
-    let (view, place) = (session.view()?, span_of(default));
-    of_one_row(&view, default, "a DEFAULT", place)?;
+    let place = span_of(default);
+    of_one_row(default, "a DEFAULT", place)?;
     match literal(default, &[]).map_err(|e| e.at(place))? {
         Some(value) => assign(value, column).map(drop).map_err(|e| e.at(place)),
         None => {
             let query = parse_query(&format!("SELECT ({default})"))?;
-            view.select(query, &[]).await.map(drop).map_err(|e| e.unplaced().at(place))
+            session.view()?.select(query, &[]).await.map(drop).map_err(|e| e.unplaced().at(place))
         }
     }
 }
 
 /// Errors, with its place: a USING that depends on more than one row.
-pub fn using(session: &Session, using: &Expr) -> Result<()> {
-    of_one_row(&session.view()?, using, "a column's new value", span_of(using))
+pub fn using(using: &Expr) -> Result<()> {
+    of_one_row(using, "a column's new value", span_of(using))
 }
 
 /// Errors: a subquery, a window function or an aggregate, whose values depend on other rows.
-fn of_one_row(view: &StatementView, expr: &Expr, what: &str, place: Option<Span>) -> Result<()> {
+fn of_one_row(expr: &Expr, what: &str, place: Option<Span>) -> Result<()> {
     let other = visit_expressions(expr, |expr| match expr {
         Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. } => ControlFlow::Break("a subquery"),
         Expr::Function(call) if call.over.is_some() => ControlFlow::Break("a window function"),
-        Expr::Function(call) if view.db.planner().is_aggregate(call) => ControlFlow::Break("an aggregate"),
+        Expr::Function(call) if Planner::shared().is_aggregate(call) => ControlFlow::Break("an aggregate"),
         _ => ControlFlow::Continue(()),
     });
     match other {

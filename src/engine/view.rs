@@ -21,7 +21,7 @@ use crate::df::cached::page::DependsOn;
 use crate::df::cached::plain;
 use crate::df::cached::plan::{BoundPlan, UnboundPlan};
 use crate::df::cached::row_map::RowMap;
-use crate::df::query::{BatchStream, Moments, NameScope, RunLimits};
+use crate::df::query::{BatchStream, Moments, NameScope, Planner, RunLimits};
 use crate::df::table::Binding;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::watch::Watch;
@@ -174,7 +174,7 @@ impl StatementView {
         params: &[Value],
     ) -> Result<RecordBatch> {
         let scope = NameScope { rows, ..self.scope(None) };
-        self.db.planner().collect(query, &scope, params, &self.limits()).await
+        Planner::shared().collect(query, &scope, params, &self.limits()).await
     }
 
     /// Runs a kept projection over rows; otherwise records that the query has come.
@@ -212,7 +212,7 @@ impl StatementView {
         let ast = sql::parse_query(&lifted.text)?;
         let binding = self.binding(Arc::clone(&query.params));
         let scope = NameScope { binding, rows: rows.to_vec(), ..self.scope(None) };
-        self.db.planner().keep_map(ast, &scope, &self.watch.cancel).await
+        Planner::shared().keep_map(ast, &scope, &self.watch.cancel).await
     }
 
     /// Runs a query in which every table has its rowkey as a column of this name; its plan is kept like those
@@ -232,7 +232,7 @@ impl StatementView {
             }
             let query = Arc::unwrap_or_clone(asked).query;
             let scope = self.scope(Some(name));
-            self.db.planner().collect(query, &scope, params, &self.limits()).await
+            Planner::shared().collect(query, &scope, params, &self.limits()).await
         })
     }
 
@@ -243,14 +243,14 @@ impl StatementView {
         query: &mut Keyed,
         name: &str,
     ) -> Result<Option<RecordBatch>> {
-        let Some((run, schema)) = self.run_kept(lifted, query, Some(name)).await? else { return Ok(None) };
+        let Some((run, schema)) = self.bind_cached(lifted, query, Some(name)).await? else { return Ok(None) };
         let batches: Vec<RecordBatch> = match run {
             BoundPlan::Alone(mut alone) => {
                 let next = || self.watch.cancel.check().and_then(|()| alone.next_batch()).transpose();
                 std::iter::from_fn(next).collect::<Result<_>>()?
             }
             BoundPlan::Plan(plan) => {
-                let (batches, _) = self.db.planner().run(plan, &self.limits())?;
+                let (batches, _) = Planner::shared().run(plan, &self.limits())?;
                 batches.try_collect().await?
             }
         };
@@ -259,7 +259,7 @@ impl StatementView {
     }
 
     /// Binds the cached plan of a query, if one fits; otherwise records that the query has come.
-    async fn run_kept(
+    async fn bind_cached(
         &self,
         lifted: &Lifted,
         query: &mut Keyed,
@@ -289,12 +289,12 @@ impl StatementView {
     ) -> BoxFuture<'a, Result<(BatchStream, SchemaRef)>> {
         Box::pin(async move {
             let run = match keyed(STREAM, asked.lifted.as_ref(), params, self.settings.guards) {
-                Some((lifted, mut keyed)) => self.run_kept(lifted, &mut keyed, None).await?,
+                Some((lifted, mut keyed)) => self.bind_cached(lifted, &mut keyed, None).await?,
                 None => None,
             };
             match run.filter(|(run, _)| !(in_order && run.is_shared())) {
                 None => self.stream_by(Arc::unwrap_or_clone(asked).query, params, in_order).await,
-                Some((BoundPlan::Plan(plan), _)) => self.db.planner().run(plan, &self.limits()),
+                Some((BoundPlan::Plan(plan), _)) => Planner::shared().run(plan, &self.limits()),
                 Some((BoundPlan::Alone(mut alone), schema)) => {
                     let next = std::iter::from_fn(move || alone.next_batch().transpose());
                     Ok((Box::pin(futures::stream::iter(next)) as BatchStream, schema))
@@ -320,7 +320,7 @@ impl StatementView {
         by_one_thread: bool,
     ) -> BoxFuture<'a, Result<(BatchStream, SchemaRef)>> {
         Box::pin(async move {
-            let planner = self.db.planner();
+            let planner = Planner::shared();
             let plan = planner.plan(query, &self.scope(None), params)?;
             let plan = planner.physical(plan, &self.limits(), by_one_thread).await?;
             planner.run(plan, &self.limits())
@@ -390,7 +390,7 @@ impl StatementView {
         }
         let binding = self.binding(Arc::clone(&query.params));
         let scope = NameScope { binding, ..self.scope(rowkey) };
-        self.db.planner().keep(ast, &scope, &query.depends_on, &self.watch.cancel).await
+        Planner::shared().keep(ast, &scope, &query.depends_on, &self.watch.cancel).await
     }
 
     /// What a cached plan needs to run.
@@ -406,18 +406,18 @@ impl StatementView {
     /// Output columns of a view.
     pub fn view_schema(&self, view: &ViewDef) -> Result<Schema> {
         let query = sql::parse_query(&format!("SELECT * FROM {}", super::rows::quote(&view.name)))?;
-        let plan = self.db.planner().plan(query, &self.scope(None), &[])?;
+        let plan = Planner::shared().plan(query, &self.scope(None), &[])?;
         Ok(plan.schema().as_arrow().clone())
     }
 
     /// Errors: the query cannot be planned, or has another number of columns than `names` (0: any).
     pub fn check_query(&self, query: Query, names: usize) -> Result<()> {
-        let plan = self.db.planner().plan(query, &self.scope(None), &[])?;
+        let plan = Planner::shared().plan(query, &self.scope(None), &[])?;
         let columns = plan.schema().fields().len();
         if names != 0 && names != columns {
             return Err(Error::invalid(format!("{names} names for {columns} columns"))
                 .hint("name every column of the query, or none")
-                .state("42601"));
+                .state(sqlstate::SYNTAX));
         }
         let mut seen = HashSet::new();
         let mut of_query = plan.schema().fields().iter().map(|field| sql::output_name(field.name()));

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::thread::{self, ScopedJoinHandle};
 use std::time::Duration;
 
+use super::gets::Gets;
 use super::pieces::{PIECES, pieces_of};
 use super::rekey;
 use super::run::{Run, sort_all};
@@ -37,15 +38,15 @@ pub struct Most {
 }
 
 /// Rows, or entries, between two progress reports.
-const TOLD_EVERY: u64 = if cfg!(test) { 16 } else { 8192 };
+const PROGRESS_EVERY: u64 = if cfg!(test) { 16 } else { 8192 };
 
 /// Receives how many rows, or entries, are done; its error stops the work.
 pub type ProgressCallback<'t> = dyn FnMut(u64) -> Result<()> + 't;
 
 /// Counts one more as done, and reports now and then.
-fn tell(done: &mut u64, told: &mut ProgressCallback<'_>) -> Result<()> {
+fn count(done: &mut u64, progress: &mut ProgressCallback<'_>) -> Result<()> {
     *done += 1;
-    if done.is_multiple_of(TOLD_EVERY) { told(*done) } else { Ok(()) }
+    if done.is_multiple_of(PROGRESS_EVERY) { progress(*done) } else { Ok(()) }
 }
 
 /// Gathers the entries in `index` of the rows in `range`, from its start, as `snapshot` shows them.
@@ -56,7 +57,7 @@ pub fn gather_entries(
     range: &KeyRange,
     most: Most,
     snapshot: &dyn Snapshot,
-    told: &mut ProgressCallback<'_>,
+    progress: &mut ProgressCallback<'_>,
 ) -> Result<SortedEntries> {
     let wanted = ColumnProjection::only(table, index.inputs().chain(index.include.iter().copied()));
     let entries = |row: &[Value], rowkey: &Rowkey, runs: &mut Runs| {
@@ -65,7 +66,7 @@ pub fn gather_entries(
         }
         Ok(())
     };
-    gather(&EntrySource { table, wanted, entries: &entries, snapshot }, range, most, told)
+    gather(&EntrySource { table, wanted, entries: &entries, snapshot }, range, most, progress)
 }
 
 /// Like [`gather_entries`], but gathers all entries that the rows have in the next table.
@@ -74,7 +75,7 @@ pub fn gather_rows(
     range: &KeyRange,
     most: Most,
     snapshot: &dyn Snapshot,
-    told: &mut ProgressCallback<'_>,
+    progress: &mut ProgressCallback<'_>,
 ) -> Result<SortedEntries> {
     let next = Packer::new(next);
     let entries = |row: &[Value], rowkey: &Rowkey, runs: &mut Runs| {
@@ -86,7 +87,7 @@ pub fn gather_rows(
         &EntrySource { table, wanted: ColumnProjection::ALL, entries: &entries, snapshot },
         range,
         most,
-        told,
+        progress,
     )
 }
 
@@ -111,12 +112,12 @@ const PIECE_ROWS: u64 = if cfg!(test) { 64 } else { 32_768 };
 const PIECES_MAX: u64 = 4096;
 
 /// Bytes of entries after which a thread adds to the common count.
-const TOLD_BYTES: usize = if cfg!(test) { 1 << 10 } else { 1 << 20 };
+const COUNTED_BYTES: usize = if cfg!(test) { 1 << 10 } else { 1 << 20 };
 
 /// How often the calling thread polls the others when it has nothing else to do, and every how many polls it reports
 /// progress and learns whether to go on.
 const PATIENCE: Duration = Duration::from_millis(1);
-const TOLD_TURNS: u64 = 20;
+const PROGRESS_POLLS: u64 = 20;
 
 /// A range in pieces, which threads take one after the other.
 struct RangePieces {
@@ -162,15 +163,15 @@ fn gather(
     rows: &EntrySource<'_>,
     range: &KeyRange,
     most: Most,
-    told: &mut ProgressCallback<'_>,
+    progress: &mut ProgressCallback<'_>,
 ) -> Result<SortedEntries> {
     let ranges = rows.pieces(range, most)?;
     let threads = thread::available_parallelism().map_or(1, usize::from).min(PIECES).min(ranges.len());
     let piece_bytes = most.bytes / threads.max(1);
     let pieces = RangePieces { ranges, most, piece_bytes, done: GatherProgress::default() };
     let mut stopped = None;
-    let told = &mut |rows| {
-        if let Err(e) = told(rows) {
+    let progress = &mut |rows| {
+        if let Err(e) = progress(rows) {
             pieces.done.is_cancelled.store(true, Relaxed);
             stopped.get_or_insert(e);
         }
@@ -181,9 +182,9 @@ fn gather(
         let spawn =
             |_| thread::Builder::new().name("rowkeydb-entries".to_owned()).spawn_scoped(scope, work).ok();
         let others: Vec<_> = (1..threads).filter_map(spawn).collect();
-        let mut gathered = rows.gather(&pieces, told);
+        let mut gathered = rows.gather(&pieces, progress);
         for other in others {
-            gathered.extend(pieces.wait_for(other, told)?);
+            gathered.extend(pieces.wait_for(other, progress)?);
         }
         Ok(gathered)
     })?;
@@ -198,14 +199,14 @@ impl RangePieces {
     fn wait_for(
         &self,
         other: ScopedJoinHandle<'_, Vec<Done>>,
-        told: &mut dyn FnMut(u64),
+        progress: &mut dyn FnMut(u64),
     ) -> Result<Vec<Done>> {
         let mut turns = 0;
         while !other.is_finished() {
             thread::sleep(PATIENCE);
             turns += 1;
-            if turns % TOLD_TURNS == 0 {
-                told(self.done.rows.load(Relaxed));
+            if turns % PROGRESS_POLLS == 0 {
+                progress(self.done.rows.load(Relaxed));
             }
         }
         other.join().map_err(|_| Error::internal("a thread that makes entries has panicked"))
@@ -258,12 +259,12 @@ impl EntrySource<'_> {
     }
 
     /// Gathers pieces until none are left, or enough is gathered.
-    fn gather(&self, pieces: &RangePieces, told: &mut dyn FnMut(u64)) -> Vec<Done> {
+    fn gather(&self, pieces: &RangePieces, progress: &mut dyn FnMut(u64)) -> Vec<Done> {
         let (mut gathered, done) = (Vec::new(), &pieces.done);
         while !done.is_full.load(Relaxed) && done.bytes.load(Relaxed) < pieces.most.bytes {
             let at = done.taken.fetch_add(1, Relaxed);
             let Some(range) = pieces.ranges.get(at) else { break };
-            let piece = self.gather_piece(range, pieces, told);
+            let piece = self.gather_piece(range, pieces, progress);
             if piece.as_ref().map_or(true, |piece| piece.is_cut) {
                 done.is_full.store(true, Relaxed);
             }
@@ -276,34 +277,34 @@ impl EntrySource<'_> {
         &self,
         range: &KeyRange,
         pieces: &RangePieces,
-        told: &mut dyn FnMut(u64),
+        progress: &mut dyn FnMut(u64),
     ) -> Result<PieceEntries> {
         let EntrySource { table, wanted, entries, .. } = self;
-        let reader = self.snapshot.reader()?;
+        let (reader, mut gets) = (self.snapshot.reader()?, Gets::of(self.snapshot)?);
         let mut piece = PieceEntries { runs: Runs::new(), rows: 0, last_row: None, is_cut: false };
-        let (mut values, mut bytes, mut bytes_told) = (Vec::new(), 0, 0);
+        let (mut values, mut bytes, mut bytes_counted) = (Vec::new(), 0, 0);
         let mut cursor = reader.cursor(table.rows(), range, Direction::Forward)?;
         while !piece.is_cut
             && let Some((key, value)) = cursor.next()?
         {
             piece.rows += 1;
-            stored::values_into(&*reader, table, (key, value), wanted, &mut values)?;
+            stored::values_into(gets.next()?, table, (key, value), wanted, &mut values)?;
             let rowkey = Rowkey::from(key);
             entries(&values, &rowkey, &mut piece.runs).map_err(|e| of_row(e, table, &rowkey))?;
             piece.last_row = Some(rowkey);
             bytes = piece.runs.values().map(Run::size).sum();
             piece.is_cut = piece.rows >= pieces.most.rows || bytes >= pieces.piece_bytes;
-            if bytes - bytes_told >= TOLD_BYTES {
-                pieces.done.bytes.fetch_add(bytes - bytes_told, Relaxed);
-                bytes_told = bytes;
+            if bytes - bytes_counted >= COUNTED_BYTES {
+                pieces.done.bytes.fetch_add(bytes - bytes_counted, Relaxed);
+                bytes_counted = bytes;
             }
-            if piece.rows.is_multiple_of(TOLD_EVERY) {
-                told(pieces.done.rows.fetch_add(TOLD_EVERY, Relaxed) + TOLD_EVERY);
+            if piece.rows.is_multiple_of(PROGRESS_EVERY) {
+                progress(pieces.done.rows.fetch_add(PROGRESS_EVERY, Relaxed) + PROGRESS_EVERY);
                 piece.is_cut |= pieces.done.is_cancelled.load(Relaxed);
             }
         }
-        pieces.done.bytes.fetch_add(bytes - bytes_told, Relaxed);
-        pieces.done.rows.fetch_add(piece.rows % TOLD_EVERY, Relaxed);
+        pieces.done.bytes.fetch_add(bytes - bytes_counted, Relaxed);
+        pieces.done.rows.fetch_add(piece.rows % PROGRESS_EVERY, Relaxed);
         Ok(piece)
     }
 }
@@ -315,15 +316,6 @@ fn of_row(e: Error, table: &TableDef, rowkey: &Rowkey) -> Error {
     e.why(why)
 }
 
-/// Rows that were left out because another row has their key in a UNIQUE index.
-#[derive(Debug, Default)]
-pub struct LeftOut {
-    /// Their number.
-    pub rows: u64,
-    /// The first few of them.
-    pub examples: Vec<DuplicateKey>,
-}
-
 /// A key of a UNIQUE index that two rows claim.
 #[derive(Debug)]
 pub struct DuplicateKey {
@@ -333,41 +325,42 @@ pub struct DuplicateKey {
     pub rows: (Rowkey, Rowkey),
 }
 
-/// Examples kept for the message (count).
+/// Examples for the message (count), of all steps together.
 const EXAMPLES_MAX: usize = 10;
 
 impl SortedEntries {
-    /// Writes the entries, replacing existing ones; reports to `told`.
-    pub fn write(&self, writer: &mut dyn BulkWriter, told: &mut ProgressCallback<'_>) -> Result<()> {
+    /// Writes the entries, replacing existing ones; reports to `progress`.
+    pub fn write(&self, writer: &mut dyn BulkWriter, progress: &mut ProgressCallback<'_>) -> Result<()> {
         let mut entries = 0;
         for (keyspace, run) in &self.runs {
             for (key, value) in run.iter() {
-                tell(&mut entries, told)?;
+                count(&mut entries, progress)?;
                 writer.put(*keyspace, key, value)?;
             }
         }
         Ok(())
     }
 
-    /// Writes entries of a UNIQUE index, except those whose key another row has.
+    /// Writes entries of a UNIQUE index, except those of rows whose key another row has; gives the number of these,
+    /// and adds the first few of them to `examples`.
     pub fn write_unique(
         &self,
         index: &IndexDef,
         writer: &mut dyn BulkWriter,
-        told: &mut ProgressCallback<'_>,
-    ) -> Result<LeftOut> {
-        let mut left_out = LeftOut::default();
-        let mut entries = 0;
+        examples: &mut Vec<DuplicateKey>,
+        progress: &mut ProgressCallback<'_>,
+    ) -> Result<u64> {
+        let (mut left_out, mut entries) = (0, 0);
         for (key, value) in self.runs.get(&index.keyspace).into_iter().flat_map(Run::iter) {
-            tell(&mut entries, told)?;
+            count(&mut entries, progress)?;
             if let Some(existing) = writer.get(index.keyspace, key)? {
                 // A row written after the index was created has its entry already.
                 let (a, b) = (open_entry(index, key, &existing)?, open_entry(index, key, value)?);
                 if a.pointer != b.pointer {
-                    left_out.rows += 1;
-                    if left_out.examples.len() < EXAMPLES_MAX {
+                    left_out += 1;
+                    if examples.len() < EXAMPLES_MAX {
                         let rows = (a.pointer.into(), b.pointer.into());
-                        left_out.examples.push(DuplicateKey { key: key.into(), rows });
+                        examples.push(DuplicateKey { key: key.into(), rows });
                     }
                     continue;
                 }

@@ -17,7 +17,7 @@ use crate::error::{Error, Kind, Result};
 use crate::index::{entry_of, open_entry};
 use crate::key::{FastMap, FastSet, Rowkey};
 use crate::schema::{IndexDef, TableDef, TrafficKind};
-use crate::store::{BulkWriter, KeyspaceId, Snapshot, WriteBatch};
+use crate::store::{BulkWriter, KeyspaceId, Mutation, Snapshot, WriteBatch};
 use crate::value::Value;
 
 /// Limit of entries in memory, in bytes; beyond it sorted runs are spilled to disk.
@@ -28,9 +28,6 @@ const TAKEN_BYTES: usize = 64 * UNIT;
 
 /// Small in tests, so that they see more than one run.
 const UNIT: usize = if cfg!(test) { 1 << 10 } else { 1 << 20 };
-
-/// Entries written between two progress reports.
-const TOLD_EVERY: u64 = 8192;
 
 /// Chunks of rows (count) that may wait to become entries.
 const CHUNKS_WAITING: usize = 1;
@@ -156,7 +153,7 @@ impl<'a> Loader<'a> {
     ///
     /// Errors: what was gathered cannot be written, which ends the load.
     pub fn make_room(&mut self) -> Result<()> {
-        if self.taken.bytes >= TAKEN_BYTES { self.write() } else { Ok(()) }
+        if self.taken.bytes >= TAKEN_BYTES { self.write_gathered() } else { Ok(()) }
     }
 
     /// [`Loader::add`] for a row that may be refused: then nothing of it has been gathered, and the load can go on.
@@ -166,7 +163,7 @@ impl<'a> Loader<'a> {
         let table = self.table;
         let rowkey = rowkey_of(table, row)?;
         let mut keys = vec![(None, rowkey.clone())];
-        for index in table.kept().filter(|index| index.unique) {
+        for index in table.maintained_indexes().filter(|index| index.unique) {
             keys.extend(entry_of(table, index, row, &rowkey)?.map(|entry| (Some(index), entry.key)));
         }
         for (index, key) in &keys {
@@ -257,11 +254,12 @@ impl<'a> Loader<'a> {
     }
 
     /// Writes what was gathered, refusing duplicate keys.
-    fn write(&mut self) -> Result<()> {
+    fn write_gathered(&mut self) -> Result<()> {
         // Unique keys first, for that deletes expired rows that hold them: later it might take away other entries that
         // new rows have in their place.
         let table = self.table;
-        let unique: Vec<KeyspaceId> = table.kept().filter(|i| i.unique).map(|i| i.keyspace).collect();
+        let unique: Vec<KeyspaceId> =
+            table.maintained_indexes().filter(|i| i.unique).map(|i| i.keyspace).collect();
         let is_unique = |keyspace: &KeyspaceId| *keyspace == table.rows() || unique.contains(keyspace);
         let piles = self.gathered.sorter.take().into_iter();
         let (unique, others): (Vec<_>, Vec<_>) = piles.partition(|(keyspace, _)| is_unique(keyspace));
@@ -280,7 +278,7 @@ impl<'a> Loader<'a> {
     /// Writes the entries of a keyspace, whose keys are `unique`.
     fn write_pile(&mut self, keyspace: KeyspaceId, mut pile: Pile, unique: bool) -> Result<()> {
         let table = self.table;
-        let index = table.kept().find(|i| i.keyspace == keyspace);
+        let index = table.maintained_indexes().find(|i| i.keyspace == keyspace);
         let label = format!("writing {}", index.map_or(&table.name, |i| &i.name));
         let total = pile.len();
         let (mut last_key, mut last_value) = (Vec::new(), Vec::new());
@@ -301,9 +299,7 @@ impl<'a> Loader<'a> {
                 last_value.extend_from_slice(value);
             }
             self.writer.put(keyspace, key, value)?;
-            if written % TOLD_EVERY == 0 {
-                self.watch.step(&label, written, Some(total), "entries")?;
-            }
+            self.watch.tick(&label, written, Some(total), "entries")?;
             written += 1;
         }
         self.watch.finish(&label, total, "entries");
@@ -319,14 +315,14 @@ impl<'a> Loader<'a> {
         }
     }
 
-    /// Writes one more entry in the same atomic step.
-    pub fn put(&mut self, keyspace: KeyspaceId, key: &[u8], value: &[u8]) -> Result<()> {
-        self.writer.put(keyspace, key, value)
+    /// Makes one more change in the same atomic step.
+    pub fn write(&mut self, mutation: &Mutation) -> Result<()> {
+        mutation.write_to(&mut *self.writer)
     }
 
     /// Writes all entries and makes everything durable, if `check` agrees; gives the number of rows.
     pub fn commit(mut self, check: impl FnOnce(&dyn BulkWriter) -> Result<()>) -> Result<u64> {
-        self.write()?;
+        self.write_gathered()?;
         check(&*self.writer)?;
         self.writer.commit()?;
         Ok(self.gathered.rows)

@@ -10,6 +10,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use xxhash_rust::xxh3::{xxh3_128, xxh3_128_with_seed};
 
+use super::gets::Gets;
 use super::stored;
 use super::watch::Watch;
 use crate::error::{Error, Kind, Result};
@@ -17,7 +18,7 @@ use crate::index::{IndexEntry, entry_of, open_entry};
 use crate::key::{KeyRange, hex};
 use crate::row::PackedRow;
 use crate::schema::{IndexDef, IndexState, TableDef};
-use crate::store::{Direction, KeyspaceId, Reader};
+use crate::store::{Direction, KeyspaceId, Reader, Snapshot};
 use crate::value::{Literal, Value, name_sql};
 
 /// The problem of an index entry that cannot be read.
@@ -96,7 +97,8 @@ type VisitRow<'v, C> = dyn FnMut(&mut C, &[Value], &[u8]) -> Result<()> + 'v;
 
 /// A check in progress.
 pub struct Checker<'a> {
-    reader: &'a dyn Reader,
+    snapshot: &'a dyn Snapshot,
+    gets: Gets<'a>,
     watch: &'a Watch,
     limit: usize,
     report: Report,
@@ -105,10 +107,10 @@ pub struct Checker<'a> {
 }
 
 impl<'a> Checker<'a> {
-    /// A check that stops after `limit` problems.
-    pub fn new(reader: &'a dyn Reader, watch: &'a Watch, limit: usize) -> Self {
-        let report = Report { complete: true, ..Report::default() };
-        Checker { reader, watch, limit, report, verified: BTreeSet::new() }
+    /// A check of what `snapshot` shows that stops after `limit` problems. No writes depend on what it reads.
+    pub fn new(snapshot: &'a dyn Snapshot, watch: &'a Watch, limit: usize) -> Result<Self> {
+        let (gets, report) = (Gets::unrecorded(snapshot)?, Report { complete: true, ..Report::default() });
+        Ok(Checker { snapshot, gets, watch, limit, report, verified: BTreeSet::new() })
     }
 
     /// The result.
@@ -144,7 +146,7 @@ impl<'a> Checker<'a> {
                         }
                     }
                     (IndexState::Ready, CheckDepth::Full) | (IndexState::Broken, _) => {
-                        check.entry_of_row(table, index, row, rowkey);
+                        check.entry_of_row(table, index, row, rowkey)?;
                     }
                 }
             }
@@ -172,7 +174,7 @@ impl<'a> Checker<'a> {
         keyspace: KeyspaceId,
         analyzed: impl FnOnce(&Error) -> Option<&'t str>,
     ) -> Result<()> {
-        match self.reader.verify(keyspace, &mut |_| self.watch.cancel.check()) {
+        match self.gets.reader().verify(keyspace, &mut |_| self.watch.cancel.check()) {
             Err(e) if e.kind() == Kind::Corrupt => {
                 let (table, detail) = match analyzed(&e) {
                     Some(table) => (table, format!("{}; {}", said(&e), anew(table))),
@@ -203,6 +205,8 @@ impl<'a> Checker<'a> {
     }
 
     /// Walks a keyspace. A damaged or misplaced entry ends the walk: what follows cannot be reached.
+    ///
+    /// Errors: the store cannot be read; those of `visit`.
     fn walk(
         &mut self,
         table: &TableDef,
@@ -211,14 +215,14 @@ impl<'a> Checker<'a> {
         visit: &mut Visit<'_, Self>,
     ) -> Result<()> {
         let label = format!("checking {}", index.map_or(&table.name, |i| &i.name));
-        let total = self.reader.entries(keyspace)?;
-        let mut cursor = self.reader.cursor(keyspace, &KeyRange::all(), Direction::Forward)?;
+        let reader = self.snapshot.unrecorded()?;
+        let total = reader.entries(keyspace)?;
+        let mut cursor = reader.cursor(keyspace, &KeyRange::all(), Direction::Forward)?;
         let mut n = 0;
         while !self.full() {
-            let entry = match cursor.next() {
+            let entry = match unless_damaged(cursor.next())? {
                 Ok(entry) => entry,
-                Err(e) => {
-                    let detail = said(&e);
+                Err(detail) => {
                     self.found(table, index, Problem { problem: "checksum", detail, ..Problem::default() });
                     return Ok(());
                 }
@@ -230,11 +234,10 @@ impl<'a> Checker<'a> {
                 }
                 return Ok(());
             };
+            self.gets.next()?;
             visit(self, key, value)?;
             n += 1;
-            if n % 4096 == 0 {
-                self.watch.step(&label, n, Some(total), "entries")?;
-            }
+            self.watch.tick(&label, n, Some(total), "entries")?;
         }
         self.report.complete = false;
         Ok(())
@@ -246,28 +249,28 @@ impl<'a> Checker<'a> {
             return Ok(None);
         }
         let label = format!("{label} again");
-        let count = self.reader.count(keyspace).and_then(|count| {
-            self.reader.verify(keyspace, &mut |at| self.watch.step(&label, at, Some(n), "entries"))?;
+        let reader = self.gets.reader();
+        let count = reader.count(keyspace).and_then(|count| {
+            reader.verify(keyspace, &mut |at| self.watch.step(&label, at, Some(n), "entries"))?;
             Ok(count)
         });
-        match count {
+        Ok(match unless_damaged(count)? {
             Ok(Some(count)) if count != n => {
-                Ok(Some(format!("{n} entries can be reached, the store counts {count}")))
+                Some(format!("{n} entries can be reached, the store counts {count}"))
             }
-            Ok(_) => Ok(None),
-            Err(e) if e.kind() == Kind::Corrupt => Ok(Some(said(&e))),
-            Err(e) => Err(e),
-        }
+            Ok(_) => None,
+            Err(detail) => Some(detail),
+        })
     }
 
     /// Shows every row with its key to `visit`, and reports those that cannot be read.
     fn rows(&mut self, table: &TableDef, visit: &mut VisitRow<'_, Self>) -> Result<()> {
         self.walk(table, None, table.rows(), &mut |check, key, value| {
             check.report.rows += 1;
-            match stored::values_of(check.reader, table, key, value) {
+            match unless_damaged(stored::values_of(check.gets.reader(), table, key, value))? {
                 Ok(row) => visit(check, &row, key),
-                Err(e) => {
-                    let (primary_key, detail) = (table.key.show(key), said(&e));
+                Err(detail) => {
+                    let primary_key = table.key.show(key);
                     let problem =
                         Problem { problem: "bad_row_encoding", primary_key, detail, ..Problem::default() };
                     check.found(table, None, problem);
@@ -301,36 +304,44 @@ impl<'a> Checker<'a> {
     }
 
     /// Checks that the row's entry exists and is right.
-    fn entry_of_row(&mut self, table: &TableDef, index: &IndexDef, row: &[Value], rowkey: &[u8]) {
+    fn entry_of_row(
+        &mut self,
+        table: &TableDef,
+        index: &IndexDef,
+        row: &[Value],
+        rowkey: &[u8],
+    ) -> Result<()> {
         let primary_key = || table.key.show(rowkey);
         let expected = match entry_of(table, index, row, rowkey) {
             Ok(Some(entry)) => entry,
-            Ok(None) => return,
+            Ok(None) => return Ok(()),
             Err(e) => {
                 let (primary_key, detail) = (primary_key(), said(&e));
                 let problem =
                     Problem { problem: "key_not_canonical", primary_key, detail, ..Problem::default() };
-                return self.found(table, Some(index), problem);
+                self.found(table, Some(index), problem);
+                return Ok(());
             }
         };
-        let found = self.reader.get(index.keyspace, &expected.key);
+        let found = unless_damaged(self.gets.reader().get(index.keyspace, &expected.key))?;
         match &found {
-            Ok(Some(value)) if *value == expected.value => return,
+            Ok(Some(value)) if *value == expected.value => return Ok(()),
             // While the index was Broken, rows that changed may have removed the entries of others.
-            Ok(None) if index.state == IndexState::Broken => return,
+            Ok(None) if index.state == IndexState::Broken => return Ok(()),
             _ => {}
         }
         let index_key = shown_key(index, &expected.key);
         let at = Problem { primary_key: primary_key(), index_key, ..Problem::default() };
         let problem = match found {
-            Ok(Some(value)) => difference(self.reader, table, index, &expected, value, at),
+            Ok(Some(value)) => difference(self.gets.reader(), table, index, &expected, value, at)?,
             Ok(None) => {
                 let detail = "the row has no entry".to_owned();
                 Problem { problem: "missing_index_entry", detail, ..at }
             }
-            Err(e) => Problem { problem: "checksum", detail: said(&e), ..at },
+            Err(detail) => Problem { problem: "checksum", detail, ..at },
         };
         self.found(table, Some(index), problem);
+        Ok(())
     }
 
     /// Checks that each entry belongs to a row.
@@ -357,10 +368,8 @@ impl<'a> Checker<'a> {
                 }
             };
             // Unreadable rows were reported when the table was walked.
-            let expected = match entry_of_pointer(check.reader, table, index, parts.pointer) {
-                Err(_) => return Ok(()),
-                Ok(expected) => expected,
-            };
+            let expected = entry_of_pointer(check.gets.reader(), table, index, parts.pointer);
+            let Ok(expected) = unless_damaged(expected)? else { return Ok(()) };
             if expected.is_none_or(|entry| entry.key[..] != *key) {
                 let (index_key, pointer) = (shown_key(index, key), table.key.show(parts.pointer));
                 if !said_before.insert((index_key.clone(), Some(pointer.clone()))) {
@@ -394,10 +403,11 @@ impl<'a> Checker<'a> {
         let (rows, entries) = (self.report.rows, self.report.entries);
         // Unreadable rows have been reported.
         self.walk(table, None, table.rows(), &mut |check, key, value| {
-            if let Ok(row) = stored::values_of(check.reader, table, key, value) {
-                check.entry_of_row(table, index, &row, key);
+            let row = stored::values_of(check.gets.reader(), table, key, value);
+            match unless_damaged(row)? {
+                Ok(row) => check.entry_of_row(table, index, &row, key),
+                Err(_) => Ok(()),
             }
-            Ok(())
         })?;
         self.entries(table, index)?;
         (self.report.rows, self.report.entries) = (rows, entries);
@@ -407,7 +417,7 @@ impl<'a> Checker<'a> {
     /// Reports family entries without a row.
     fn orphans(&mut self, table: &TableDef, keyspace: KeyspaceId) -> Result<()> {
         self.walk(table, None, keyspace, &mut |check, key, _| {
-            if let Ok(None) = check.reader.get(table.rows(), key) {
+            if let Ok(None) = unless_damaged(check.gets.reader().get(table.rows(), key))? {
                 let detail = "a column family holds a row that the table does not".to_owned();
                 let primary_key = table.key.show(key);
                 let problem = Problem { problem: "orphan_data", primary_key, detail, ..Problem::default() };
@@ -439,23 +449,23 @@ fn difference(
     expected: &IndexEntry,
     value: &[u8],
     at: Problem,
-) -> Problem {
+) -> Result<Problem> {
     let (found, wanted) =
         match (open_entry(index, &expected.key, value), open_entry(index, &expected.key, &expected.value)) {
             (Ok(found), Ok(wanted)) => (found, wanted),
             (Err(e), _) | (_, Err(e)) => {
-                return Problem { problem: BAD_ENTRY, detail: said(&e), ..at };
+                return Ok(Problem { problem: BAD_ENTRY, detail: said(&e), ..at });
             }
         };
     if found.pointer != wanted.pointer {
-        let other = entry_of_pointer(reader, table, index, found.pointer).ok().flatten();
+        let other = unless_damaged(entry_of_pointer(reader, table, index, found.pointer))?.ok().flatten();
         let (problem, detail) = match other.is_some_and(|other| other.key == expected.key) {
             true => ("duplicate_unique_value", "two rows have this key"),
             false => ("index_value_differs", "the entry points at another row"),
         };
         let (index_value, table_value) = (table.key.show(found.pointer), table.key.show(wanted.pointer));
         let (column, detail) = ("primary_rowkey".to_owned(), detail.to_owned());
-        return Problem { problem, column, table_value, index_value, detail, ..at };
+        return Ok(Problem { problem, column, table_value, index_value, detail, ..at });
     }
     let shown = |packed: &Option<PackedRow<'_>>, id| {
         let value = packed.as_ref().map(|packed| packed.get(id, table.column(id).ty)).transpose();
@@ -476,14 +486,14 @@ fn difference(
         }
         Ok(None)
     };
-    match differing() {
+    Ok(match differing() {
         Ok(Some(problem)) => problem,
         Ok(None) => {
             let detail = format!("it holds {}, the row has {}", hex(value), hex(&expected.value));
             Problem { problem: "index_value_differs", detail, ..at }
         }
         Err(e) => Problem { problem: BAD_ENTRY, detail: said(&e), ..at },
-    }
+    })
 }
 
 /// The layout's part of an entry's key, for display.
@@ -494,6 +504,17 @@ fn shown_key(index: &IndexDef, key: &[u8]) -> String {
 /// How to repair damaged statistics of a table.
 pub fn anew(table: &str) -> String {
     format!("ANALYZE {} writes its statistics anew", name_sql(table))
+}
+
+/// What was read, or what is damaged, in words: a problem to report.
+///
+/// Errors: it could not be read, which says nothing about the data.
+fn unless_damaged<T>(read: Result<T>) -> Result<std::result::Result<T, String>> {
+    match read {
+        Ok(read) => Ok(Ok(read)),
+        Err(e) if e.kind() == Kind::Corrupt => Ok(Err(said(&e))),
+        Err(e) => Err(e),
+    }
 }
 
 fn said(e: &Error) -> String {

@@ -197,7 +197,7 @@ pub struct Writes<'a> {
 impl<'a> Writes<'a> {
     /// Writes added to those of `batch`, of a statement that began at `as_of_us`, in microseconds since 1970.
     pub fn new(table: &'a TableDef, batch: WriteBatch, as_of_us: i64) -> Self {
-        let indexes = table.kept().map(|index| (index, OnceCell::new())).collect();
+        let indexes = table.maintained_indexes().map(|index| (index, OnceCell::new())).collect();
         let (packer, next) = (Packer::new(table), table.followed().map(Packer::new));
         let (unique, past) = (UniqueCheck::default(), HistoryWriter::of(table));
         Writes { table, packer, next, indexes, unique, past, as_of_us, batch, counted: 0, bytes: 0 }
@@ -287,9 +287,9 @@ impl<'a> Writes<'a> {
             Some(changed) => {
                 let has_any = |index| stored_columns(table, index).iter().any(|id| changed.contains(id));
                 let is_default = |id: &ColumnId| table.column(*id).family == FamilyId::DEFAULT;
-                changed.iter().all(is_default) && !table.kept().any(has_any)
+                changed.iter().all(is_default) && !table.maintained_indexes().any(has_any)
             }
-            None => table.families.len() == 1 && table.kept().next().is_none(),
+            None => table.families.len() == 1 && table.maintained_indexes().next().is_none(),
         };
         is_simple && table.followed().is_none() && table.history.is_none()
     }
@@ -319,7 +319,7 @@ impl<'a> Writes<'a> {
             let changed = changed.unwrap_or_default();
             index.unique && stored_columns(table, index).iter().any(|id| changed.contains(id))
         };
-        table.followed().is_none() && !table.kept().any(is_taken)
+        table.followed().is_none() && !table.maintained_indexes().any(is_taken)
     }
 
     /// The finished batch. A key of a UNIQUE index whose row has expired is free: that row is deleted.
@@ -483,7 +483,7 @@ impl UniqueCheck {
         reader: &dyn Reader,
         frees: &mut dyn FnMut(&Rowkey) -> Result<bool>,
     ) -> Result<()> {
-        for index in table.kept().filter(|i| i.unique) {
+        for index in table.maintained_indexes().filter(|i| i.unique) {
             let puts = self.puts.range((index.keyspace, Rowkey::default())..);
             for (taken, rowkeys) in puts.take_while(|((keyspace, _), _)| *keyspace == index.keyspace) {
                 let (keyspace, key) = taken;

@@ -29,7 +29,7 @@ const PACKED_BYTES: usize = 1024;
 #[derive(Debug)]
 pub enum NextRows {
     /// In their stored form.
-    Kept(KeptRows),
+    Encoded(EncodedRows),
     /// Rows of a join.
     Joined(JoinedRows),
     /// As Arrow columns.
@@ -42,7 +42,7 @@ impl NextRows {
     /// Number of rows (count).
     pub fn len(&self) -> usize {
         match self {
-            NextRows::Kept(rows) => rows.len(),
+            NextRows::Encoded(rows) => rows.len(),
             NextRows::Joined(rows) => rows.len(),
             NextRows::Batch(batch) => batch.num_rows(),
             NextRows::Row(_) => 1,
@@ -52,7 +52,7 @@ impl NextRows {
     /// Approximate memory used, in bytes.
     pub fn bytes(&self) -> usize {
         match self {
-            NextRows::Kept(rows) => rows.bytes.len(),
+            NextRows::Encoded(rows) => rows.bytes.len(),
             NextRows::Joined(rows) => rows.bytes(),
             NextRows::Batch(batch) => batch.get_array_memory_size(),
             NextRows::Row(values) => size_of_val(&values[..]),
@@ -61,10 +61,10 @@ impl NextRows {
 
     /// The value of a column in one of the rows.
     ///
-    /// Errors: `Corrupt` as for [`KeptRows::value`]; `Unsupported` for an Arrow type without an SQL type.
+    /// Errors: `Corrupt` as for [`EncodedRows::value`]; `Unsupported` for an Arrow type without an SQL type.
     pub fn value(&self, row: usize, column: usize) -> Result<Value> {
         let batch = match self {
-            NextRows::Kept(rows) => return rows.value(row, column),
+            NextRows::Encoded(rows) => return rows.value(row, column),
             NextRows::Joined(rows) => return rows.value(row, column),
             NextRows::Row(values) => return Ok(values[column].clone()),
             NextRows::Batch(batch) => batch,
@@ -100,7 +100,7 @@ impl NextRows {
 
 /// Rows of a scan whose fields are all in one entry: see [`super::scan::Scan::next_rows`].
 #[derive(Debug)]
-pub struct KeptRows {
+pub struct EncodedRows {
     spec: Arc<ScanSpec>,
     /// For each row: its rowkey, the layout part of its key if it is an index entry, and its packed value.
     bytes: Vec<u8>,
@@ -116,10 +116,10 @@ struct Ends {
     packed: usize,
 }
 
-impl KeptRows {
+impl EncodedRows {
     /// No rows yet, at most `rows_max`.
-    pub(super) fn new(spec: Arc<ScanSpec>, rows_max: usize) -> KeptRows {
-        KeptRows { spec, bytes: Vec::new(), ends: Vec::new(), room: Room { rows: 0, rows_max } }
+    pub(super) fn new(spec: Arc<ScanSpec>, rows_max: usize) -> EncodedRows {
+        EncodedRows { spec, bytes: Vec::new(), ends: Vec::new(), room: Room { rows: 0, rows_max } }
     }
 
     /// Number of rows (count).
@@ -160,7 +160,7 @@ impl KeptRows {
     }
 }
 
-impl Sink for KeptRows {
+impl Sink for EncodedRows {
     fn sources<'p>(&self, places: &'p ScanSources) -> &'p Sources {
         &places.compared
     }

@@ -23,7 +23,7 @@ pub struct Gather {
     direction: Direction,
     /// How to build rows from entries alone: one for each branch of a union, one in all for an intersection. Empty if
     /// all rows must be read.
-    told: Vec<EntryColumns>,
+    reported: Vec<EntryColumns>,
     /// Branches still to be walked; the first may be in progress.
     branches: VecDeque<Branch>,
     /// Rows found so far by the first branch.
@@ -40,8 +40,8 @@ struct Pointer {
     key: Rowkey,
     /// The index whose entry points at it.
     index: Option<IndexId>,
-    /// Index in [`Gather::told`] of the columns known of it.
-    told: usize,
+    /// Index in [`Gather::reported`] of the columns known of it.
+    reported: usize,
     /// The values of those columns.
     values: Vec<Value>,
 }
@@ -65,7 +65,7 @@ enum Branch {
         sources: Sources,
         /// Columns whose values are kept.
         kept: Vec<ColumnId>,
-        told: usize,
+        reported: usize,
     },
 }
 
@@ -81,31 +81,31 @@ impl Gather {
         let held: Vec<Vec<ColumnId>> = branches.iter().map(|access| held_by(spec, access)).collect();
         let mut fields = spec.access.filter.fields();
         fields.extend(&*spec.output);
-        let told = |held: &[ColumnId]| {
+        let reported = |held: &[ColumnId]| {
             let mut columns = Vec::new();
             fields.iter().for_each(|field| wanted_of(&spec.table, *field, held, &mut columns));
             EntryColumns { sources: Sources::of_known(&spec.table, &columns, &fields), columns }
         };
-        let mut told: Vec<EntryColumns> = match set {
+        let mut reported: Vec<EntryColumns> = match set {
             _ if !covering => Vec::new(),
-            SetOp::Union => held.iter().map(|held| told(held)).collect(),
-            SetOp::Intersection => vec![told(&held.concat())],
+            SetOp::Union => held.iter().map(|held| reported(held)).collect(),
+            SetOp::Intersection => vec![reported(&held.concat())],
         };
         let mut kept: Vec<Vec<ColumnId>> = match set {
-            SetOp::Union => told.iter().map(|told| told.columns.clone()).collect(),
+            SetOp::Union => reported.iter().map(|reported| reported.columns.clone()).collect(),
             // Each column is taken from the first branch that has it.
             SetOp::Intersection => {
-                let mut left = told.first().map(|told| told.columns.clone()).unwrap_or_default();
+                let mut left = reported.first().map(|reported| reported.columns.clone()).unwrap_or_default();
                 held.iter().map(|held| left.extract_if(.., |id| held.contains(id)).collect()).collect()
             }
         };
-        if let (SetOp::Intersection, [all]) = (set, &mut told[..]) {
+        if let (SetOp::Intersection, [all]) = (set, &mut reported[..]) {
             all.columns = kept.concat();
         }
         kept.resize(branches.len(), Vec::new());
         let branches = branches.iter().zip(kept).enumerate();
         let branches = branches.map(|(at, (access, kept))| Branch::new(spec, access, kept, at)).collect();
-        Gather { set, direction, told, branches, walked: Vec::new(), found: None, next: 0 }
+        Gather { set, direction, reported, branches, walked: Vec::new(), found: None, next: 0 }
     }
 
     /// Collects rowkeys, or fills `out` with the rows when all are found; false if nothing follows.
@@ -157,9 +157,9 @@ impl Gather {
         let spec = pull.spec;
         let mut scratch = RowScratch::new(&spec.table);
         while self.next < found.len() && !out.is_full() {
-            let Pointer { key, index, told, values } = &mut found[self.next];
+            let Pointer { key, index, reported, values } = &mut found[self.next];
             if index.is_some()
-                && let Some(EntryColumns { columns, sources }) = self.told.get(*told)
+                && let Some(EntryColumns { columns, sources }) = self.reported.get(*reported)
             {
                 self.next += 1;
                 let values = columns.iter().copied().zip(std::mem::take(values));
@@ -171,8 +171,8 @@ impl Gather {
                 continue;
             }
             let some = found[self.next..].iter().take(TOGETHER.min(out.rows_max() - out.rows()));
-            let is_told = |row: &Pointer| row.index.is_some() && row.told < self.told.len();
-            let some: Vec<&Pointer> = some.take_while(|row| !is_told(row)).collect();
+            let is_reported = |row: &Pointer| row.index.is_some() && row.reported < self.reported.len();
+            let some: Vec<&Pointer> = some.take_while(|row| !is_reported(row)).collect();
             self.next += some.len();
             let keys: Vec<&[u8]> = some.iter().map(|row| &row.key[..]).collect();
             ScanCounters::add(&pull.counters.fetched, keys.len() as u64);
@@ -199,7 +199,7 @@ fn held_by(spec: &ScanSpec, access: &Access) -> Vec<ColumnId> {
 /// Adds the columns behind a field that must come from entries, because the rowkey does not give them.
 fn wanted_of(table: &TableDef, field: Field, held: &[ColumnId], columns: &mut Vec<ColumnId>) {
     let Field::Column(id) = field else { return };
-    if columns.contains(&id) || table.key.undoable().contains(&id) {
+    if columns.contains(&id) || table.key.decodable().contains(&id) {
         return;
     }
     if held.contains(&id) {
@@ -214,12 +214,12 @@ fn wanted_of(table: &TableDef, field: Field, held: &[ColumnId], columns: &mut Ve
 impl Pointer {
     /// A row of which only the rowkey is known.
     fn to(key: Rowkey) -> Pointer {
-        Pointer { key, index: None, told: 0, values: Vec::new() }
+        Pointer { key, index: None, reported: 0, values: Vec::new() }
     }
 }
 
 impl Branch {
-    fn new(spec: &ScanSpec, access: &Access, kept: Vec<ColumnId>, told: usize) -> Branch {
+    fn new(spec: &ScanSpec, access: &Access, kept: Vec<ColumnId>, reported: usize) -> Branch {
         let index = access.index(spec.source());
         match (&access.method, index) {
             (Method::Scan { .. }, Some(index)) => {
@@ -231,7 +231,7 @@ impl Branch {
                     index: Box::new(index.clone()),
                     filter: access.entry_filter.clone(),
                     kept,
-                    told,
+                    reported,
                 }
             }
             (Method::Scan { .. }, None) => Branch::Rows(Walk::new(&access.method, spec.table.rows())),
@@ -251,7 +251,7 @@ impl Branch {
                 found.push(Pointer::to(key.into()));
                 Ok(Visited { taken: false, go_on: true })
             }),
-            Branch::Entries { walk, index, filter, sources, kept, told } => {
+            Branch::Entries { walk, index, filter, sources, kept, reported } => {
                 let mut scratch = RowScratch::new(&pull.spec.table);
                 walk.go(pull.reader, pull.counters, &mut |key, value| {
                     let parts = open_entry(index, key, value)?;
@@ -265,7 +265,7 @@ impl Branch {
                     };
                     if let Some(values) = see_entry(pull.spec, sources, index, &parts, &mut scratch, see)? {
                         let (key, index) = (parts.pointer.into(), Some(index.id));
-                        found.push(Pointer { key, index, told: *told, values });
+                        found.push(Pointer { key, index, reported: *reported, values });
                     }
                     Ok(Visited { taken: false, go_on: true })
                 })

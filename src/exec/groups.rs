@@ -54,7 +54,7 @@ pub struct Groups {
     /// Rows since groups were last given out.
     rows_in: usize,
     /// Rows hardly share groups, so each row gets a group of its own.
-    apart: bool,
+    is_ungrouped: bool,
     /// Row limit of the current batch.
     room: Room,
 }
@@ -77,7 +77,7 @@ impl Groups {
             key: Vec::new(),
             last: Default::default(),
             rows_in: 0,
-            apart: false,
+            is_ungrouped: false,
             room: Room::default(),
         }
     }
@@ -94,7 +94,7 @@ impl Groups {
 
     /// The groups should be [taken](Groups::take) now.
     pub fn is_large(&self) -> bool {
-        let groups_max = if self.apart { BATCH_ROWS } else { GROUPS_MAX };
+        let groups_max = if self.is_ungrouped { BATCH_ROWS } else { GROUPS_MAX };
         self.groups >= groups_max || self.value_bytes >= VALUE_BYTES_MAX
     }
 
@@ -114,7 +114,7 @@ impl Groups {
         let each = self.terms.len();
         let of_term = |term| self.totals.iter().skip(term).step_by(each).copied().collect();
         let totals = (0..each).map(of_term).collect();
-        self.apart |= self.groups * SHARING_MIN > self.rows_in;
+        self.is_ungrouped |= self.groups * SHARING_MIN > self.rows_in;
         (self.groups, self.value_bytes, self.rows_in) = (0, 0, 0);
         self.places.clear();
         self.short_places.clear();
@@ -213,7 +213,8 @@ impl Groups {
 impl Sink for Groups {
     #[inline]
     fn append(&mut self, spec: &ScanSpec, view: &StoredRowView<'_>) -> Result<()> {
-        let group = if self.apart { self.begin_group(spec, view)? } else { self.group_of(spec, view)? };
+        let group =
+            if self.is_ungrouped { self.begin_group(spec, view)? } else { self.group_of(spec, view)? };
         let totals = &mut self.totals[group * self.terms.len()..];
         for ((function, column), total) in self.terms.iter().zip(totals) {
             if let Some(column) = column {

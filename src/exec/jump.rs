@@ -142,7 +142,7 @@ mod tests {
 
     use super::*;
     use crate::key::{ColumnId, ColumnInfo, KeyLayout, PartSpec, Tail, Transform};
-    use crate::plan::{Field, LayoutRole, Predicate, RangeLimits, ranges};
+    use crate::plan::{Field, LayoutRole, Predicate, ranges};
     use crate::value::{ColumnType, Value};
 
     const A: ColumnId = ColumnId(0);
@@ -206,7 +206,7 @@ mod tests {
     fn skipping(layout: &KeyLayout, b: &[i64]) -> Arc<Skipping> {
         let values = b.iter().copied().map(Value::Int).collect();
         let wanted = Predicate::is_in(Field::Column(B), values);
-        let found = ranges(&wanted, layout, LayoutRole::Primary, RangeLimits::default());
+        let found = ranges(&wanted, layout, LayoutRole::Primary);
         Arc::new(found.skipping.unwrap())
     }
 

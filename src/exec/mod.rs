@@ -4,7 +4,6 @@
 //! rows and turns them into one write batch, index entries included; [`bulk`] does the same for loads too large for
 //! that, sorting on disk if need be; [`stored`] defines how one row is stored.
 
-mod apart;
 pub mod build;
 pub mod bulk;
 pub mod check;
@@ -12,6 +11,7 @@ pub mod dml;
 pub mod encoded;
 mod fetch;
 mod gather;
+mod gets;
 pub mod groups;
 pub mod joined;
 mod jump;
@@ -22,6 +22,7 @@ pub mod rekey;
 pub mod row_sorter;
 mod run;
 pub mod scan;
+mod seats;
 pub mod shared;
 mod sink;
 mod sorter;

@@ -10,12 +10,13 @@ use std::collections::btree_map::Entry;
 
 use super::check::Digest;
 use super::dml::{drawn, rowkey_from};
+use super::gets::Gets;
 use super::stored::{self, Packer};
 use super::watch::Watch;
 use crate::error::{Error, Kind, Result};
 use crate::key::{KeyRange, Rowkey};
 use crate::schema::TableDef;
-use crate::store::{Direction, KeyspaceId, Reader, WriteBatch};
+use crate::store::{Direction, KeyspaceId, Snapshot, WriteBatch};
 use crate::value::{Value, name_sql};
 
 /// Calls `f` with every entry of a row in the next table; `old` is its current rowkey.
@@ -73,7 +74,8 @@ pub fn follow(
 /// [digest](Digest).
 ///
 /// Errors: they differ; a row that cannot be read; `Cancelled`.
-pub fn verify(table: &TableDef, next: &TableDef, reader: &dyn Reader, watch: &Watch) -> Result<()> {
+pub fn verify(table: &TableDef, next: &TableDef, snapshot: &dyn Snapshot, watch: &Watch) -> Result<()> {
+    let (reader, mut gets) = (snapshot.reader()?, Gets::of(snapshot)?);
     let label = format!("comparing {} with what it will be", table.name);
     let total = Some(reader.entries(table.rows())?);
     let mut expected: BTreeMap<KeyspaceId, Digest> =
@@ -82,14 +84,12 @@ pub fn verify(table: &TableDef, next: &TableDef, reader: &dyn Reader, watch: &Wa
     let mut rows = reader.cursor(table.rows(), &KeyRange::all(), Direction::Forward)?;
     let mut n = 0;
     while let Some((key, value)) = rows.next()? {
-        let row = stored::values_of(reader, table, key, value)?;
+        let row = stored::values_of(gets.next()?, table, key, value)?;
         entries_of(&next, &row, key, &mut |keyspace, key, value| {
             expected.entry(keyspace).or_default().add(key, value);
         })?;
         n += 1;
-        if n % 4096 == 0 {
-            watch.step(&label, n, total, "rows")?;
-        }
+        watch.tick(&label, n, total, "rows")?;
     }
     for (keyspace, expected) in expected {
         let mut found = Digest::default();
@@ -98,9 +98,7 @@ pub fn verify(table: &TableDef, next: &TableDef, reader: &dyn Reader, watch: &Wa
         while let Some((key, value)) = entries.next()? {
             found.add(key, value);
             walked += 1;
-            if walked.is_multiple_of(8192) {
-                watch.cancel.check()?;
-            }
+            watch.cancel.tick(walked)?;
         }
         if found != expected {
             return Err(Error::corrupt(format!(

@@ -10,13 +10,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 
-use super::apart::Seat;
-use super::encoded::{KeptRows, NextRows};
+use super::encoded::{EncodedRows, NextRows};
 use super::fetch::Fetch;
 use super::gather::Gather;
 use super::groups::Groups;
 pub use super::pieces::PIECES;
 use super::pull::Pull;
+use super::seats::Seat;
 use super::sink::{ArrowSink, Passed, Sink};
 use super::sums::Sums;
 pub use super::view::{ScanSources, field_type};
@@ -324,10 +324,7 @@ impl Scan {
         let out = &mut together.0;
         let before = out.rows();
         out.room_mut().rows_max = before + self.rows_max(BATCH_ROWS - before);
-        let more = self.pull_into(out)?;
-        let added = (out.rows() - before) as u64;
-        ScanCounters::add(&self.counters.returned, added);
-        self.left = if more { self.left - added } else { 0 };
+        self.pull(out)?;
         Ok(self.left > 0)
     }
 
@@ -340,9 +337,9 @@ impl Scan {
         if self.left == 0 {
             return Ok(None);
         }
-        let mut out = KeptRows::new(Arc::clone(&self.spec), self.rows_max(rows_max));
+        let mut out = EncodedRows::new(Arc::clone(&self.spec), self.rows_max(rows_max));
         let more = self.pull(&mut out)?;
-        Ok((more || !out.is_empty()).then_some(NextRows::Kept(out)))
+        Ok((more || !out.is_empty()).then_some(NextRows::Encoded(out)))
     }
 
     /// All of its rows were given out.
@@ -400,6 +397,7 @@ impl Scan {
 
     /// Fills `out`, or first skips rows that are to be skipped; false if nothing follows.
     fn pull(&mut self, out: &mut impl Sink) -> Result<bool> {
+        let before = out.rows();
         let more = match usize::try_from(self.skip).unwrap_or(usize::MAX) {
             0 => self.pull_into(out)?,
             skip => {
@@ -409,8 +407,9 @@ impl Scan {
                 more
             }
         };
-        self.left = if more { self.left - out.rows() as u64 } else { 0 };
-        ScanCounters::add(&self.counters.returned, out.rows() as u64);
+        let added = (out.rows() - before) as u64;
+        self.left = if more { self.left - added } else { 0 };
+        ScanCounters::add(&self.counters.returned, added);
         Ok(more)
     }
 

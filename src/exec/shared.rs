@@ -11,8 +11,8 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-use super::apart::Seat;
 use super::scan::{PARALLEL_WORK, Scan, ScanSpec};
+use super::seats::Seat;
 use super::sums::{AggregateKind, AggregateTerm, Sums, Total};
 use super::watch::PlanText;
 use crate::error::{Error, Result};

@@ -165,13 +165,13 @@ fn places(entries: &[u8], start: usize) -> Option<(Range<usize>, Range<usize>)> 
 fn unavailable(e: io::Error) -> Error {
     let hint = match is_full(&e) {
         true => {
-            "free some space on the disk of the database: until a load is done it takes up to twice its room"
+            "free some space on the disk of the database: a load temporarily needs up to twice its final size"
         }
         false => "see that the database's folder can be written to, and that the disk works",
     };
     Error::new(Kind::Unavailable, "there is no room to sort what is loaded")
         .why(format!(
-            "memory holds a part of it, and the file for the others failed: {e}; nothing was changed"
+            "it does not fit in memory, and the temporary file for the rest failed: {e}; nothing was changed"
         ))
         .hint(hint)
         .state(sqlstate::IO)
@@ -186,7 +186,7 @@ fn unreadable(e: io::Error) -> Error {
 }
 
 fn damaged(why: &str) -> Error {
-    Error::corrupt("a temporary file is damaged that what is loaded was sorted in")
+    Error::corrupt("the temporary file that sorts the load is damaged")
         .why(format!("{why}; nothing was changed"))
         .hint("check the disk, and load it again")
 }

@@ -38,9 +38,7 @@ pub fn each_rowkey(
     let mut cursor = reader.cursor(table.rows(), &KeyRange::all(), Direction::Forward)?;
     let mut n: u64 = 0;
     while let Some((key, _)) = cursor.next()? {
-        if n.is_multiple_of(8192) {
-            watch.step(label, n, total, "rows")?;
-        }
+        watch.tick(label, n, total, "rows")?;
         see(n, key);
         n += 1;
     }
@@ -56,15 +54,15 @@ pub struct Expired {
     pub looked_at: u64,
 }
 
-/// The first rows of `range` that have expired by `as_of_us`, in microseconds since 1970, up to a limit; `told` is
-/// told now and then how many rows were examined.
+/// The first rows of `range` that have expired by `as_of_us`, in microseconds since 1970, up to a limit; `progress`
+/// is told now and then how many rows were examined.
 pub fn expired(
     reader: &dyn Reader,
     table: &TableDef,
     as_of_us: i64,
     range: &KeyRange,
     rows_max: usize,
-    told: &dyn Fn(u64) -> Result<()>,
+    progress: &dyn Fn(u64) -> Result<()>,
 ) -> Result<Expired> {
     let mut found = Expired { rowkeys: Vec::new(), looked_at: 0 };
     let Some(ttl) = table.ttl() else { return Ok(found) };
@@ -75,7 +73,7 @@ pub fn expired(
         && let Some((rowkey, value)) = cursor.next()?
     {
         if found.looked_at.is_multiple_of(8192) {
-            told(found.looked_at)?;
+            progress(found.looked_at)?;
         }
         found.looked_at += 1;
         values_into(reader, table, (rowkey, value), &wanted, &mut values)?;
@@ -137,7 +135,7 @@ impl ColumnProjection {
                 families[usize::from(table.column(id).family.0)] |= table.is_stored(id);
             }
         }
-        let key = table.key.undoable().iter().any(|id| chosen[usize::from(id.0)]);
+        let key = table.key.decodable().iter().any(|id| chosen[usize::from(id.0)]);
         ColumnProjection(Some(Chosen { columns: chosen, families, key }))
     }
 
@@ -297,7 +295,7 @@ impl<'t> Packer<'t> {
                 f(table.family(id).keyspace, rowkey, &value);
             }
         }
-        for index in table.kept() {
+        for index in table.maintained_indexes() {
             if let Some(entry) = entry_of(table, index, row, rowkey)? {
                 f(index.keyspace, &entry.key, &entry.value);
             }

@@ -67,7 +67,7 @@ fn held(tables: &[Arc<TableDef>], keyspace: KeyspaceId) -> Option<Held<'_>> {
 
 fn what_of(table: &TableDef, keyspace: KeyspaceId) -> Option<KeyspaceKind<'_>> {
     let family = table.family_ids().find(|id| table.family(*id).keyspace == keyspace);
-    let index = || table.kept().find(|index| index.keyspace == keyspace);
+    let index = || table.maintained_indexes().find(|index| index.keyspace == keyspace);
     family.map(KeyspaceKind::Family).or_else(|| index().map(KeyspaceKind::Index))
 }
 

@@ -159,11 +159,11 @@ impl Sources {
         match origin {
             RowOrigin::Entry(index) if index.include.contains(&id) => {}
             RowOrigin::Known(known) if known.contains(&id) => *slot = FieldOrigin::Key(KeyOrigin::Known),
-            RowOrigin::Entry(index) if index.layout.undoable().contains(&id) => {
+            RowOrigin::Entry(index) if index.layout.decodable().contains(&id) => {
                 *slot = FieldOrigin::Key(KeyOrigin::Layout);
                 self.in_layout += 1;
             }
-            _ if table.key.undoable().contains(&id) => {
+            _ if table.key.decodable().contains(&id) => {
                 *slot = FieldOrigin::Key(KeyOrigin::Pointer);
                 self.in_pointer += 1;
             }
@@ -349,7 +349,7 @@ impl OneEntry<'_> {
     fn key_column(&self, spec: &ScanSpec, id: ColumnId) -> Result<Value> {
         let table = &spec.table;
         match spec.index().filter(|_| matches!(spec.access.path, Path::IndexOnly(_))) {
-            Some(index) if index.layout.undoable().contains(&id) => {
+            Some(index) if index.layout.decodable().contains(&id) => {
                 index.layout.value_in(self.layout, id).map_err(|e| bad_entry(index, self.layout, &e))
             }
             _ => {

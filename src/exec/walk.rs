@@ -324,7 +324,7 @@ fn is_passed(range: &KeyRange, target: &Rowkey, direction: Direction) -> bool {
 /// The part of `range` from `target` on, in walking order.
 fn from_target(range: &KeyRange, target: &Rowkey, direction: Direction) -> KeyRange {
     match direction {
-        Direction::Forward => range.intersect(&KeyRange::from(target.clone())),
+        Direction::Forward => range.intersect(&KeyRange::starting_at(target.clone())),
         Direction::Reverse => range.intersect(&KeyRange::new(Rowkey::default(), target.clone())),
     }
 }
@@ -455,7 +455,7 @@ impl<'a> Side<'a> {
         }
         if self.cursor.is_none() || self.is_behind(key) {
             let range = match self.direction {
-                Direction::Forward => KeyRange::from(key),
+                Direction::Forward => KeyRange::starting_at(key),
                 Direction::Reverse => KeyRange::new(Rowkey::default(), Rowkey::from(key).successor()),
             };
             ScanCounters::add(&counters.seeks, 1);

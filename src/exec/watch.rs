@@ -11,6 +11,9 @@ use tokio::sync::Notify;
 
 use crate::error::{Error, Kind, Result};
 
+/// Rows or entries between two reports of progress, and looks whether to stop.
+const TICK_EVERY: u64 = 4096;
+
 /// Progress of a long statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Progress {
@@ -40,8 +43,8 @@ struct Cancel {
     held: AtomicBool,
     notify: Notify,
     deadline: Mutex<Option<Deadline>>,
-    /// What of the statement is committed and stays.
-    kept: Mutex<Option<&'static str>>,
+    /// What of the statement is committed.
+    committed: Mutex<Option<&'static str>>,
 }
 
 /// When a statement has to end.
@@ -94,18 +97,17 @@ impl CancelHandle {
             Some(Deadline { at, timeout, plan: None })
         });
         *self.0.deadline.lock() = deadline;
-        *self.0.kept.lock() = None;
+        *self.0.committed.lock() = None;
     }
 
-    /// Tells what stays of the running statement, which works in steps, if it is stopped from now on; of several only
-    /// the first is told.
-    pub fn keep(&self, what: &'static str) {
-        self.0.kept.lock().get_or_insert(what);
+    /// Records what is already committed if the running statement is stopped from now on; the first call wins.
+    pub fn note_committed(&self, what: &'static str) {
+        self.0.committed.lock().get_or_insert(what);
     }
 
     /// What was written by a statement that was stopped.
     fn written(&self) -> &'static str {
-        self.0.kept.lock().unwrap_or("nothing of the statement was written")
+        self.0.committed.lock().unwrap_or("nothing of the statement was written")
     }
 
     /// Sets the plan of the running statement, to be named if it times out.
@@ -136,6 +138,11 @@ impl CancelHandle {
             Some(deadline) if Instant::now() >= deadline.at => Err(timed_out(deadline, self.written())),
             _ => Ok(()),
         }
+    }
+
+    /// [`CancelHandle::check`], now and then as `done` grows by ones.
+    pub fn tick(&self, done: u64) -> Result<()> {
+        if done.is_multiple_of(TICK_EVERY) { self.check() } else { Ok(()) }
     }
 
     /// Runs `work` until it ends, is cancelled or times out.
@@ -204,6 +211,11 @@ impl Watch {
     pub fn step(&self, label: &str, done: u64, total: Option<u64>, unit: &'static str) -> Result<()> {
         self.report(label, done, total, unit, false);
         self.cancel.check()
+    }
+
+    /// [`Watch::step`], now and then as `done` grows by ones.
+    pub fn tick(&self, label: &str, done: u64, total: Option<u64>, unit: &'static str) -> Result<()> {
+        if done.is_multiple_of(TICK_EVERY) { self.step(label, done, total, unit) } else { Ok(()) }
     }
 
     /// Reports that `label` is done.

@@ -43,7 +43,7 @@ impl KeyPart {
         let bytes = &key[at.clone()];
         let content = show_part(self, bytes)?;
         let mut value = None;
-        if let ([column], true) = (self.columns(), self.facts().undoable) {
+        if let ([column], true) = (self.columns(), self.facts().decodable) {
             self.get(bytes, &mut |v| value = Some((*column, v.to_string())))?;
         }
         Some(Piece { part, at, content, value })

@@ -280,7 +280,7 @@ fn no_end(part: usize, form: &Form, specs: &[PartSpec], column: ColumnLookup<'_,
 /// MD5 and padded text are accepted as the author's choice.
 fn tells_rows_apart(parts: &[KeyPart], column: ColumnLookup<'_, '_>) -> Result<(), LayoutError> {
     let vouches = |part: &KeyPart| {
-        part.form.nature().injective
+        part.form.facts().injective
             || matches!(
                 part.form.transform,
                 Transform::Md5(_) | Transform::Lpad { .. } | Transform::Reverse { .. }

@@ -96,7 +96,7 @@ impl KeyPart {
             (Transform::ToChar { .. }, _) => self.form.time_span(interval)?,
             (Transform::Rpad { width, pad, .. }, _) => rpad_span(interval, *width, *pad)?,
             _ if self.form.is_plain() => self.plain_span(interval)?,
-            _ if self.form.nature().order.is_some() => self.form.number_span(interval)?,
+            _ if self.form.facts().order.is_some() => self.form.number_span(interval)?,
             _ => return None,
         };
         Some(self.image_of(span))
@@ -289,7 +289,7 @@ impl Form {
         let lower = match exact {
             _ if !bounded_low => Cut::First,
             // Finer times are refused on writes, so the rounded time itself lies outside.
-            false if format.undoable() => Cut::After(first),
+            false if format.decodable() => Cut::After(first),
             _ => Cut::Before(first),
         };
         let upper = match shown(high + 1) {
@@ -299,7 +299,7 @@ impl Form {
             _ => Cut::After(last),
         };
         let whole = |n: i128| text::time_of(ty, n).is_some_and(|time| format.floor(time) == time);
-        let tight = format.undoable()
+        let tight = format.decodable()
             || ((!bounded_low || exact) && (!bounded_high || high == self.domain().1 || whole(high + 1)));
         Some(Span { lower, upper, tight })
     }

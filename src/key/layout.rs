@@ -24,9 +24,10 @@ pub enum Tail {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct KeyLayout {
     parts: Vec<KeyPart>,
-    /// For each column in `undoable`, the index of the part that decodes it.
+    /// For each column in `decodable`, the index of the part that decodes it.
     givers: Vec<usize>,
-    undoable: Vec<ColumnId>,
+    #[serde(rename = "undoable")]
+    decodable: Vec<ColumnId>,
 }
 
 impl KeyLayout {
@@ -43,16 +44,16 @@ impl KeyLayout {
     }
 
     fn of(parts: Vec<KeyPart>) -> KeyLayout {
-        let (mut givers, mut undoable) = (Vec::new(), Vec::new());
+        let (mut givers, mut decodable) = (Vec::new(), Vec::new());
         for (index, part) in parts.iter().enumerate() {
-            if let ([column], true) = (part.columns(), part.facts().undoable)
-                && !undoable.contains(column)
+            if let ([column], true) = (part.columns(), part.facts().decodable)
+                && !decodable.contains(column)
             {
-                undoable.push(*column);
+                decodable.push(*column);
                 givers.push(index);
             }
         }
-        KeyLayout { parts, givers, undoable }
+        KeyLayout { parts, givers, decodable }
     }
 
     /// This layout, which must have been made for a pointer to follow, extended by the first `parts` of
@@ -67,9 +68,9 @@ impl KeyLayout {
     }
 
     /// Does it make the same keys as `other`, even if written differently?
-    pub fn does_as(&self, other: &KeyLayout) -> bool {
+    pub fn makes_same_keys_as(&self, other: &KeyLayout) -> bool {
         let mut pairs = self.parts.iter().zip(&other.parts);
-        self.parts.len() == other.parts.len() && pairs.all(|(a, b)| a.does_as(b))
+        self.parts.len() == other.parts.len() && pairs.all(|(a, b)| a.makes_same_keys_as(b))
     }
 
     /// Appends the key of `row`, whose value of column `c` is `row[c.0]` (NULL if the row is shorter).
@@ -140,7 +141,7 @@ impl KeyLayout {
         (0..self.parts.len()).try_fold(0, |at, part| self.end(part, key, at))
     }
 
-    /// Calls `f` once for each [`KeyLayout::undoable`] column, in that order, and returns the layout's length
+    /// Calls `f` once for each [`KeyLayout::decodable`] column, in that order, and returns the layout's length
     /// in `key`. Numbers and unescaped text are decoded without allocating.
     pub fn decode(&self, key: &[u8], f: &mut dyn FnMut(ColumnId, ValueRef<'_>)) -> Result<usize, BadKey> {
         self.decode_some(key, usize::MAX, |_| true, f)
@@ -163,7 +164,7 @@ impl KeyLayout {
             }
             let end = self.end(index, key, at)?;
             if self.givers.get(given) == Some(&index) {
-                let column = self.undoable[given];
+                let column = self.decodable[given];
                 if wanted(column) {
                     let value = part.get(&key[at..end], &mut |value| f(column, value));
                     value.ok_or_else(|| self.bad(index, key))?;
@@ -176,7 +177,7 @@ impl KeyLayout {
         Ok(at)
     }
 
-    /// The value of an [`KeyLayout::undoable`] column in a key that starts with this layout's bytes; NULL for
+    /// The value of an [`KeyLayout::decodable`] column in a key that starts with this layout's bytes; NULL for
     /// any other column.
     pub fn value_in(&self, key: &[u8], column: ColumnId) -> Result<Value, BadKey> {
         let Some(giver) = self.giver(column) else { return Ok(Value::Null) };
@@ -201,13 +202,13 @@ impl KeyLayout {
     }
 
     /// Columns that [`KeyLayout::decode`] gives back exactly, in key order.
-    pub fn undoable(&self) -> &[ColumnId] {
-        &self.undoable
+    pub fn decodable(&self) -> &[ColumnId] {
+        &self.decodable
     }
 
     /// The index of the part that decodes a column exactly, if there is one.
     pub fn giver(&self, column: ColumnId) -> Option<usize> {
-        let at = self.undoable.iter().position(|id| *id == column)?;
+        let at = self.decodable.iter().position(|id| *id == column)?;
         Some(self.givers[at])
     }
 
@@ -287,6 +288,6 @@ impl KeyLayout {
     /// key of this one?
     pub fn contains_columns(&self, other: &KeyLayout) -> bool {
         !other.parts.iter().any(KeyPart::is_random)
-            && other.columns().iter().all(|column| self.undoable.contains(column))
+            && other.columns().iter().all(|column| self.decodable.contains(column))
     }
 }

@@ -65,7 +65,7 @@ pub struct Facts {
     /// How the order of bytes follows the order of values; `None` if it does not.
     pub order: Option<KeyOrder>,
     /// Decoding gives the exact value back.
-    pub undoable: bool,
+    pub decodable: bool,
     /// Length in bytes of every value, NULL included, if it is fixed.
     pub width: Option<usize>,
 }
@@ -127,7 +127,7 @@ impl KeyPart {
     }
 
     /// Does it make the same bytes as `other`, even if written differently?
-    pub(super) fn does_as(&self, other: &KeyPart) -> bool {
+    pub(super) fn makes_same_keys_as(&self, other: &KeyPart) -> bool {
         let facts = |part: &KeyPart| (part.descending, part.null);
         self.form == other.form && self.ending == other.ending && facts(self) == facts(other)
     }
@@ -191,8 +191,8 @@ impl KeyPart {
 
     /// Its properties.
     pub fn facts(&self) -> Facts {
-        let nature = self.form.nature();
-        let order = nature.order.filter(|_| match &self.ending {
+        let of_form = self.form.facts();
+        let order = of_form.order.filter(|_| match &self.ending {
             // A text is followed by its delimiter where a longer one has a character: it sorts first only if
             // the delimiter is below all characters.
             Ending::Delimiter(d) => d == LOWEST,
@@ -202,13 +202,12 @@ impl KeyPart {
             _ => true,
         });
         Facts {
-            injective: nature.injective,
             order: order.map(|order| if self.descending { order.reversed() } else { order }),
-            undoable: nature.undoable,
             width: match self.ending {
                 Ending::Bytes(n) if self.null != NullMark::Presence => Some(n),
                 _ => None,
             },
+            ..of_form
         }
     }
 
@@ -314,7 +313,7 @@ impl KeyPart {
 
     /// Do contents sort in the opposite order of values, before `DESC`?
     pub(super) fn runs_backwards(&self) -> bool {
-        self.form.nature().order == Some(KeyOrder::Descending)
+        self.form.facts().order == Some(KeyOrder::Descending)
     }
 
     /// Checks and terminates the content that starts at `from`.

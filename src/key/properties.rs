@@ -449,11 +449,11 @@ fn only_this_value(case: &Case, value: &Value, own: Vec<u8>, keys: &[(Value, Vec
 }
 
 #[test]
-fn undoable_columns_come_back() {
+fn decodable_columns_come_back() {
     for spec in all_cases() {
         let case = build(&spec).unwrap();
-        let keeps = case.part().facts().undoable;
-        assert_eq!(case.layout.undoable().contains(&ColumnId(0)), keeps);
+        let keeps = case.part().facts().decodable;
+        assert_eq!(case.layout.decodable().contains(&ColumnId(0)), keeps);
         for (value, key) in case.keys() {
             let mut seen = 0;
             let len = case

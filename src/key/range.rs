@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::fmt;
+use std::ops::Bound;
 
 use super::rowkey::{Rowkey, prefix_end};
 
@@ -52,7 +53,7 @@ impl KeyRange {
     }
 
     /// Keys in `[start, ...)`.
-    pub fn from(start: impl Into<Rowkey>) -> Self {
+    pub fn starting_at(start: impl Into<Rowkey>) -> Self {
         KeyRange { start: start.into(), end: End::Open }
     }
 
@@ -71,6 +72,15 @@ impl KeyRange {
             None => End::Open,
         };
         KeyRange { start, end }
+    }
+
+    /// As bounds for maps.
+    pub fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
+        let end = match &self.end {
+            End::Before(key) => Bound::Excluded(&key[..]),
+            End::Open => Bound::Unbounded,
+        };
+        (Bound::Included(&self.start[..]), end)
     }
 
     /// Is the range empty?
@@ -279,7 +289,7 @@ mod tests {
     fn range() -> impl Strategy<Value = KeyRange> {
         (key(), prop::option::of(key())).prop_map(|(start, end)| match end {
             Some(end) => KeyRange::new(start, end),
-            None => KeyRange::from(start),
+            None => KeyRange::starting_at(start),
         })
     }
 

@@ -129,7 +129,7 @@ pub(super) fn show_part(part: &KeyPart, bytes: &[u8]) -> Option<String> {
                 value => value.to_string(),
             });
         });
-        return if part.facts().undoable { decoded.and(shown) } else { Some(show_hex(&content)) };
+        return if part.facts().decodable { decoded.and(shown) } else { Some(show_hex(&content)) };
     }
     Some(std::str::from_utf8(&content).map_or_else(|_| show_hex(&content), quoted))
 }

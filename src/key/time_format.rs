@@ -156,7 +156,7 @@ impl TimeFormat {
 
     /// Does [`TimeFormat::parse_time`] give back every time that [`TimeFormat::floor`] does not change? It
     /// does if the format shows the whole date, and the time of day without a gap.
-    pub fn undoable(&self) -> bool {
+    pub fn decodable(&self) -> bool {
         self.precision.is_some_and(|p| p >= Precision::Day)
     }
 
@@ -527,7 +527,7 @@ mod tests {
 
     #[test]
     fn patterns_know_whether_they_sort_and_read_back() {
-        // Pattern, sorts, undoable.
+        // Pattern, sorts, decodable.
         let cases = [
             ("YYYY-MM-DD HH24:MI:SS", true, true),
             ("YYYYMMDDHH24MISSUS", true, true),
@@ -543,9 +543,9 @@ mod tests {
             ("MM-DD", false, false),
             ("HH24:MI", false, false),
         ];
-        for (pattern, sorts, undoable) in cases {
+        for (pattern, sorts, decodable) in cases {
             let format = TimeFormat::parse(pattern).unwrap();
-            assert_eq!((format.sorts(), format.undoable()), (sorts, undoable), "{pattern}");
+            assert_eq!((format.sorts(), format.decodable()), (sorts, decodable), "{pattern}");
         }
     }
 

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use md5::{Digest, Md5};
 use serde::{Deserialize, Serialize};
 
-use super::part::KeyOrder;
+use super::part::{Facts, KeyOrder};
 use super::problem::Rule;
 use super::time_format::TimeFormat;
 use super::{scalar, text};
@@ -99,22 +99,12 @@ pub(super) enum Shape {
     Variable,
 }
 
-/// How a transform maps values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Nature {
-    /// Distinct values have distinct contents.
-    pub injective: bool,
-    /// Contents sort as values do, if nothing follows them.
-    pub order: Option<KeyOrder>,
-    /// The value can be decoded from the content.
-    pub undoable: bool,
-}
-
-impl Nature {
-    const DERIVED: Nature = Nature { injective: false, order: None, undoable: false };
-    const EXACT: Nature = Nature { injective: true, order: None, undoable: true };
-    const ASCENDING: Nature = Nature { injective: true, order: Some(KeyOrder::Ascending), undoable: true };
-    const DESCENDING: Nature = Nature { injective: true, order: Some(KeyOrder::Descending), undoable: true };
+/// Of contents alone: the width is unknown.
+impl Facts {
+    const DERIVED: Facts = Facts { injective: false, order: None, decodable: false, width: None };
+    const EXACT: Facts = Facts { injective: true, decodable: true, ..Facts::DERIVED };
+    const ASCENDING: Facts = Facts { order: Some(KeyOrder::Ascending), ..Facts::EXACT };
+    const DESCENDING: Facts = Facts { order: Some(KeyOrder::Descending), ..Facts::EXACT };
 }
 
 /// A transform bound to the type of its column.
@@ -202,34 +192,34 @@ impl Form {
         }
     }
 
-    /// How values map to contents.
+    /// How values map to contents. Contents sort as values do if nothing follows them.
     // Hot: called for every entry, and most parts are plain columns.
     #[inline]
-    pub fn nature(&self) -> Nature {
+    pub fn facts(&self) -> Facts {
         let is_number = || self.ty().and_then(text::scale_of).is_some();
         match &self.transform {
-            Transform::Literal(_) => Nature { undoable: false, ..Nature::EXACT },
-            Transform::Column(_) => Nature::ASCENDING,
-            Transform::Text(_) if self.is_plain() => Nature::ASCENDING,
-            Transform::Lpad { .. } if is_number() => Nature::ASCENDING,
-            Transform::Reverse { width: Some(_), .. } if !is_number() => Nature::DERIVED,
+            Transform::Literal(_) => Facts { decodable: false, ..Facts::EXACT },
+            Transform::Column(_) => Facts::ASCENDING,
+            Transform::Text(_) if self.is_plain() => Facts::ASCENDING,
+            Transform::Lpad { .. } if is_number() => Facts::ASCENDING,
+            Transform::Reverse { width: Some(_), .. } if !is_number() => Facts::DERIVED,
             Transform::Text(_)
             | Transform::Rpad { .. }
             | Transform::Reverse { .. }
             | Transform::ReverseBytes(_)
-            | Transform::Code { .. } => Nature::EXACT,
-            Transform::MaxMinus { .. } => Nature::DESCENDING,
+            | Transform::Code { .. } => Facts::EXACT,
+            Transform::MaxMinus { .. } => Facts::DESCENDING,
             Transform::ToChar { .. } => match &self.time {
-                Some(format) if format.undoable() && format.sorts() => Nature::ASCENDING,
-                Some(format) if format.undoable() => Nature::EXACT,
-                _ => Nature::DERIVED,
+                Some(format) if format.decodable() && format.sorts() => Facts::ASCENDING,
+                Some(format) if format.decodable() => Facts::EXACT,
+                _ => Facts::DERIVED,
             },
             Transform::Lpad { .. }
             | Transform::Md5Hex { .. }
             | Transform::Md5(_)
             | Transform::Modulo { .. }
             | Transform::Md5Bucket { .. }
-            | Transform::Random { .. } => Nature::DERIVED,
+            | Transform::Random { .. } => Facts::DERIVED,
         }
     }
 
@@ -314,7 +304,7 @@ impl Form {
             return Err(Rule::Year);
         }
         let time = text::time_of(ty, n).ok_or(Rule::Year)?;
-        if format.undoable() && format.floor(time) != time {
+        if format.decodable() && format.floor(time) != time {
             return Err(Rule::Finer(format.pattern().to_owned()));
         }
         format.put(time, out);
@@ -411,7 +401,7 @@ impl Form {
                 i128::from(*max).checked_sub(left)
             }
             Transform::ToChar { .. } => {
-                let format = self.time.as_ref().filter(|format| format.undoable())?;
+                let format = self.time.as_ref().filter(|format| format.decodable())?;
                 let time = format.parse_time(std::str::from_utf8(content).ok()?)?;
                 Some(text::time_ordinal(ty, time))
             }

@@ -19,7 +19,7 @@ pub(super) enum Fact {
     /// The column's text ends with `suffix`; `exact`: the condition says no more than that.
     Suffix { column: ColumnId, suffix: String, exact: bool },
     /// Another condition, which cannot be expressed here.
-    Unsaid,
+    Inexpressible,
 }
 
 /// A fact, and the number of the conjunct that it comes from.
@@ -36,7 +36,7 @@ pub(super) fn alternatives(conjuncts: &[Predicate], limit: usize) -> Vec<Vec<Con
         let tag =
             move |facts: Conjunction| facts.into_iter().map(|fact| ConjunctFact { conjunct, fact }).collect();
         let choices = expand(predicate, limit).into_iter().map(tag).collect();
-        Factor { choices, whole: move || tag(unsaid(predicate)) }
+        Factor { choices, whole: move || tag(facts_of_whole(predicate)) }
     });
     product(factors.collect(), limit)
 }
@@ -59,7 +59,7 @@ fn expand(predicate: &Predicate, limit: usize) -> Vec<Conjunction> {
         Predicate::True => vec![vec![]],
         Predicate::False | Predicate::Unknown => vec![],
         Predicate::And(terms) => {
-            let factor = |t| Factor { choices: expand(t, limit), whole: move || unsaid(t) };
+            let factor = |t| Factor { choices: expand(t, limit), whole: move || facts_of_whole(t) };
             product(terms.iter().map(factor).collect(), limit)
         }
         Predicate::Or(terms) => {
@@ -67,7 +67,7 @@ fn expand(predicate: &Predicate, limit: usize) -> Vec<Conjunction> {
             for term in terms {
                 choices.extend(expand(term, limit));
                 if choices.len() > limit.max(1) {
-                    return vec![unsaid(predicate)];
+                    return vec![facts_of_whole(predicate)];
                 }
             }
             choices
@@ -76,11 +76,11 @@ fn expand(predicate: &Predicate, limit: usize) -> Vec<Conjunction> {
             // All fields before one are equal, and that one decides.
             let cases = tuple_cases(predicate);
             if cases.len() > limit {
-                return vec![unsaid(predicate)];
+                return vec![facts_of_whole(predicate)];
             }
             cases.iter().flat_map(|case| expand(case, limit)).collect()
         }
-        other => vec![unsaid(other)],
+        other => vec![facts_of_whole(other)],
     }
 }
 
@@ -99,7 +99,7 @@ fn tuple_cases(predicate: &Predicate) -> Vec<Predicate> {
 }
 
 /// Facts about a condition as a whole, which may not express all of it.
-fn unsaid(predicate: &Predicate) -> Conjunction {
+fn facts_of_whole(predicate: &Predicate) -> Conjunction {
     let mut facts = vec![];
     if let Predicate::Like { field: Field::Column(column), pattern, negated: false, case_insensitive: false } =
         predicate
@@ -112,7 +112,7 @@ fn unsaid(predicate: &Predicate) -> Conjunction {
             return facts;
         }
     }
-    facts.push(Rc::new(Fact::Unsaid));
+    facts.push(Rc::new(Fact::Inexpressible));
     let known = possible_values(predicate).into_iter();
     facts.extend(known.map(|(field, set)| Rc::new(Fact::Values { field, set, exact: false })));
     facts

@@ -7,7 +7,7 @@
 use memchr::memmem::Finder;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, sqlstate};
 
 /// A parsed `LIKE` pattern: `%` stands for any text, `_` for any one character.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -157,7 +157,7 @@ pub fn dangling_escape(text: &str) -> Error {
     Error::invalid(format!("the pattern '{text}' ends with its escape character"))
         .why("an escape takes the special meaning from the character after it")
         .hint("double it to mean the character itself")
-        .state("22025")
+        .state(sqlstate::ESCAPE_SEQUENCE)
 }
 
 impl TryFrom<PatternText> for LikePattern {

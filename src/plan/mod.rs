@@ -35,7 +35,7 @@ pub use formula::{Formula, Function, Values};
 pub use like::{LikePattern, PLAIN_ESCAPE, dangling_escape};
 pub use ordering::{FanOut, Stream, ordering};
 pub use predicate::{CmpOp, Field, Predicate, RowView};
-pub use ranges::{LayoutRole, RangeLimits, Ranges, ranges};
+pub use ranges::{LayoutRole, Ranges, ranges};
 pub use sets::ValueSet;
 pub use short::{RangeShape, short_stretch};
 pub use skip::{EachOf, Skip, Skipping};

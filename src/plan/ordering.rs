@@ -49,7 +49,7 @@ fn within(prefix: &Rowkey, ranges: &KeyRanges) -> KeyRanges {
     let end = prefix_end(prefix);
     let to = end.map_or(all.len(), |end| all.partition_point(|range| *range.start < *end));
     let near = KeyRanges::new(all.get(from..to).unwrap_or_default().to_vec());
-    near.intersect(&KeyRanges::new(vec![KeyRange::prefix(prefix.clone())]))
+    near.intersect(&KeyRanges::one(KeyRange::prefix(prefix.clone())))
 }
 
 impl Ranges {

@@ -9,6 +9,7 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use proptest::test_runner::TestCaseError;
 
+use super::ranges::{RangeLimits, search};
 use super::testing::{B, COLUMNS, D, M, N, Row, S, T, TS, asc, desc, encode, layout, lit, name, rowkey};
 use super::*;
 use crate::key::{ColumnId, KeyLayout, KeyOrder, PartSpec, Tail, Transform};
@@ -108,7 +109,7 @@ struct Case {
     columns: Vec<ColumnId>,
     nullable: [bool; COLUMNS.len()],
     parts: Vec<PartSpec>,
-    target: LayoutRole,
+    role: LayoutRole,
     /// The index's pointer, as far as the planner knows it; if empty, a few arbitrary bytes follow the
     /// layout.
     pointer: Vec<PartSpec>,
@@ -146,13 +147,13 @@ fn case() -> impl Strategy<Value = Case> {
         let layout = (layout, pointer);
         (layout, predicate(columns.clone()), limits(), prop::option::weighted(0.2, on_rowkey)).prop_map(
             move |(((parts, whole, nullable, index), pointer), predicate, limits, on_rowkey)| {
-                let target = if index { LayoutRole::Index } else { LayoutRole::Primary };
+                let role = if index { LayoutRole::Index } else { LayoutRole::Primary };
                 let nullable = if index { nullable } else { [false; COLUMNS.len()] };
                 let mut parts: Vec<PartSpec> = parts
                     .into_iter()
                     .flat_map(|(part, end)| [Some(part), end].into_iter().flatten())
                     .collect();
-                if whole && target == LayoutRole::Primary {
+                if whole && role == LayoutRole::Primary {
                     // Without this, most salted keys would be refused.
                     let mut used: Vec<ColumnId> =
                         parts.iter().flat_map(|p| p.transform.columns()).copied().collect();
@@ -169,7 +170,7 @@ fn case() -> impl Strategy<Value = Case> {
                     columns: columns.clone(),
                     nullable,
                     parts,
-                    target,
+                    role,
                     pointer,
                     limits,
                     predicate,
@@ -186,8 +187,8 @@ fn delimiter() -> impl Strategy<Value = PartSpec> {
 
 fn limits() -> impl Strategy<Value = RangeLimits> {
     let few = (1usize..6, 1usize..4)
-        .prop_map(|(max_ranges, max_alternatives)| RangeLimits { max_ranges, max_alternatives });
-    prop_oneof![3 => Just(RangeLimits::default()), 1 => few]
+        .prop_map(|(ranges_max, alternatives_max)| RangeLimits { ranges_max, alternatives_max });
+    prop_oneof![3 => Just(RangeLimits::USUAL), 1 => few]
 }
 
 fn comparison() -> impl Strategy<Value = CmpOp> {
@@ -257,7 +258,7 @@ fn rows(case: &Case, layout: &KeyLayout) -> Vec<(Vec<u8>, Row)> {
     let row = |(i, values): (usize, Vec<Value>)| {
         let mut key = encode(layout, &values, i as u64)?;
         let rowkey = rowkey(layout, &key);
-        let pointer = match case.target {
+        let pointer = match case.role {
             LayoutRole::Primary => vec![],
             LayoutRole::Index => pointers[i % pointers.len()].to_vec(),
         };
@@ -290,14 +291,14 @@ impl RowkeyTerm {
 
 /// Tests the promises on one case; `None` if the layout is invalid.
 fn check(case: &Case) -> Result<Option<()>, TestCaseError> {
-    let tail = match case.target {
+    let tail = match case.role {
         LayoutRole::Primary => Tail::Nothing,
         LayoutRole::Index => Tail::Pointer,
     };
     let Ok(own) = layout(case.parts.clone(), case.nullable, tail) else { return Ok(None) };
     let case = &match &case.pointer[..] {
         [] => case.clone(),
-        _ => Case { target: LayoutRole::Primary, ..case.clone() },
+        _ => Case { role: LayoutRole::Primary, ..case.clone() },
     };
     let layout = match layout(case.pointer.clone(), [false; COLUMNS.len()], Tail::Nothing) {
         Ok(pointer) => own.followed_by(&pointer, pointer.parts().len()),
@@ -308,8 +309,9 @@ fn check(case: &Case) -> Result<Option<()>, TestCaseError> {
         return Ok(None);
     }
     let predicate = whole_predicate(case, &layout, &rows);
-    let found = ranges(&predicate, &layout, case.target, case.limits);
-    prop_assert!(found.ranges.as_slice().len() <= case.limits.max_ranges, "too many: {:?}", found);
+    let found = super::short::short_ranges(&predicate, &layout, case.role)
+        .unwrap_or_else(|| search(&predicate, &layout, case.role, case.limits));
+    prop_assert!(found.ranges.as_slice().len() <= case.limits.ranges_max, "too many: {:?}", found);
     prop_assert!(!found.points || found.ranges.as_slice().iter().all(|r| r.as_point().is_some()));
     for (key, row) in &rows {
         let matches = predicate.eval(row).unwrap() == Some(true);
@@ -345,7 +347,7 @@ fn check(case: &Case) -> Result<Option<()>, TestCaseError> {
 /// equalities on all key columns or the first few, with and without an interval on one column.
 fn check_short(case: &Case, layout: &KeyLayout, rows: &[(Vec<u8>, Row)]) -> Result<(), TestCaseError> {
     let others = rows.iter().rev().map(|(_, row)| row);
-    let known = layout.undoable();
+    let known = layout.decodable();
     for (n, ((_, row), other)) in rows.iter().zip(others).enumerate() {
         let equals = |(i, id): (usize, &ColumnId)| {
             let from = if i % 2 == 0 { row } else { other };
@@ -372,8 +374,8 @@ fn check_short(case: &Case, layout: &KeyLayout, rows: &[(Vec<u8>, Row)]) -> Resu
         let between = between.into_iter().filter_map(bound);
         let equal = known.iter().enumerate().map(equals).take(take);
         let predicate = Predicate::and(equal.chain(between).chain(beside));
-        if let Some(found) = super::short::short_ranges(&predicate, layout, case.target) {
-            let mut searched = super::ranges::search(&predicate, layout, case.target, RangeLimits::default());
+        if let Some(found) = super::short::short_ranges(&predicate, layout, case.role) {
+            let mut searched = search(&predicate, layout, case.role, RangeLimits::USUAL);
             let columns = layout.parts().iter().flat_map(|part| part.columns());
             if columns.count() > layout.columns().len() {
                 // A part that repeats a part before it, behind an unknown one: jumps would pass nothing.
@@ -521,9 +523,9 @@ fn a_bound_cut_to_its_pad_holds_no_value() {
         columns: vec![N, T, B],
         nullable: [false; COLUMNS.len()],
         parts: vec![asc(Transform::Rpad { column: T, width: 2, pad: ' ' })],
-        target: LayoutRole::Primary,
+        role: LayoutRole::Primary,
         pointer: vec![],
-        limits: RangeLimits::default(),
+        limits: RangeLimits::USUAL,
         predicate: Predicate::and([t(CmpOp::Ge, "a "), t(CmpOp::Lt, "a b")]),
         on_rowkey: None,
     };

@@ -25,25 +25,23 @@ pub enum LayoutRole {
     Index,
 }
 
-/// Limits on the number of ranges.
+/// Limits on the number of ranges; others than the usual ones are for tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RangeLimits {
+pub(super) struct RangeLimits {
     /// Most ranges (count), at least 1.
-    pub max_ranges: usize,
+    pub(super) ranges_max: usize,
     /// Most alternatives (count) that ORs are multiplied out to, at least 1.
-    pub max_alternatives: usize,
+    pub(super) alternatives_max: usize,
 }
 
-impl Default for RangeLimits {
-    fn default() -> Self {
-        RangeLimits { max_ranges: 10_000, max_alternatives: 10_000 }
-    }
+impl RangeLimits {
+    pub(super) const USUAL: RangeLimits = RangeLimits { ranges_max: 10_000, alternatives_max: 10_000 };
 }
 
 /// The ranges to read, and the residual filter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ranges {
-    /// They contain the key of every row that matches; empty if none can. At most [`RangeLimits::max_ranges`].
+    /// They contain the key of every row that matches; empty if none can. At most 10,000.
     pub ranges: KeyRanges,
     /// The residual filter: of the rows inside the ranges, it is true for exactly those that match.
     pub residual: Predicate,
@@ -64,31 +62,32 @@ pub struct Ranges {
 
 /// Ranges that contain every row of `layout` for which `predicate` is true. Cannot fail: a condition that
 /// does not map to ranges stays in [`Ranges::residual`].
-pub fn ranges(predicate: &Predicate, layout: &KeyLayout, target: LayoutRole, limits: RangeLimits) -> Ranges {
-    short_ranges(predicate, layout, target).unwrap_or_else(|| search(predicate, layout, target, limits))
+pub fn ranges(predicate: &Predicate, layout: &KeyLayout, role: LayoutRole) -> Ranges {
+    short_ranges(predicate, layout, role)
+        .unwrap_or_else(|| search(predicate, layout, role, RangeLimits::USUAL))
 }
 
 /// [`ranges()`] of any predicate, without the short way.
 pub(super) fn search(
     predicate: &Predicate,
     layout: &KeyLayout,
-    target: LayoutRole,
+    role: LayoutRole,
     limits: RangeLimits,
 ) -> Ranges {
     let conjuncts = predicate.clone().conjuncts();
-    let mut union = Union::new(limits.max_ranges.max(1));
+    let mut union = Union::new(limits.ranges_max.max(1));
     let mut possible = Possible::default();
-    for terms in alternatives(&conjuncts, limits.max_alternatives) {
+    for terms in alternatives(&conjuncts, limits.alternatives_max) {
         let Some(known) = FieldConstraints::of(&terms, layout) else { continue };
-        let reach = known.walk(layout, target, union.room());
-        let Some(found) = AlternativeRanges::new(&terms, &known, reach, layout, target) else { continue };
+        let reach = known.walk(layout, role, union.room());
+        let Some(found) = AlternativeRanges::new(&terms, &known, reach, layout, role) else { continue };
         possible.add(known);
         union.add(found);
     }
     let narrowed = union.narrowed();
     let mut found = union.finish(conjuncts, possible.listed());
     if !found.ranges.is_empty() && !found.points {
-        found.skipping = possible.skipping(layout, target, narrowed, &found.residual);
+        found.skipping = possible.skipping(layout, role, narrowed, &found.residual);
     }
     found
 }
@@ -111,12 +110,12 @@ impl AlternativeRanges {
         known: &FieldConstraints,
         reach: Reach,
         layout: &KeyLayout,
-        target: LayoutRole,
+        role: LayoutRole,
     ) -> Option<AlternativeRanges> {
         let Reach { mut ranges, mut points, bound_parts, narrowed, mut sure } = reach;
         let rowkey = known.values(Field::Rowkey);
         if let Some(set) = rowkey {
-            let (allowed, single) = rowkey_ranges(set, layout, target);
+            let (allowed, single) = rowkey_ranges(set, layout, role);
             ranges = ranges.intersect(&allowed);
             points |= single;
             sure.insert(Sure::Values(Field::Rowkey));
@@ -144,7 +143,7 @@ fn is_sure(fact: &Fact, known: &FieldConstraints, sure: &BTreeSet<Sure>) -> bool
             let mapped = known.suffix(*column).is_some_and(|longest| longest.ends_with(suffix));
             *exact && mapped && sure.contains(&Sure::Suffix(*column))
         }
-        Fact::Unsaid => false,
+        Fact::Inexpressible => false,
     }
 }
 
@@ -225,19 +224,19 @@ impl Union {
 }
 
 /// Ranges of exactly the keys whose layout's bytes are in `set`; and whether each is a single key.
-fn rowkey_ranges(set: &ValueSet, layout: &KeyLayout, target: LayoutRole) -> (KeyRanges, bool) {
+fn rowkey_ranges(set: &ValueSet, layout: &KeyLayout, role: LayoutRole) -> (KeyRanges, bool) {
     let listed = set.intervals().iter().map(|i| as_point(i).and_then(bytes)).collect::<Option<Vec<_>>>();
-    match (target, listed) {
+    match (role, listed) {
         (LayoutRole::Primary, Some(keys)) => {
             (KeyRanges::of_points(keys.into_iter().map(Rowkey::from).collect()), true)
         }
-        _ => (set.intervals().iter().map(|i| rowkey_range(i, layout, target)).collect(), false),
+        _ => (set.intervals().iter().map(|i| rowkey_range(i, layout, role)).collect(), false),
     }
 }
 
-fn rowkey_range(interval: &Interval, layout: &KeyLayout, target: LayoutRole) -> KeyRange {
+fn rowkey_range(interval: &Interval, layout: &KeyLayout, role: LayoutRole) -> KeyRange {
     use std::ops::Bound::{Excluded, Included, Unbounded};
-    let cut = |value, after| bytes(value).map_or(End::Open, |y| cut(y, after, layout, target));
+    let cut = |value, after| bytes(value).map_or(End::Open, |y| cut(y, after, layout, role));
     let start = match &interval.lower {
         Unbounded => End::Before(Rowkey::default()),
         Included(y) => cut(y, false),
@@ -260,9 +259,9 @@ fn rowkey_range(interval: &Interval, layout: &KeyLayout, target: LayoutRole) -> 
 /// In an index, an entry's bytes L are followed by a pointer, which must not decide. Layouts are prefix-free
 /// there, so at most one L can be a prefix of `y`: if it is shorter than `y`, all entries with that L are
 /// less than `y`, whatever their pointers are. Any other L differs from `y` before either ends.
-fn cut(y: &[u8], after: bool, layout: &KeyLayout, target: LayoutRole) -> End {
+fn cut(y: &[u8], after: bool, layout: &KeyLayout, role: LayoutRole) -> End {
     let before = |key: Option<Vec<u8>>| key.map_or(End::Open, |key| End::Before(key.into()));
-    if target == LayoutRole::Primary {
+    if role == LayoutRole::Primary {
         let mut key = y.to_vec();
         key.extend(after.then_some(0));
         return before(Some(key));

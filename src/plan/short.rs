@@ -14,8 +14,8 @@ use crate::value::Value;
 /// The result of [`search`](super::ranges::search) for equalities on the columns of the leading parts, an
 /// interval of the next column, and conditions on columns outside of the layout. `None` for any other
 /// condition, and for values that no row can hold.
-pub fn short_ranges(predicate: &Predicate, layout: &KeyLayout, target: LayoutRole) -> Option<Ranges> {
-    let ShortCondition { shape, values, residual } = short(predicate, layout, target)?;
+pub fn short_ranges(predicate: &Predicate, layout: &KeyLayout, role: LayoutRole) -> Option<Ranges> {
+    let ShortCondition { shape, values, residual } = short(predicate, layout, role)?;
     Some(Ranges {
         ranges: shape.ranges(layout, |term| values.get(term).copied())?,
         residual: Predicate::and(residual),
@@ -30,8 +30,8 @@ pub fn short_ranges(predicate: &Predicate, layout: &KeyLayout, target: LayoutRol
 
 /// The range of [`short_ranges`], if it needs no residual filter and is no GET; also that of an interval which is empty or
 /// a single value, where the search would have chosen otherwise.
-pub fn short_stretch(predicate: &Predicate, layout: &KeyLayout, target: LayoutRole) -> Option<KeyRanges> {
-    let ShortCondition { shape, values, residual } = short(predicate, layout, target)?;
+pub fn short_stretch(predicate: &Predicate, layout: &KeyLayout, role: LayoutRole) -> Option<KeyRanges> {
+    let ShortCondition { shape, values, residual } = short(predicate, layout, role)?;
     let is_stretch = residual.is_empty() && !shape.points;
     is_stretch.then(|| shape.any_ranges(layout, |term| values.get(term).copied())).flatten()
 }
@@ -43,7 +43,7 @@ struct ShortCondition<'p> {
     residual: Vec<Predicate>,
 }
 
-fn short<'p>(predicate: &'p Predicate, layout: &KeyLayout, target: LayoutRole) -> Option<ShortCondition<'p>> {
+fn short<'p>(predicate: &'p Predicate, layout: &KeyLayout, role: LayoutRole) -> Option<ShortCondition<'p>> {
     let conjuncts = match predicate {
         Predicate::And(terms) => &terms[..],
         one => std::slice::from_ref(one),
@@ -58,7 +58,7 @@ fn short<'p>(predicate: &'p Predicate, layout: &KeyLayout, target: LayoutRole) -
             residual.push(term.clone());
         }
     }
-    Some(ShortCondition { shape: RangeShape::of(&terms, layout, target)?, values, residual })
+    Some(ShortCondition { shape: RangeShape::of(&terms, layout, role)?, values, residual })
 }
 
 /// The form of a key range for comparisons of given columns, independent of the values: leading parts made of
@@ -79,11 +79,11 @@ pub struct RangeShape {
 
 impl RangeShape {
     /// `None` for any other kind of comparisons.
-    pub fn of(terms: &[(ColumnId, CmpOp)], layout: &KeyLayout, target: LayoutRole) -> Option<RangeShape> {
+    pub fn of(terms: &[(ColumnId, CmpOp)], layout: &KeyLayout, role: LayoutRole) -> Option<RangeShape> {
         let mut known: Vec<(ColumnId, usize)> = Vec::with_capacity(terms.len());
         let mut between: Option<Between> = None;
         for (term, (id, op)) in terms.iter().enumerate() {
-            if *op == CmpOp::Eq && layout.undoable().contains(id) {
+            if *op == CmpOp::Eq && layout.decodable().contains(id) {
                 if known.iter().any(|(other, _)| other == id) {
                     return None;
                 }
@@ -133,7 +133,7 @@ impl RangeShape {
         if !is_bound || between.is_some() != is_between || !known.iter().all(|(id, _)| is_used(id)) {
             return None;
         }
-        let points = target == LayoutRole::Primary && used == parts.len();
+        let points = role == LayoutRole::Primary && used == parts.len();
         Some(RangeShape { known, used, between, bound_parts, points })
     }
 

@@ -99,7 +99,7 @@ impl Possible {
     pub(super) fn skipping(
         mut self,
         layout: &KeyLayout,
-        target: LayoutRole,
+        role: LayoutRole,
         narrowed: usize,
         residual: &Predicate,
     ) -> Option<Skipping> {
@@ -125,7 +125,7 @@ impl Possible {
         let mut before_gap = usize::MAX;
         let mut sieves: Vec<Option<Sieve>> = Vec::new();
         for (i, part) in layout.parts().iter().enumerate() {
-            let sieve = self.sieve(i, layout, target);
+            let sieve = self.sieve(i, layout, role);
             if let Some((_, all)) = &sieve {
                 if i >= narrowed {
                     before_gap = before_gap.min(i);
@@ -157,7 +157,7 @@ impl Possible {
 
     /// The possible bytes of a part, and whether they guarantee that its column has a possible value; `None`
     /// if the part is not restricted.
-    fn sieve(&self, i: usize, layout: &KeyLayout, target: LayoutRole) -> Option<(Sieve, bool)> {
+    fn sieve(&self, i: usize, layout: &KeyLayout, role: LayoutRole) -> Option<(Sieve, bool)> {
         let part = &layout.parts()[i];
         let mut spans = Vec::new();
         let mut sure = true;
@@ -167,12 +167,12 @@ impl Possible {
                 let set = self.sets.get(&column)?;
                 static NULL: Value = Value::Null;
                 if set.has_null() {
-                    spans.extend(span_of(i, layout, target, &|_| &NULL));
+                    spans.extend(span_of(i, layout, role, &|_| &NULL));
                 }
                 for interval in set.intervals() {
                     if let Some(value) = as_point(interval) {
                         sure &= part.facts().injective;
-                        spans.extend(span_of(i, layout, target, &|_| value));
+                        spans.extend(span_of(i, layout, role, &|_| value));
                     } else {
                         let image = part.image(interval)?;
                         sure &= image.tight;
@@ -184,7 +184,7 @@ impl Possible {
                 sure = false;
                 for values in self.combinations(columns)? {
                     let value = |c| columns.iter().position(|&k| k == c).map_or(&Value::Null, |k| values[k]);
-                    spans.extend(span_of(i, layout, target, &value));
+                    spans.extend(span_of(i, layout, role, &value));
                 }
             }
         }
@@ -210,7 +210,7 @@ impl Possible {
 fn span_of<'v>(
     i: usize,
     layout: &KeyLayout,
-    target: LayoutRole,
+    role: LayoutRole,
     value: &dyn Fn(ColumnId) -> &'v Value,
 ) -> Option<ByteSpan> {
     let parts = layout.parts();
@@ -222,7 +222,7 @@ fn span_of<'v>(
     for literal in literals {
         literal.bytes_of(&|_| &Value::Null, &mut bytes).ok()?;
     }
-    let whole = next == parts.len() && target == LayoutRole::Primary;
+    let whole = next == parts.len() && role == LayoutRole::Primary;
     let range = if whole { KeyRange::point(bytes) } else { KeyRange::prefix(bytes) };
     Some(ByteSpan { range, next: Some(next) })
 }
@@ -426,7 +426,7 @@ impl Skip {
 #[cfg(test)]
 mod tests {
     use super::super::predicate::CmpOp;
-    use super::super::ranges::{RangeLimits, ranges};
+    use super::super::ranges::{RangeLimits, ranges, search};
     use super::super::testing::{B, N, S, T, asc, encode, layout};
     use super::*;
     use crate::key::{Tail, Transform};
@@ -450,7 +450,7 @@ mod tests {
     }
 
     fn skipping(predicate: &Predicate) -> Option<Skipping> {
-        ranges(predicate, &three_parts(), LayoutRole::Primary, RangeLimits::default()).skipping
+        ranges(predicate, &three_parts(), LayoutRole::Primary).skipping
     }
 
     #[test]
@@ -496,8 +496,8 @@ mod tests {
     #[test]
     fn values_beyond_the_limit_of_ranges_are_jumped_between() {
         let many = Predicate::is_in(Field::Column(N), (0..100).map(|n| Value::Int(2 * n)).collect());
-        let limits = RangeLimits { max_ranges: 10, ..RangeLimits::default() };
-        let found = ranges(&many, &three_parts(), LayoutRole::Primary, limits);
+        let limits = RangeLimits { ranges_max: 10, ..RangeLimits::USUAL };
+        let found = search(&many, &three_parts(), LayoutRole::Primary, limits);
         assert_eq!(found.ranges.as_slice().len(), 1);
         let skip = found.skipping.unwrap().skip;
         let mut starts = Vec::new();

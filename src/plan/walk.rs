@@ -69,7 +69,7 @@ impl FieldConstraints {
                         longest.clone_from(suffix);
                     }
                 }
-                Fact::Unsaid => {}
+                Fact::Inexpressible => {}
             }
         }
         for (field, mut sets) in sets {
@@ -126,7 +126,7 @@ impl FieldConstraints {
     }
 
     /// Key ranges of all rows with these values: about `limit`, at most.
-    pub(super) fn walk(&self, layout: &KeyLayout, target: LayoutRole, limit: usize) -> Reach {
+    pub(super) fn walk(&self, layout: &KeyLayout, role: LayoutRole, limit: usize) -> Reach {
         let start = Branch { bytes: Vec::new(), values: Vec::new() };
         let mut walk = LayoutWalk {
             known: self,
@@ -141,7 +141,7 @@ impl FieldConstraints {
             narrowed: usize::MAX,
         };
         let whole = walk.run();
-        walk.finish(whole && target == LayoutRole::Primary)
+        walk.finish(whole && role == LayoutRole::Primary)
     }
 }
 
@@ -414,7 +414,7 @@ pub(super) fn after(head: &[u8], range: &KeyRange) -> KeyRange {
         End::Before(end) => KeyRange::new(start, [head, &**end].concat()),
         End::Open => match prefix_end(head) {
             Some(end) => KeyRange::new(start, end),
-            None => KeyRange::from(start),
+            None => KeyRange::starting_at(start),
         },
     }
 }

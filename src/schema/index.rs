@@ -72,7 +72,7 @@ pub struct EntryKey {
     /// The parts of their keys.
     pub layout: KeyLayout,
     /// Whether these are all parts.
-    pub target: LayoutRole,
+    pub role: LayoutRole,
 }
 
 /// An [`EntryKey`], made on first use. It belongs to one definition of a table: clones do not copy it.
@@ -103,15 +103,15 @@ impl IndexDef {
                 true => table.parts().iter().position(scatters).unwrap_or(all),
                 false => 0,
             };
-            let target = if parts == all { LayoutRole::Primary } else { LayoutRole::Index };
-            EntryKey { layout: self.layout.followed_by(table, parts), target }
+            let role = if parts == all { LayoutRole::Primary } else { LayoutRole::Index };
+            EntryKey { layout: self.layout.followed_by(table, parts), role }
         })
     }
 
     /// Makes its entries point at rows under `table`: columns that neither their rowkeys nor its own layout give are
     /// stored.
     pub fn point_at(&mut self, table: &KeyLayout) {
-        let stored = |id: &ColumnId| !self.layout.undoable().contains(id) && !table.undoable().contains(id);
+        let stored = |id: &ColumnId| !self.layout.decodable().contains(id) && !table.decodable().contains(id);
         (self.include, self.given) = self.declared().into_iter().partition(stored);
         self.holds_primary = self.layout.contains_columns(table);
     }
@@ -127,7 +127,7 @@ impl IndexDef {
     /// Columns that an entry gives without a fetch: decodable key columns and included ones. (Primary key columns can
     /// also be decoded from the pointer.)
     pub fn columns(&self) -> impl Iterator<Item = ColumnId> {
-        self.layout.undoable().iter().chain(&self.include).copied()
+        self.layout.decodable().iter().chain(&self.include).copied()
     }
 
     /// Columns that its keys and its WHERE use.

@@ -351,7 +351,7 @@ impl TableDef {
 
     /// The column is read from the packed value of its family, not from the rowkey.
     pub fn is_stored(&self, id: ColumnId) -> bool {
-        !self.column(id).dropped && !self.key.undoable().contains(&id)
+        !self.column(id).dropped && !self.key.decodable().contains(&id)
     }
 
     /// The table has a column of its own named `rowkey`, so there is no pseudo-column.
@@ -366,11 +366,11 @@ impl TableDef {
 
     /// An index by id, including that of a REKEY.
     pub fn index_by_id(&self, id: IndexId) -> Option<&IndexDef> {
-        self.kept().find(|index| index.id == id)
+        self.maintained_indexes().find(|index| index.id == id)
     }
 
     /// The indexes that every write maintains: those of the table, and that of a REKEY.
-    pub fn kept(&self) -> impl Iterator<Item = &IndexDef> {
+    pub fn maintained_indexes(&self) -> impl Iterator<Item = &IndexDef> {
         self.indexes.iter().chain(self.rekey.as_deref().map(|rekey| &rekey.keys))
     }
 
@@ -423,7 +423,7 @@ impl TableDef {
         };
         let holds_primary = |index: &IndexDef| index.layout.contains_columns(&self.key);
         let misled = self.indexes.iter().find(|index| index.holds_primary != holds_primary(index));
-        if let Some(index) = self.kept().find(|index| !is_sound(index)).or(misled) {
+        if let Some(index) = self.maintained_indexes().find(|index| !is_sound(index)).or(misled) {
             return Some(format!("its index \"{}\" makes no sense", index.name));
         }
         if let Some(flaw) = self.flaw_of_history() {
@@ -440,7 +440,7 @@ impl TableDef {
     pub fn keyspaces(&self) -> impl Iterator<Item = KeyspaceId> {
         let next = self.rekey.as_deref().map(|rekey| &rekey.next);
         let families = self.families.iter().chain(next.into_iter().flat_map(|next| &next.families));
-        let indexes = self.kept().chain(next.into_iter().flat_map(|next| &next.indexes));
+        let indexes = self.maintained_indexes().chain(next.into_iter().flat_map(|next| &next.indexes));
         let history = self.history.iter().flat_map(|history| history.keyspaces.iter().copied());
         families.map(|f| f.keyspace).chain(indexes.map(|i| i.keyspace)).chain(history)
     }

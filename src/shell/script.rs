@@ -317,7 +317,7 @@ impl<R: BufRead> TextDecoder<R> {
         Error::invalid(format!("line {} is not UTF-8", self.line))
             .why(format!("byte {byte:02X} begins no character"))
             .hint("save the script as UTF-8; write binary values as X'00ff'")
-            .state("22021")
+            .state(sqlstate::CHARACTER_ENCODING)
             .at(Span { line: self.line, column: 1, len: 1 })
     }
 }

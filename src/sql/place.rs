@@ -12,7 +12,7 @@ use crate::error::{Error, Span, sqlstate};
 
 /// Whether [`point_at_literal`] may find a place for the error.
 pub fn may_have_place(error: &Error) -> bool {
-    let of_a_name = [sqlstate::UNDEFINED_COLUMN, sqlstate::UNDEFINED_OBJECT, UNDEFINED_FUNCTION];
+    let of_a_name = [sqlstate::UNDEFINED_COLUMN, sqlstate::UNDEFINED_OBJECT, sqlstate::UNDEFINED_FUNCTION];
     error.span().is_none() && (error.literal().is_some() || of_a_name.contains(&error.sqlstate()))
 }
 
@@ -113,7 +113,7 @@ fn point_at_call(error: Error, statement: &Statement) -> Error {
         sqlstate::UNDEFINED_OBJECT => return point_at_cast(error, statement),
         _ => {}
     }
-    if error.span().is_some() || error.sqlstate() != UNDEFINED_FUNCTION {
+    if error.span().is_some() || error.sqlstate() != sqlstate::UNDEFINED_FUNCTION {
         return error;
     }
     let name = error.what().split(' ').next().unwrap_or_default().to_owned();
@@ -124,9 +124,6 @@ fn point_at_call(error: Error, statement: &Statement) -> Error {
         _ => error,
     }
 }
-
-/// SQLSTATE of a call with no matching function.
-const UNDEFINED_FUNCTION: &str = "42883";
 
 struct Calls<'a> {
     name: &'a str,

@@ -47,7 +47,7 @@ fn check_rows(clause: &str, rows: &Expr) -> Result<()> {
     Err(Error::invalid(format!("{clause} takes a number of rows, not {given}"))
         .why(format!("it is a whole number, at most {}", i64::MAX))
         .hint(format!("write {clause} 10"))
-        .state("2201W")
+        .state(sqlstate::LIMIT_COUNT)
         .at(span_of(given)))
 }
 

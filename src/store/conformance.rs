@@ -145,9 +145,9 @@ fn scans(store: &impl Store) {
     ["a", "b", "ba", "c", "d"].iter().for_each(|key| put(store, A, key, key));
     let cases = [
         (KeyRange::all(), "a b ba c d"),
-        (KeyRange::from("b"), "b ba c d"),
-        (KeyRange::from("bb"), "c d"),
-        (KeyRange::from("e"), ""),
+        (KeyRange::starting_at("b"), "b ba c d"),
+        (KeyRange::starting_at("bb"), "c d"),
+        (KeyRange::starting_at("e"), ""),
         (KeyRange::new("", "b"), "a"),
         (KeyRange::new("", ""), ""),
         (KeyRange::new("b", "c"), "b ba"),
@@ -159,7 +159,7 @@ fn scans(store: &impl Store) {
         (KeyRange::point("bx"), ""),
         (KeyRange::prefix("b"), "b ba"),
         (KeyRange::prefix(""), "a b ba c d"),
-        (KeyRange::from(vec![b'd'; KEY_BYTES_MAX + 5]), ""),
+        (KeyRange::starting_at(vec![b'd'; KEY_BYTES_MAX + 5]), ""),
         (KeyRange::new("c", vec![b'd'; KEY_BYTES_MAX + 5]), "c d"),
     ];
     for (range, expected) in cases {
@@ -243,7 +243,7 @@ fn reads_are_guarded(store: &impl Store) {
         assert_eq!((error.kind(), error.sqlstate()), (Kind::Conflict, "40001"));
         assert!(error.fix().is_some_and(|hint| hint.contains("retry")), "{error}");
     }
-    for range in [KeyRange::new("", "k"), KeyRange::new("l", "m"), KeyRange::from("q")] {
+    for range in [KeyRange::new("", "k"), KeyRange::new("l", "m"), KeyRange::starting_at("q")] {
         made_of_old(range).unwrap();
     }
     store.commit(made_of(&old, KeyspaceId(99), KeyRange::all())).unwrap();

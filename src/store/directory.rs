@@ -341,9 +341,7 @@ pub fn is_full(e: &io::Error) -> bool {
 /// The error for a damaged `file` in `folder`, a folder of the database.
 pub(super) fn damaged(folder: &Path, file: impl fmt::Display, why: impl Into<String>) -> Error {
     let folder = folder.file_name().unwrap_or_default();
-    Error::corrupt(format!("{}/{file} is damaged", folder.display()))
-        .why(why)
-        .hint("restore the database from a backup; check the disk")
+    Error::damaged(format!("{}/{file} is damaged", folder.display()), why)
 }
 
 /// The error for a file of the database that the system refuses to open, read or write.

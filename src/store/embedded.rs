@@ -126,7 +126,7 @@ impl EmbeddedStore {
         // more commit brings the same.
         if in_tree > mark.settled() {
             tree.begin()?.commit(in_tree)?;
-            mark.settle(in_tree);
+            mark.note_in_tree(in_tree);
         }
         let is_behind = !memtable.is_empty();
         let held = Arc::new(held_by(&view, in_tree)?);
@@ -173,7 +173,7 @@ impl EmbeddedStore {
         }
         let mutations = || accepted.iter().flat_map(|batch| &batch.mutations);
         if shared.is_for_the_tree(&accepted) {
-            shared.settle(&mut log)?;
+            shared.empty_memtables(&mut log)?;
             let seat = ReaderSlot::of(&shared.tree)?;
             let mut writer = shared.tree.begin()?;
             accepted.iter().try_for_each(|batch| writer.apply(&batch.mutations))?;
@@ -252,7 +252,7 @@ impl Shared {
     /// Shows the tree, which now has everything up to `version`; the memtables are empty. Releases `seat` for the new
     /// view: nothing else can take it meanwhile.
     fn show_tree(&self, version: u64, seat: ReaderSlot) -> Result<()> {
-        self.mark.settle(version);
+        self.mark.note_in_tree(version);
         drop(seat);
         // The commit is in the tree: if it stayed invisible, its version would be used a second time.
         let (view, held) = self.look(version).inspect_err(|_| self.trust.lose())?;
@@ -327,14 +327,14 @@ impl Shared {
             }
         };
         writer.commit(memtable.version())?;
-        self.mark.settle(memtable.version());
+        self.mark.note_in_tree(memtable.version());
         // Readers in other processes may have been killed. Whom this fails to clear keeps pages until the next time.
         let _ = self.tree.env.clear_stale_readers();
         Ok(())
     }
 
     /// Empties the memtables. The caller has the writer lock, so nothing is added meanwhile.
-    fn settle(&self, log: &mut Log) -> Result<()> {
+    fn empty_memtables(&self, log: &mut Log) -> Result<()> {
         self.rotate(log)?;
         self.move_full()
     }
@@ -342,7 +342,7 @@ impl Shared {
     fn close(&self, log: &mut Log) -> Result<()> {
         self.trust.check()?;
         if log.bytes() > LEFT_BYTES {
-            self.settle(log)?;
+            self.empty_memtables(log)?;
         } else {
             self.move_full()?;
             let active = &self.newest().active;

@@ -120,80 +120,15 @@ impl Log {
         mut replay: impl FnMut(&[u8]) -> Result<()>,
     ) -> Result<Log> {
         let mark = Mark::open(folder, trust.clone())?;
-        let MarkedNumbers { oldest, acknowledged, .. } = mark.marked();
         let segments = segments_that_count(folder, &mark)?;
-        let mut last: Option<Read> = None;
-        for (n, segment) in segments.iter().enumerate() {
-            if *segment != oldest + n as u64 {
-                return Err(damaged(folder, format!("log-{}", oldest + n as u64), "it is missing"));
-            }
-            let is_last = n + 1 == segments.len();
-            let next = last.as_ref().map(|read| read.next);
-            let bytes =
-                fs::read(path_of(folder, *segment)).map_err(|e| unavailable("the log cannot be read", e))?;
-            let records = LogRecords::new(&bytes, *segment);
-            // The previous segment was flushed before this one was begun.
-            let lacks_some = records.as_ref().zip(next).is_some_and(|(records, next)| records.number > next);
-            let mut records = match records {
-                Some(records) if next.is_none_or(|next| next == records.number) => records,
-                // A segment that had just been begun: nothing in it was acknowledged.
-                _ if is_last
-                    && !lacks_some
-                    && next.is_some_and(|next| next > acknowledged)
-                    && holds_nothing(&bytes) =>
-                {
-                    break;
-                }
-                _ => {
-                    let why = "its first bytes are not those of this segment";
-                    return Err(damaged(folder, format!("log-{segment}"), why));
-                }
-            };
-            let mut acknowledged_end = records.at;
-            while let Some(content) = records.next() {
-                if records.number <= acknowledged + 1 {
-                    acknowledged_end = records.at;
-                }
-                replay(content)?;
-            }
-            let (number, end, is_at_end) = (records.number, records.at as u64, records.is_at_end());
-            let is_damaged = match is_last {
-                true => number <= acknowledged || !is_at_end && records.is_followed(),
-                false => !is_at_end,
-            };
-            if is_damaged {
-                let why = format!("record {number}, at byte {end}, was acknowledged and cannot be read");
-                return Err(damaged(folder, format!("log-{segment}"), why));
-            }
-            let room = if is_at_end { bytes.len() as u64 } else { end };
-            let doubtful = bytes[acknowledged_end..records.at].to_vec();
-            last = Some(Read { segment: *segment, next: number, end, room, doubtful });
+        let read = read_all(folder, &segments, mark.marked(), &mut replay)?;
+        for segment in segments.iter().filter(|other| **other > read.segment) {
+            fs::remove_file(path_of(folder, *segment))
+                .and_then(|()| sync_directory(folder))
+                .map_err(|e| unavailable("the log cannot be written", e))?;
         }
-        let Some(Read { segment, next, end, room, doubtful }) = last else {
-            return Err(damaged(folder, format!("log-{oldest}"), "it is missing"));
-        };
-        let resume = || {
-            for segment in segments.iter().filter(|other| **other > segment) {
-                fs::remove_file(path_of(folder, *segment))?;
-                sync_directory(folder)?;
-            }
-            let mut file = File::options().read(true).write(true).open(path_of(folder, segment))?;
-            file.seek(SeekFrom::Start(end - doubtful.len() as u64))?;
-            // A flush of these may have failed: for the system their pages are clean then, and no flush writes them.
-            file.write_all(&doubtful)?;
-            // Cuts off a torn record and everything behind it, so that it never comes back.
-            let is_torn = file.metadata()?.len() > room;
-            if is_torn {
-                file.set_len(room)?;
-            }
-            if is_torn || !doubtful.is_empty() {
-                file.sync_all()?;
-                sync_directory(folder)?;
-                mark.acknowledge(next - 1);
-            }
-            Ok(file)
-        };
-        let file = resume().map_err(|e| unavailable("the log cannot be written", e))?;
+        let file = read.resume(folder, &mark).map_err(|e| unavailable("the log cannot be written", e))?;
+        let Read { segment, next, end, room, .. } = read;
         let (folder, mark) = (folder.to_owned(), Arc::new(mark));
         let record = Vec::new();
         Ok(Log { folder, durability, trust, mark, file, segment, end, flushed: end, room, next, record })
@@ -316,6 +251,88 @@ struct Read {
     room: u64,
     /// The bytes before `end` of which nothing says that they are on the disk.
     doubtful: Vec<u8>,
+}
+
+/// Passes the content of each record of the `segments` to `replay`, in order; gives the last segment that has any, or
+/// was begun whole.
+///
+/// Errors: those of [`Log::open`].
+fn read_all(
+    folder: &Path,
+    segments: &[u64],
+    MarkedNumbers { oldest, acknowledged, .. }: MarkedNumbers,
+    replay: &mut dyn FnMut(&[u8]) -> Result<()>,
+) -> Result<Read> {
+    let mut last: Option<Read> = None;
+    for (n, segment) in segments.iter().enumerate() {
+        if *segment != oldest + n as u64 {
+            return Err(damaged(folder, format!("log-{}", oldest + n as u64), "it is missing"));
+        }
+        let is_last = n + 1 == segments.len();
+        let next = last.as_ref().map(|read| read.next);
+        let bytes =
+            fs::read(path_of(folder, *segment)).map_err(|e| unavailable("the log cannot be read", e))?;
+        let records = LogRecords::new(&bytes, *segment);
+        // The previous segment was flushed before this one was begun.
+        let lacks_some = records.as_ref().zip(next).is_some_and(|(records, next)| records.number > next);
+        let mut records = match records {
+            Some(records) if next.is_none_or(|next| next == records.number) => records,
+            // A segment that had just been begun: nothing in it was acknowledged.
+            _ if is_last
+                && !lacks_some
+                && next.is_some_and(|next| next > acknowledged)
+                && holds_nothing(&bytes) =>
+            {
+                break;
+            }
+            _ => {
+                let why = "its first bytes are not those of this segment";
+                return Err(damaged(folder, format!("log-{segment}"), why));
+            }
+        };
+        let mut acknowledged_end = records.at;
+        while let Some(content) = records.next() {
+            if records.number <= acknowledged + 1 {
+                acknowledged_end = records.at;
+            }
+            replay(content)?;
+        }
+        let (number, end, is_at_end) = (records.number, records.at as u64, records.is_at_end());
+        let is_damaged = match is_last {
+            true => number <= acknowledged || !is_at_end && records.is_followed(),
+            false => !is_at_end,
+        };
+        if is_damaged {
+            let why = format!("record {number}, at byte {end}, was acknowledged and cannot be read");
+            return Err(damaged(folder, format!("log-{segment}"), why));
+        }
+        let room = if is_at_end { bytes.len() as u64 } else { end };
+        let doubtful = bytes[acknowledged_end..records.at].to_vec();
+        last = Some(Read { segment: *segment, next: number, end, room, doubtful });
+    }
+    last.ok_or_else(|| damaged(folder, format!("log-{oldest}"), "it is missing"))
+}
+
+impl Read {
+    /// Opens the segment to be written where its records end, and flushes those that may not be on the disk.
+    fn resume(&self, folder: &Path, mark: &Mark) -> io::Result<File> {
+        let Read { segment, next, end, room, doubtful } = self;
+        let mut file = File::options().read(true).write(true).open(path_of(folder, *segment))?;
+        file.seek(SeekFrom::Start(end - doubtful.len() as u64))?;
+        // A flush of these may have failed: for the system their pages are clean then, and no flush writes them.
+        file.write_all(doubtful)?;
+        // Cuts off a torn record and everything behind it, so that it never comes back.
+        let is_torn = file.metadata()?.len() > *room;
+        if is_torn {
+            file.set_len(*room)?;
+        }
+        if is_torn || !doubtful.is_empty() {
+            file.sync_all()?;
+            sync_directory(folder)?;
+            mark.acknowledge(next - 1);
+        }
+        Ok(file)
+    }
 }
 
 /// The segments that are needed, ascending; older ones are removed.

@@ -45,9 +45,9 @@ use super::log::record::{self, LogOperation};
 use super::log::{Log, Mark};
 use super::queue::CommitQueue;
 use super::recent::{Recent, Recorder};
-use super::rules::check_batch;
+use super::rules::{check_batch, may_exist};
 use super::trust::{self, Trust};
-use super::{BulkWriter, Durability, Engine, KEY_BYTES_MAX, KeyspaceId, Snapshot, Store, WriteBatch};
+use super::{BulkWriter, Durability, Engine, KeyspaceId, Snapshot, Store, WriteBatch};
 use crate::error::{Error, Result};
 use bulk::LsmBulk;
 use rows::RowCache;
@@ -99,9 +99,9 @@ struct WriterState {
 impl LsmStore {
     /// Opens the database in `path`, creating it (but not the directories above) if there is none.
     ///
-    /// Errors: `Unavailable` when it is open elsewhere or the directory cannot be written; `Invalid`
-    /// `Corrupt` when a file is missing or damaged, or an acknowledged commit is not there.
-    /// `Corrupt` when a file is missing or damaged, or something that was acknowledged is not there.
+    /// Errors: `Unavailable` when it is open elsewhere, or the directory cannot be read or written; `Invalid` when `path`
+    /// is not a database, or one of another engine; `Unsupported` when a newer program wrote it; `Corrupt` when a file is
+    /// missing or damaged, or something that was acknowledged is not there.
     pub fn open(path: &Path, durability: Durability) -> Result<Self> {
         LsmStore::over(Directory::open(path, Some(Engine::Lsm))?, durability)
     }
@@ -363,8 +363,7 @@ fn apply(tree: &AnyTree, slots: &mut Slots, version: u64, step: &LogOperation<'_
             slot.count(1);
         }
         LogOperation::Delete(keyspace, key) => {
-            // Keys of other lengths cannot exist.
-            if let Some(slot) = slots.get(keyspace).filter(|_| (1..=KEY_BYTES_MAX).contains(&key.len())) {
+            if let Some(slot) = slots.get(keyspace).filter(|_| may_exist(key)) {
                 tree.remove(tree_key(slot.id, key), version);
                 slot.count(-1);
             }
@@ -384,10 +383,7 @@ fn explain(e: lsm_tree::Error) -> Error {
             if [ErrorKind::UnexpectedEof, ErrorKind::NotFound, ErrorKind::InvalidInput]
                 .contains(&e.kind()) =>
         {
-            return Error::corrupt("a table file is missing or cut short")
-                .why(e.to_string())
-                .hint("restore the database from a backup; check the disk")
-                .caused_by(e);
+            return Error::damaged("a table file is missing or cut short", e.to_string()).caused_by(e);
         }
         E::Io(e) => return unavailable("a table file cannot be read or written", e),
         E::ChecksumMismatch { .. } => "the checksum of a block does not match its bytes",
@@ -396,8 +392,5 @@ fn explain(e: lsm_tree::Error) -> Error {
         E::Unrecoverable => "files that belong together are not all there",
         _ => "a block makes no sense",
     };
-    Error::corrupt("a table file is damaged")
-        .why(why)
-        .hint("restore the database from a backup; check the disk")
-        .caused_by(e)
+    Error::damaged("a table file is damaged", why).caused_by(e)
 }

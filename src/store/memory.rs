@@ -12,7 +12,7 @@ use imbl::shared_ptr::DefaultSharedPtr;
 use parking_lot::Mutex;
 
 use super::recent::{Recent, Recorder, Touched};
-use super::rules::{bounds, check_batch, check_entry};
+use super::rules::{check_batch, check_entry};
 use super::{
     BulkWriter, Cursor, Direction, Entry, KeyspaceId, Mutation, Reader, Reads, Snapshot, Store, WriteBatch,
 };
@@ -129,7 +129,7 @@ impl Reader for MemoryReader<'_> {
         direction: Direction,
     ) -> Result<Box<dyn Cursor + 'a>> {
         let inside = match self.0.keyspaces.get(&keyspace) {
-            Some(entries) if !range.is_empty() => Some(entries.range::<_, [u8]>(bounds(range))),
+            Some(entries) if !range.is_empty() => Some(entries.range::<_, [u8]>(range.bounds())),
             _ => None,
         };
         Ok(Box::new(MemoryCursor { inside, direction }))

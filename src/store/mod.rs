@@ -38,7 +38,6 @@ pub use reads::{Reads, Recording};
 pub use traced::{Trace, TracedStore};
 
 pub(crate) use merge::{Change, ChangeCursor, Merge};
-pub(crate) use rules::bounds;
 
 pub use crate::key::KEY_BYTES_MAX;
 

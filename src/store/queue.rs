@@ -19,7 +19,7 @@ const GROUP_BYTES: usize = if cfg!(test) { 1 << 10 } else { 16 << 20 };
 #[derive(Default)]
 pub(super) struct CommitQueue {
     state: Mutex<State>,
-    settled: Condvar,
+    results_ready: Condvar,
 }
 
 /// Number of a batch in the queue.
@@ -48,7 +48,7 @@ impl CommitQueue {
                 return result;
             }
             if state.led {
-                self.settled.wait(&mut state);
+                self.results_ready.wait(&mut state);
                 continue;
             }
             // The group may not include its own batch, which then waits for a later one.
@@ -99,7 +99,7 @@ impl Drop for Leader<'_> {
             state.results.insert(ticket, result.unwrap_or_else(|| Err(interrupted())));
         }
         state.led = false;
-        self.queue.settled.notify_all();
+        self.queue.results_ready.notify_all();
     }
 }
 

@@ -280,8 +280,8 @@ mod tests {
     #[test]
     fn a_walk_that_goes_on_is_one_range_and_gets_are_points() {
         let recording = recording();
-        walk(&recording, KeyRange::from("a"), Direction::Forward, 2);
-        walk(&recording, KeyRange::from(Rowkey::from("b").successor()), Direction::Forward, 1);
+        walk(&recording, KeyRange::starting_at("a"), Direction::Forward, 2);
+        walk(&recording, KeyRange::starting_at(Rowkey::from("b").successor()), Direction::Forward, 1);
         let reader = recording.reader().unwrap();
         reader.get(T, b"e").unwrap();
         reader.get(T, b"nothing here").unwrap();
@@ -316,7 +316,7 @@ mod tests {
             let mut reads = Reads::new(1);
             let ranges: Vec<KeyRange> = ranges
                 .into_iter()
-                .map(|(start, end)| end.map_or_else(|| KeyRange::from(start.clone()), |end| KeyRange::new(start.clone(), end)))
+                .map(|(start, end)| end.map_or_else(|| KeyRange::starting_at(start.clone()), |end| KeyRange::new(start.clone(), end)))
                 .collect();
             ranges.iter().for_each(|range| reads.add(T, range.clone()));
             reads.add_keys(T, points.iter().map(|key| &key[..]));

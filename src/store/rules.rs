@@ -1,13 +1,16 @@
 //! Limits that the local engines check before they write anything, and the errors for them.
 
-use std::ops::Bound;
-
 use super::{KeyspaceId, Mutation, WriteBatch};
 use crate::error::{Error, Result, sqlstate};
-use crate::key::{End, KEY_BYTES_MAX, KeyRange, hex};
+use crate::key::{KEY_BYTES_MAX, hex};
 
 /// Longest value, in bytes: what LMDB can store, minus the checksum.
 pub(super) const VALUE_BYTES_MAX: usize = u32::MAX as usize - 4;
+
+/// Whether there may be such a key: others have no entry, and the engines cannot look them up.
+pub(super) fn may_exist(key: &[u8]) -> bool {
+    (1..=KEY_BYTES_MAX).contains(&key.len())
+}
 
 /// Checks that a local engine can store an entry.
 ///
@@ -38,14 +41,4 @@ pub(super) fn check_batch(batch: &WriteBatch) -> Result<()> {
         Mutation::Put(keyspace, key, value) => check_entry(*keyspace, key, value),
         Mutation::Delete(..) | Mutation::Clear(_) => Ok(()),
     })
-}
-
-/// `range` as bounds that never contain the empty key, which LMDB refuses to look up.
-pub(crate) fn bounds(range: &KeyRange) -> (Bound<&[u8]>, Bound<&[u8]>) {
-    let start = if range.start.is_empty() { Bound::Unbounded } else { Bound::Included(&range.start[..]) };
-    let end = match &range.end {
-        End::Before(key) => Bound::Excluded(&key[..]),
-        End::Open => Bound::Unbounded,
-    };
-    (start, end)
 }

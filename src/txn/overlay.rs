@@ -6,7 +6,7 @@ use super::Buffer;
 use crate::error::Result;
 use crate::key::{KeyRange, Rowkey};
 use crate::store::{
-    Change, ChangeCursor, Cursor, Direction, KeyspaceId, Merge, Reader, Snapshot, bounds, one_or_none,
+    Change, ChangeCursor, Cursor, Direction, KeyspaceId, Merge, Reader, Snapshot, one_or_none,
 };
 
 /// A transaction's view: its own changes first, then the base.
@@ -114,7 +114,7 @@ struct Buffered<'a> {
 
 impl<'a> Buffered<'a> {
     fn new(changes: &'a super::KeyspaceChanges, range: &KeyRange, direction: Direction) -> Self {
-        let inside = changes.entries.range::<_, [u8]>(bounds(range));
+        let inside = changes.entries.range::<_, [u8]>(range.bounds());
         let mut rest: Box<dyn Iterator<Item = _>> = match direction {
             Direction::Forward => Box::new(inside),
             Direction::Reverse => Box::new(inside.rev()),

@@ -142,7 +142,7 @@ pub fn key_codec(data: &[u8]) {
         let mut row = vec![Value::Null; table.columns.len()];
         let given = table.key.decode(choices.0, &mut |id, value| row[usize::from(id.0)] = value.to_value());
         // Bytes that no row has may decode to values that no row holds; those of a key that is in use mean the same.
-        if given.is_ok_and(|len| len == choices.0.len()) && table.key.undoable().len() == row.len() {
+        if given.is_ok_and(|len| len == choices.0.len()) && table.key.decodable().len() == row.len() {
             table.key.show(choices.0);
             if let Some(again) = encode(&row) {
                 let mut other = vec![Value::Null; row.len()];

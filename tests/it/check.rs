@@ -2,9 +2,12 @@
 
 use std::process::Command;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use rowkeydb::key::KeyRange;
-use rowkeydb::store::{Direction, FailingStore, KeyspaceId, MemoryStore, Store, WriteBatch};
+use rowkeydb::store::{
+    BulkWriter, Cursor, Direction, FailingStore, KeyspaceId, MemoryStore, Reader, Snapshot, Store, WriteBatch,
+};
 use rowkeydb::{Database, Error, Kind, Rows};
 
 /// Keyspaces are given out in order: the table, then its indexes.
@@ -72,6 +75,138 @@ fn a_row_under_a_key_that_its_columns_do_not_make_is_found() {
         let found = findings(&db, check);
         assert!(found.len() == 1 && found[0].starts_with("key_not_canonical||"), "{found:?}");
     }
+}
+
+/// A store that notes how many GETs a reader has served at the most, and can refuse to read a keyspace.
+struct WatchedStore {
+    inner: Arc<MemoryStore>,
+    watched: Arc<Watched>,
+}
+
+#[derive(Default)]
+struct Watched {
+    most: AtomicUsize,
+    /// 0: none.
+    refused: AtomicU32,
+}
+
+impl Watched {
+    fn check(&self, keyspace: KeyspaceId) -> Result<(), Error> {
+        match self.refused.load(Ordering::Relaxed) {
+            0 => Ok(()),
+            refused if keyspace.0 != refused => Ok(()),
+            _ => Err(Error::new(Kind::Unavailable, "the disk is away")),
+        }
+    }
+}
+
+fn watched() -> (Arc<Watched>, Database) {
+    let (inner, watched) = (Arc::new(MemoryStore::new()), Arc::<Watched>::default());
+    let store = WatchedStore { inner, watched: Arc::clone(&watched) };
+    (watched, Database::over_store(Box::new(store)).unwrap())
+}
+
+struct WatchedSnapshot(Arc<dyn Snapshot>, Arc<Watched>);
+
+struct WatchedReader<'s> {
+    inner: Box<dyn Reader + 's>,
+    gets: AtomicUsize,
+    watched: Arc<Watched>,
+}
+
+impl Store for WatchedStore {
+    fn snapshot(&self) -> Result<Arc<dyn Snapshot>, Error> {
+        Ok(Arc::new(WatchedSnapshot(self.inner.snapshot()?, Arc::clone(&self.watched))))
+    }
+
+    fn commit(&self, batch: WriteBatch) -> Result<(), Error> {
+        self.inner.commit(batch)
+    }
+
+    fn bulk(&self) -> Result<Box<dyn BulkWriter + '_>, Error> {
+        self.inner.bulk()
+    }
+}
+
+impl Snapshot for WatchedSnapshot {
+    fn reader(&self) -> Result<Box<dyn Reader + '_>, Error> {
+        let (inner, gets, watched) = (self.0.reader()?, AtomicUsize::new(0), Arc::clone(&self.1));
+        Ok(Box::new(WatchedReader { inner, gets, watched }))
+    }
+
+    fn version(&self) -> u64 {
+        self.0.version()
+    }
+}
+
+impl Reader for WatchedReader<'_> {
+    fn get(&self, keyspace: KeyspaceId, key: &[u8]) -> Result<Option<&[u8]>, Error> {
+        self.watched.check(keyspace)?;
+        self.watched.most.fetch_max(self.gets.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+        self.inner.get(keyspace, key)
+    }
+
+    fn cursor<'a>(
+        &'a self,
+        keyspace: KeyspaceId,
+        range: &KeyRange,
+        direction: Direction,
+    ) -> Result<Box<dyn Cursor + 'a>, Error> {
+        self.inner.cursor(keyspace, range, direction)
+    }
+
+    fn entries(&self, keyspace: KeyspaceId) -> Result<u64, Error> {
+        self.inner.entries(keyspace)
+    }
+
+    fn count(&self, keyspace: KeyspaceId) -> Result<Option<u64>, Error> {
+        self.inner.count(keyspace)
+    }
+
+    fn verify(
+        &self,
+        keyspace: KeyspaceId,
+        watch: &mut dyn FnMut(u64) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        self.inner.verify(keyspace, watch)
+    }
+}
+
+/// A reader may keep what it has lent: the `lsm` engine's does, so that a CHECK needed as much memory as the table.
+#[test]
+fn long_walks_renew_the_reader_of_their_gets() {
+    let (store, db) = watched();
+    db.execute("CREATE TABLE t (id INT PRIMARY KEY, v INT, note TEXT, FAMILY n (note))").unwrap();
+    db.execute("INSERT INTO t SELECT value, value, 'note' FROM generate_series(1, 12000)").unwrap();
+    for sql in [
+        "CREATE INDEX by_note ON t (note)",
+        "CREATE INDEX by_v ON t (v)",
+        "CHECK TABLE t",
+        "CHECK TABLE t FAST",
+        "ALTER TABLE t REKEY (v)",
+    ] {
+        store.most.store(0, Ordering::Relaxed);
+        db.execute(sql).unwrap();
+        let most = store.most.load(Ordering::Relaxed);
+        assert!(most < 5000, "{sql}: {most}");
+    }
+}
+
+/// They were reported as damage, and hidden where an index's entries were followed to their rows.
+#[test]
+fn errors_of_reading_that_are_no_damage_are_errors_of_the_check() {
+    let (store, db) = watched();
+    db.execute("CREATE TABLE t (id INT PRIMARY KEY, v INT, note TEXT, FAMILY n (note))").unwrap();
+    db.execute("CREATE UNIQUE INDEX by_v ON t (v)").unwrap();
+    db.execute("INSERT INTO t VALUES (1, 10, 'one'), (2, 20, 'two')").unwrap();
+    // The rows, the notes, the entries.
+    for refused in 1..=3 {
+        store.refused.store(refused, Ordering::Relaxed);
+        let error = db.execute("CHECK TABLE t").unwrap_err();
+        assert_eq!((error.kind(), error.what()), (Kind::Unavailable, "the disk is away"), "{refused}");
+    }
+    store.refused.store(0, Ordering::Relaxed);
+    assert_eq!(findings(&db, "CHECK TABLE t"), [""; 0]);
 }
 
 type Damage = fn(&MemoryStore);

@@ -101,7 +101,7 @@ fn overflowing(what: &str) -> Option<Error> {
             error
                 .why("it has nanoseconds, and room for 292 years of them")
                 .hint("leave out the CAST: a difference of times is as long as it has to be")
-                .state("22015"),
+                .state(sqlstate::INTERVAL_OVERFLOW),
         );
     }
     let value = given.filter(is_double).unwrap_or("this number");

@@ -81,7 +81,7 @@ fn out_of_place(text: &str) -> Option<Error> {
         return Some(match tree.starts_with("WindowFunction") {
             true => Error::invalid("window functions are computed behind WHERE, GROUP BY and HAVING")
                 .hint("SELECT it AS a column of a query in FROM, and compare that")
-                .state("42P20"),
+                .state(sqlstate::WINDOWING),
             false => Error::unsupported("this expression cannot be computed where it stands")
                 .hint("SELECT it AS a column of a query in FROM, and use that"),
         });
@@ -104,7 +104,7 @@ const COLUMNS_SHOWN: usize = 12;
 pub fn too_many_rows() -> Error {
     Error::invalid("a subquery that stands for a value gives more than one row")
         .hint("add LIMIT 1 and an ORDER BY, or take max(...) of it")
-        .state("21000")
+        .state(sqlstate::CARDINALITY)
 }
 
 fn out_of_memory(what: &str) -> Error {
@@ -174,7 +174,7 @@ fn schema_error(error: &SchemaError) -> Error {
             Error::invalid(format!("column \"{name}\" is ambiguous"))
                 .why("more than one table here has it")
                 .hint(format!("write table.{name}"))
-                .state("42702")
+                .state(sqlstate::AMBIGUOUS_COLUMN)
         }
         SchemaError::DuplicateQualifiedField { qualifier, name } => {
             let (table, name) = (qualifier.table(), output_name(name));

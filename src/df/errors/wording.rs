@@ -3,12 +3,6 @@
 use crate::error::{Error, Kind, sqlstate};
 use crate::suggest::with_suggestion;
 
-const NO_FUNCTION: &str = "42883";
-const WINDOWING: &str = "42P20";
-const NO_REGEX: &str = "2201B";
-const POSITION: &str = "42P10";
-const CANNOT_CAST: &str = "42846";
-
 /// Functions that need an OVER clause.
 const WINDOW_FUNCTIONS: &[&str] =
     &["row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "lag", "lead"];
@@ -61,12 +55,24 @@ const ELSEWHERE: &[(&[&str], &str)] = &[
 
 /// Our error for a message, whose types are in SQL's words already; `None` for a message that is clear enough.
 pub fn reworded(text: &str) -> Option<Error> {
-    functions(text)
-        .or_else(|| operators(text))
-        .or_else(|| groups(text))
-        .or_else(|| clauses(text))
-        .or_else(|| subqueries(text))
-        .or_else(|| values(text))
+    let topics = [
+        functions,
+        operators,
+        groups,
+        conditions,
+        limits,
+        sets,
+        names,
+        subqueries,
+        numbers,
+        times_and_texts,
+        recursion,
+        windows,
+        patterns,
+        types,
+        computing,
+    ];
+    topics.iter().find_map(|topic| topic(text))
 }
 
 fn functions(text: &str) -> Option<Error> {
@@ -74,29 +80,30 @@ fn functions(text: &str) -> Option<Error> {
         text.strip_prefix("[return_type] ").and_then(|rest| rest.split_once(" not supported for "))
     {
         let given = if ty.eq_ignore_ascii_case("null") { "*" } else { ty };
-        let error = error(format!("{} does not take {given}", name.to_lowercase()), NO_FUNCTION);
+        let error =
+            error(format!("{} does not take {given}", name.to_lowercase()), sqlstate::UNDEFINED_FUNCTION);
         return Some(error.hint("give it a column of numbers; count(*) counts rows"));
     }
     if let Some(count) = text.strip_prefix("negative count not allowed: ") {
         return Some(
-            error(format!("substr takes a count of characters, not {count}"), "22011")
+            error(format!("substr takes a count of characters, not {count}"), sqlstate::SUBSTRING)
                 .hint("substr(s, from, 3)"),
         );
     }
     if text == "field position must not be zero" {
-        let error = error("split_part counts parts from 1, not from 0", "22023");
+        let error = error("split_part counts parts from 1, not from 0", sqlstate::INVALID_PARAMETER);
         return Some(error.hint("split_part(s, ',', 1) is the first, split_part(s, ',', -1) the last"));
     }
     if let Some(code) = text.strip_prefix("invalid Unicode scalar value: ") {
         return Some(
-            error(format!("{code} is no character"), "54000")
+            error(format!("{code} is no character"), sqlstate::LIMIT)
                 .why("chr takes a Unicode code point: 1 to 1114111, without the halves of pairs at 55296 to 57343")
                 .hint("chr(65) is 'A'"),
         );
     }
     if text.starts_with("In an aggregate with DISTINCT, ORDER BY expressions must appear") {
         return Some(
-            error("an aggregate with DISTINCT is ordered by another value than its own", POSITION)
+            error("an aggregate with DISTINCT is ordered by another value than its own", sqlstate::INVALID_COLUMN_REFERENCE)
                 .why("rows that are the same to it may differ in that")
                 .hint("order it by its own first argument, or take it from a subquery with SELECT DISTINCT or GROUP BY"),
         );
@@ -109,11 +116,11 @@ fn functions(text: &str) -> Option<Error> {
     }
     if let Some(name) = between(text, "Invalid function '", "'") {
         if WINDOW_FUNCTIONS.contains(&name) {
-            let error = error(format!("{name} looks at the rows around its own"), WINDOWING);
+            let error = error(format!("{name} looks at the rows around its own"), sqlstate::WINDOWING);
             return Some(error.hint(format!("write {name}(...) OVER (ORDER BY ...)")));
         }
         let near = between(text, "Did you mean '", "'");
-        let unknown = error(format!("there is no function \"{name}\""), NO_FUNCTION);
+        let unknown = error(format!("there is no function \"{name}\""), sqlstate::UNDEFINED_FUNCTION);
         let elsewhere = ELSEWHERE.iter().find(|(names, _)| names.contains(&name.to_lowercase().as_str()));
         if let Some((_, ours)) = elsewhere {
             return Some(unknown.hint(format!("write {ours}")));
@@ -126,7 +133,8 @@ fn functions(text: &str) -> Option<Error> {
         ));
     }
     let arguments = |name: &str, given: &str| {
-        error(format!("{name} does not take {given}"), NO_FUNCTION).hint("CAST what has another type")
+        error(format!("{name} does not take {given}"), sqlstate::UNDEFINED_FUNCTION)
+            .hint("CAST what has another type")
     };
     if let Some(name) = text.strip_suffix(" does not take values of these types") {
         return Some(arguments(name, "values of these types"));
@@ -134,7 +142,8 @@ fn functions(text: &str) -> Option<Error> {
     if let Some(name) = between(text, "Failed to coerce arguments to satisfy a call to '", "'") {
         if name == "string_agg" {
             // The message does not tell which of its two names was used.
-            let error = error("string_agg and group_concat do not take one argument", NO_FUNCTION);
+            let error =
+                error("string_agg and group_concat do not take one argument", sqlstate::UNDEFINED_FUNCTION);
             return Some(error.hint("write string_agg(x, ','), or group_concat(x, ',')"));
         }
         let given = between(text, "coercion from ", " to the signature")?;
@@ -144,7 +153,10 @@ fn functions(text: &str) -> Option<Error> {
         return Some(arguments(name, "values of these types"));
     }
     if let Some(name) = between(text, "'", "' does not support zero arguments") {
-        return Some(error(format!("{name} takes arguments"), NO_FUNCTION).hint(format!("write {name}(x)")));
+        return Some(
+            error(format!("{name} takes arguments"), sqlstate::UNDEFINED_FUNCTION)
+                .hint(format!("write {name}(x)")),
+        );
     }
     let name = between(text, "Function '", "' ").or_else(|| between(text, "The function '", "' "))?;
     if let Some(given) = text.split(" but received ").nth(1) {
@@ -157,7 +169,7 @@ fn functions(text: &str) -> Option<Error> {
                 more => format!("{more} arguments"),
             };
             return Some(
-                error(format!("{name} takes {takes}, not {given}"), NO_FUNCTION)
+                error(format!("{name} takes {takes}, not {given}"), sqlstate::UNDEFINED_FUNCTION)
                     .hint("leave out what is too much, or add what is missing"),
             );
         }
@@ -170,7 +182,7 @@ fn functions(text: &str) -> Option<Error> {
             "Boolean" => "a condition",
             given => given,
         };
-        let error = error(format!("{name} does not take {given}"), NO_FUNCTION);
+        let error = error(format!("{name} does not take {given}"), sqlstate::UNDEFINED_FUNCTION);
         return Some(
             error.why(format!("it takes {}", wanted.to_lowercase())).hint("CAST what has another type"),
         );
@@ -183,7 +195,7 @@ fn operators(text: &str) -> Option<Error> {
     let undefined = |operation: &str| {
         let is_time = ["TIMESTAMP", "DATE"].iter().any(|ty| operation.starts_with(ty));
         let step = ["+", "-"].into_iter().find(|op| is_time && operation.contains(&format!(" {op} ")));
-        error(format!("there is no operator for {operation}"), NO_FUNCTION)
+        error(format!("there is no operator for {operation}"), sqlstate::UNDEFINED_FUNCTION)
             .why("the operator is not defined for values of these types")
             .hint(match step {
                 Some(op) => format!("write {op} INTERVAL '1 day'"),
@@ -196,7 +208,9 @@ fn operators(text: &str) -> Option<Error> {
             "PGStartsWith" => ("^@", "write starts_with(x, 'abc'), or x LIKE 'abc%'"),
             other => (other, "functions say more: abs(x), mod(x, y), power(x, y)"),
         };
-        return Some(error(format!("there is no operator {name}"), NO_FUNCTION).hint(instead));
+        return Some(
+            error(format!("there is no operator {name}"), sqlstate::UNDEFINED_FUNCTION).hint(instead),
+        );
     }
     if let Some(operation) = rest("Cannot coerce arithmetic expression ") {
         return Some(undefined(operation.strip_suffix(" to valid types").unwrap_or(operation)));
@@ -238,18 +252,21 @@ fn operators(text: &str) -> Option<Error> {
         return Some(error.hint("compare it with something, as in x = 0"));
     }
     if rest("Unary operator '-' only supports").is_some() {
-        let error = error("this cannot be negated", NO_FUNCTION);
+        let error = error("this cannot be negated", sqlstate::UNDEFINED_FUNCTION);
         return Some(error.why("it is neither a number nor an interval").hint("CAST it to a number"));
     }
     if let Some(types) = between(text, "There isn't a common type to coerce ", " in LIKE expression") {
-        let error = error(format!("LIKE compares texts, not {types}"), NO_FUNCTION);
+        let error = error(format!("LIKE compares texts, not {types}"), sqlstate::UNDEFINED_FUNCTION);
         return Some(error.hint("write CAST(x AS TEXT) LIKE '...'"));
     }
     if let Some(given) = between(text, "Expected a single character wrapped with single quotes, got ", "\n")
         .or_else(|| text.split_once("wrapped with single quotes, got ").map(|(_, given)| given))
     {
         let one = if given.is_ascii() { "one character" } else { "one ASCII character" };
-        return Some(error(format!("ESCAPE takes {one}, not {given}"), "22019").hint("write ESCAPE '\\'"));
+        return Some(
+            error(format!("ESCAPE takes {one}, not {given}"), sqlstate::ESCAPE_CHARACTER)
+                .hint("write ESCAPE '\\'"),
+        );
     }
     if text == "ANY in LIKE expression" {
         return Some(
@@ -304,7 +321,7 @@ fn groups(text: &str) -> Option<Error> {
     None
 }
 
-fn clauses(text: &str) -> Option<Error> {
+fn conditions(text: &str) -> Option<Error> {
     if let Some(rest) = text.strip_prefix("Cannot create filter with non-boolean predicate '") {
         let ty = rest.rsplit_once(" returning ").map_or("no condition", |(_, ty)| ty);
         let error = error(format!("WHERE takes a condition, and this is {ty}"), sqlstate::DATATYPE_MISMATCH);
@@ -313,7 +330,8 @@ fn clauses(text: &str) -> Option<Error> {
     if text.starts_with("Cannot run range queries on datatype") {
         let what = "a window cannot be ordered by an interval, or by a row of values";
         return Some(
-            error(what, WINDOWING).hint("order it by numbers, as in extract(epoch FROM x), or by columns"),
+            error(what, sqlstate::WINDOWING)
+                .hint("order it by numbers, as in extract(epoch FROM x), or by columns"),
         );
     }
     if let Some(types) = between(text, "Failed to coerce types ", " in BETWEEN expression") {
@@ -328,12 +346,16 @@ fn clauses(text: &str) -> Option<Error> {
                 .hint("write SELECT ... FROM (SELECT unnest(list) AS x FROM t) WHERE x = 1"),
         );
     }
+    None
+}
+
+fn limits(text: &str) -> Option<Error> {
     if text == "TOP" {
         return Some(Error::unsupported("there is no TOP").hint("write LIMIT 10 at the end of the query"));
     }
     let rows = |clause: &str, given: &str| {
         Some(
-            error(format!("{clause} takes a number of rows, not {given}"), "2201W")
+            error(format!("{clause} takes a number of rows, not {given}"), sqlstate::LIMIT_COUNT)
                 .hint(format!("write {clause} 10")),
         )
     };
@@ -354,22 +376,32 @@ fn clauses(text: &str) -> Option<Error> {
         .and_then(|rest| rest.split_once(", max: "))
     {
         return Some(
-            error(format!("ORDER BY {at}: only {most} columns are selected"), POSITION)
-                .hint("name the column, or count from 1"),
+            error(
+                format!("ORDER BY {at}: only {most} columns are selected"),
+                sqlstate::INVALID_COLUMN_REFERENCE,
+            )
+            .hint("name the column, or count from 1"),
         );
     }
     if text.starts_with("Order by index starts at 1") {
         return Some(
-            error("ORDER BY 0: columns are counted from 1", POSITION)
+            error("ORDER BY 0: columns are counted from 1", sqlstate::INVALID_COLUMN_REFERENCE)
                 .hint("name the column, or count from 1"),
         );
     }
     if let Some(at) = between(text, "Cannot find column with position ", " in SELECT clause") {
         return Some(
-            error(format!("GROUP BY {at}: fewer columns are selected than that"), POSITION)
-                .hint("name the column, or count from 1"),
+            error(
+                format!("GROUP BY {at}: fewer columns are selected than that"),
+                sqlstate::INVALID_COLUMN_REFERENCE,
+            )
+            .hint("name the column, or count from 1"),
         );
     }
+    None
+}
+
+fn sets(text: &str) -> Option<Error> {
     if let Some(set) = text.strip_suffix(" queries have different number of columns") {
         return Some(
             error(format!("the two sides of {set} have different numbers of columns"), sqlstate::SYNTAX)
@@ -413,6 +445,10 @@ fn clauses(text: &str) -> Option<Error> {
             .hint(format!("CAST one of them, as in CAST(x AS {one})")),
         );
     }
+    None
+}
+
+fn names(text: &str) -> Option<Error> {
     if let Some(name) = text.strip_prefix("Invalid qualifier ") {
         return Some(
             error(format!("there is no table \"{name}\" in this FROM"), sqlstate::UNDEFINED_TABLE)
@@ -421,19 +457,21 @@ fn clauses(text: &str) -> Option<Error> {
     }
     if let Some(name) = between(text, "WITH query name \"", "\" specified more than once") {
         return Some(
-            error(format!("WITH defines \"{name}\" twice"), "42712").hint("give one of them another name"),
+            error(format!("WITH defines \"{name}\" twice"), sqlstate::DUPLICATE_ALIAS)
+                .hint("give one of them another name"),
         );
     }
     if let Some(rest) = text.strip_prefix("Source table contains ") {
         let (columns, rest) = rest.split_once(" columns but only ")?;
         let names = rest.split(' ').next()?;
         return Some(
-            error(format!("{names} names for {columns} columns"), POSITION).hint("name every column once"),
+            error(format!("{names} names for {columns} columns"), sqlstate::INVALID_COLUMN_REFERENCE)
+                .hint("name every column once"),
         );
     }
     if let Some(n) = text.strip_prefix("No value found for placeholder with id ") {
         return Some(
-            error(format!("parameter {n} has no value"), "42P02")
+            error(format!("parameter {n} has no value"), sqlstate::UNDEFINED_PARAMETER)
                 .hint("give as many values as the statement has parameters"),
         );
     }
@@ -453,7 +491,7 @@ fn subqueries(text: &str) -> Option<Error> {
     })
 }
 
-fn values(text: &str) -> Option<Error> {
+fn numbers(text: &str) -> Option<Error> {
     if let Some((integer, call)) = text.split_once("Array overflow on ") {
         let ty = match integer {
             of if of.ends_with("Int16") => "SMALLINT",
@@ -479,7 +517,7 @@ fn values(text: &str) -> Option<Error> {
         }
     }
     if text == "cannot take square root of a negative number" {
-        let error = error("a negative number has no square root", "2201F");
+        let error = error("a negative number has no square root", sqlstate::POWER);
         return Some(error.hint("write sqrt(abs(x)), or CASE WHEN x >= 0 THEN sqrt(x) END"));
     }
     if let Some(given) =
@@ -488,6 +526,10 @@ fn values(text: &str) -> Option<Error> {
         let error = error(format!("{given} is no percentile"), sqlstate::OUT_OF_RANGE);
         return Some(error.why("it is a share, from 0 to 1").hint("write 0.95 for 95 %"));
     }
+    None
+}
+
+fn times_and_texts(text: &str) -> Option<Error> {
     if text.starts_with("The dates that can be represented as nanoseconds") {
         let error = error("this time is out of range for nanoseconds", sqlstate::OUT_OF_RANGE);
         return Some(error.why("they end in the years 1677 and 2262").hint("write to_timestamp(x)"));
@@ -543,28 +585,36 @@ fn values(text: &str) -> Option<Error> {
     if let Some(span) = between(text, "Unable to represent ", " in a signed 32-bit integer") {
         let span = span.split(" as ").next().unwrap_or(span);
         return Some(
-            error(format!("{span} are out of range for an INTERVAL"), "22015")
+            error(format!("{span} are out of range for an INTERVAL"), sqlstate::INTERVAL_OVERFLOW)
                 .why("it has at most 2147483647 months and days")
                 .hint("write a shorter one"),
         );
     }
     if let Some(date) = text.strip_prefix("Unable to parse date from ") {
         return Some(
-            error(format!("there is no day {}", date.replace(", ", "-")), "22008")
+            error(format!("there is no day {}", date.replace(", ", "-")), sqlstate::DATETIME_OVERFLOW)
                 .hint("make_date takes a year, a month and a day"),
         );
     }
+    None
+}
+
+fn recursion(text: &str) -> Option<Error> {
     if let Some(counts) = between(text, "must have the same number of columns (", ")")
         && text.starts_with("Non-recursive term")
         && let Some((first, again)) = counts.split_once(" != ")
     {
         return Some(
-            error(format!("the parts of a recursive query have {first} and {again} columns"), "42601")
-                .hint("give both sides of its UNION the same columns"),
+            error(
+                format!("the parts of a recursive query have {first} and {again} columns"),
+                sqlstate::SYNTAX,
+            )
+            .hint("give both sides of its UNION the same columns"),
         );
     }
     if text.contains("Multiple recursive references") || text.contains("Unexpected empty work table") {
-        let error = error("a step of a recursive query reads the last one in a subquery", "0A000");
+        let error =
+            error("a step of a recursive query reads the last one in a subquery", sqlstate::UNSUPPORTED);
         return Some(error.why("a step takes its rows once").hint("join what the subquery reads"));
     }
     if let Some(ty) = between(text, "Cannot automatically convert ", " to Null") {
@@ -574,9 +624,13 @@ fn values(text: &str) -> Option<Error> {
             error.why(format!("its steps make {ty} of it")).hint(format!("write CAST(NULL AS {ty}) there")),
         );
     }
+    None
+}
+
+fn windows(text: &str) -> Option<Error> {
     if text == "Expected an integer value" {
         return Some(
-            error("lag and lead take a number of rows that is an integer", NO_FUNCTION)
+            error("lag and lead take a number of rows that is an integer", sqlstate::UNDEFINED_FUNCTION)
                 .hint("write lag(x, 2), or lag(x, 2, 0) for a value where there is no such row"),
         );
     }
@@ -584,17 +638,23 @@ fn values(text: &str) -> Option<Error> {
     if of_window || text.starts_with("Expected a signed integer literal for the second argument of") {
         let function = if of_window { "lag, lead and ntile take" } else { "nth_value takes" };
         return Some(
-            error(format!("{function} an integer that is written out"), "22023")
+            error(format!("{function} an integer that is written out"), sqlstate::INVALID_PARAMETER)
                 .why("it is the same for all rows")
                 .hint("write lag(x, 2), lead(x, 2), ntile(4), nth_value(x, 2)"),
         );
     }
     if text.starts_with("NTILE requires a positive integer") {
-        return Some(error("ntile takes a number of groups, 1 or more", "22014").hint("write ntile(4)"));
+        return Some(
+            error("ntile takes a number of groups, 1 or more", sqlstate::NTILE).hint("write ntile(4)"),
+        );
     }
+    None
+}
+
+fn patterns(text: &str) -> Option<Error> {
     if text.contains("CompiledTooBig(") {
         return Some(
-            error("this regular expression is too large", NO_REGEX)
+            error("this regular expression is too large", sqlstate::REGEX)
                 .why("its repetitions are written out to more than 10 MiB")
                 .hint("repeat less, as in a{1,100}, or write a*"),
         );
@@ -602,16 +662,20 @@ fn values(text: &str) -> Option<Error> {
     if let Some(at) = text.find("regex parse error") {
         let why = text[at..].lines().find_map(|line| line.trim().strip_prefix("error: "));
         return Some(
-            error("this is not a regular expression", NO_REGEX)
+            error("this is not a regular expression", sqlstate::REGEX)
                 .why(why.unwrap_or("it cannot be read").to_owned())
                 .hint("write \\( for a parenthesis itself, and so for any other sign"),
         );
     }
+    None
+}
+
+fn types(text: &str) -> Option<Error> {
     if let Some((from, to)) =
         text.strip_prefix("Unsupported CAST from ").and_then(|rest| rest.split_once(" to "))
     {
         return Some(
-            error(format!("{from} cannot be cast to {to}"), CANNOT_CAST)
+            error(format!("{from} cannot be cast to {to}"), sqlstate::CANNOT_CAST)
                 .hint("CAST it to TEXT first, if that says it"),
         );
     }
@@ -632,12 +696,13 @@ fn values(text: &str) -> Option<Error> {
         );
     }
     if let Some(part) = between(text, "Date part '", "' not supported") {
-        return Some(error(format!("a time has no part '{part}'"), "22023")
+        return Some(error(format!("a time has no part '{part}'"), sqlstate::INVALID_PARAMETER)
             .hint("parts are millennium, century, decade, year, quarter, month, week, day, dow, isodow, doy, hour, minute, second, milliseconds, microseconds and epoch"));
     }
     if text.starts_with("Substring without for/from") {
         return Some(
-            error("substr takes a text and where to begin", NO_FUNCTION).hint("substr(s, from [, count])"),
+            error("substr takes a text and where to begin", sqlstate::UNDEFINED_FUNCTION)
+                .hint("substr(s, from [, count])"),
         );
     }
     if text.starts_with("Invalid input syntax for type interval: ") {
@@ -649,12 +714,18 @@ fn values(text: &str) -> Option<Error> {
     }
     if let Some(zone) = between(text, "Invalid timezone \"", "\"") {
         return Some(
-            error(format!("there is no time zone '{zone}'"), "22023").hint("write 'Europe/Oslo' or '+01:00'"),
+            error(format!("there is no time zone '{zone}'"), sqlstate::INVALID_PARAMETER)
+                .hint("write 'Europe/Oslo' or '+01:00'"),
         );
     }
+    None
+}
+
+/// Errors while a plan runs, with what stands before them.
+fn computing(text: &str) -> Option<Error> {
     let plain = text.strip_prefix("Compute error: ")?;
     let plain = plain.strip_prefix("Execution error: ").unwrap_or(plain);
-    Some(reworded(plain).unwrap_or_else(|| error(plain, "22023")))
+    Some(reworded(plain).unwrap_or_else(|| error(plain, sqlstate::INVALID_PARAMETER)))
 }
 
 fn error(what: impl Into<String>, state: &'static str) -> Error {

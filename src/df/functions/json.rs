@@ -205,7 +205,9 @@ fn json_of<'a>(name: &str, json: ValueRef<'a>) -> Result<Option<&'a str>> {
 }
 
 fn no_json(name: &str, e: &serde_json::Error) -> Error {
-    Error::invalid(format!("{name} takes JSON, and this text is none")).why(e.to_string()).state("22032")
+    Error::invalid(format!("{name} takes JSON, and this text is none"))
+        .why(e.to_string())
+        .state(sqlstate::INVALID_JSON)
 }
 
 fn usage(name: &str, example: &str) -> Error {

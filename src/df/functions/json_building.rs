@@ -225,7 +225,7 @@ fn put_member(pair: &[Column<'_>], row: usize, out: &mut Vec<u8>) -> Result<()> 
     let name = name.text(row)?.ok_or_else(|| {
         Error::invalid("the name of a member of a JSON object is NULL")
             .hint("write coalesce(name, ''), or WHERE name IS NOT NULL")
-            .state("22004")
+            .state(sqlstate::NULL_NOT_ALLOWED)
     })?;
     out.extend_from_slice(serde_json::Value::String(name).to_string().as_bytes());
     out.extend_from_slice(b" : ");

@@ -39,7 +39,7 @@ use self::exact_sum::ExactSum;
 use self::min_max::OfGroups;
 use self::now::Now;
 use self::string_agg::SortedStrings;
-use crate::catalog::{Catalog, Relation};
+use crate::catalog::{Catalog, Relation, index_of};
 use crate::design::keys::KeyspaceLayout;
 use crate::df::errors::to_df;
 use crate::df::expressions::intervals::IntervalProducts;
@@ -227,10 +227,9 @@ impl RowBody for Explained {
         };
         match &relation {
             Relation::Table(table) => words(table, KeyspaceLayout::of_table(table))?,
-            Relation::Index(table, id) => match table.index_by_id(*id) {
-                Some(index) => words(table, KeyspaceLayout::of_index(table, index))?,
-                None => return Err(Error::internal("an index without its definition")),
-            },
+            Relation::Index(table, id) => {
+                words(table, KeyspaceLayout::of_index(table, index_of(table, *id)?))?;
+            }
             Relation::View(_) => {
                 return Err(Error::invalid(format!("\"{name}\" is a view, whose rows have no keys"))
                     .state(sqlstate::WRONG_OBJECT));
@@ -394,7 +393,7 @@ fn pattern_of<'a>(
                 Error::invalid(format!("{name} does not know this format"))
                     .why(why)
                     .hint(format!("{name}(x, 'DD Mon YYYY HH24:MI:SS')"))
-                    .state("22007")
+                    .state(sqlstate::INVALID_DATETIME)
             })?;
             let fixed = TimeFormat::parse(pattern).ok();
             known.insert(TimePatterns { pattern: pattern.to_owned(), fixed, any })
@@ -454,7 +453,7 @@ fn make_timestamp<'a>(args: &[ValueRef<'a>], _: &'a mut FunctionBuffers) -> Resu
         Error::invalid(format!(
             "there is no time {year:04}-{month:02}-{day:02} {hour:02}:{minute:02} and {seconds} seconds"
         ))
-        .state("22008")
+        .state(sqlstate::DATETIME_OVERFLOW)
     })
 }
 

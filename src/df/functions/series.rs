@@ -23,7 +23,7 @@ use crate::df::cached::template::number;
 use crate::df::errors::to_df;
 use crate::df::expr::value_of;
 use crate::df::query::scalar_of;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, sqlstate};
 use crate::value::{ColumnType, Value};
 
 /// Registers both functions in a session.
@@ -96,7 +96,7 @@ fn unknown(name: &str) -> Error {
     Error::invalid(format!("{name} takes values that are known before anything is read"))
         .why("columns and subqueries are read when the query runs, and its rows are planned before")
         .hint(format!("generate more than enough and keep some: JOIN {name}(1, 1000) AS s(n) ON s.n <= t.n"))
-        .state("22023")
+        .state(sqlstate::INVALID_PARAMETER)
 }
 
 #[derive(Debug)]
@@ -149,14 +149,14 @@ impl Series {
         Error::invalid(format!("{name} takes a start, a stop and a step"))
             .why("they are integers, or times with an INTERVAL as the step")
             .hint(format!("{name}(1, 10), {name}(DATE '2024-01-01', DATE '2024-02-01', INTERVAL '1 day')"))
-            .state("22023")
+            .state(sqlstate::INVALID_PARAMETER)
     }
 
     fn no_step(&self) -> Error {
         Error::invalid(format!("{} would never end", self.name))
             .why("its step is zero")
             .hint("give it one above or below zero")
-            .state("22023")
+            .state(sqlstate::INVALID_PARAMETER)
     }
 
     fn integers(&self, values: &[&ScalarValue]) -> Result<Rows> {
@@ -211,7 +211,7 @@ impl Series {
         if !is_up && (months > 0 || days > 0 || nanos > 0) {
             return Err(Error::invalid(format!("the step of {} goes both up and down", self.name))
                 .hint("write INTERVAL '1 month', or '-1 month'")
-                .state("22023"));
+                .state(sqlstate::INVALID_PARAMETER));
         }
         let with_stop = self.with_stop;
         Ok(Rows {

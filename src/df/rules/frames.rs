@@ -19,7 +19,7 @@ use datafusion::logical_expr::{
 use crate::df::errors::to_df;
 use crate::df::rewrite::{rename_kept, settled_type};
 use crate::df::tree::{RewritePlan, RewriteTree};
-use crate::error::Error;
+use crate::error::{Error, sqlstate};
 
 /// Turns RANGE of such a window into GROUPS, which means the same if no bound is an offset.
 pub fn frames_of_bytes(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
@@ -82,7 +82,7 @@ fn check_distances(order: &Sort, schema: &DFSchema) -> DfResult<()> {
         Error::invalid(format!("RANGE cannot take a distance between {values}"))
             .why("only numbers and times are at a distance from each other")
             .hint("write ROWS 1 PRECEDING for a number of rows, or order the window by a number")
-            .state("42P20"),
+            .state(sqlstate::WINDOWING),
     ))
 }
 

@@ -53,8 +53,8 @@ impl QueryRelation {
             }
             Some(index) => {
                 let mut ids: Vec<_> = index.layout.columns();
-                ids.retain(|id| index.layout.undoable().contains(id));
-                ids.extend(table.included(index).filter(|id| !index.layout.undoable().contains(id)));
+                ids.retain(|id| index.layout.decodable().contains(id));
+                ids.extend(table.included(index).filter(|id| !index.layout.decodable().contains(id)));
                 for id in ids {
                     let column = table.column(id);
                     columns.push((column.name.clone(), Field::Column(id), column.nullable));

@@ -223,7 +223,7 @@ pub fn may_be_null(table: &mut TableDef, id: ColumnId, nullable: bool) -> Result
         Err(Error::invalid(format!("whether column \"{}\" {to} cannot change", table.column_name(id)))
             .why(format!("{user} goes by that"))
             .hint(hint)
-            .state("2BP01"))
+            .state(sqlstate::DEPENDENT))
     };
     if table.is_key_column(id) {
         return refused(
@@ -240,7 +240,7 @@ pub fn may_be_null(table: &mut TableDef, id: ColumnId, nullable: bool) -> Result
     if let Some(index) = user {
         return refused(
             format!("index \"{}\"", index.name),
-            format!("DROP INDEX {} first, and CREATE it behind", name_sql(&index.name)),
+            format!("DROP INDEX {} first, and create it again afterwards", name_sql(&index.name)),
         );
     }
     table.columns[usize::from(id.0)].nullable = nullable;
@@ -306,7 +306,7 @@ pub fn refuse_if_used(table: &TableDef, id: ColumnId, name: &Ident, what: &str) 
         Some((user, hint)) => Err(Error::invalid(format!("column \"{}\" {what}", name_of(name)))
             .why(format!("{user} uses it"))
             .hint(hint)
-            .state("2BP01")
+            .state(sqlstate::DEPENDENT)
             .at(span_of_name(name))),
     }
 }

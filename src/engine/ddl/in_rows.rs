@@ -105,13 +105,13 @@ pub fn set_options(session: &mut Session, alter: &AlterTable, options: &[OptionD
     let are_there = session.catalog().table(&name_of(&alter.name)).is_ok_and(|table| has_times(&table));
     if are_there || !wanted.need_times() {
         // A transaction has its own time, by which they were purged.
-        let alone =
+        let outside =
             (!session.in_transaction()).then(|| (session.database().clone(), session.watch().clone()));
         return change(session, |catalog| {
             let Some(mut table) = altered(catalog, alter)?.map(|table| (*table).clone()) else {
                 return Ok((Vec::new(), None));
             };
-            if let Some((db, watch)) = &alone
+            if let Some((db, watch)) = &outside
                 && wanted.lengthen_ttl(&table)
             {
                 expiry::purge_before(db, &table, db.now_us(), watch)?;

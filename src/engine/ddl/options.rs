@@ -87,7 +87,7 @@ fn versions_of(option: &OptionDef) -> Result<u32> {
         _ => Err(Error::invalid(format!("versions cannot be {}", Literal(option.value.as_ref())))
             .why("it is how many versions of each row are kept, the newest included")
             .hint(format!("give a number from 1 to {VERSIONS_MAX}"))
-            .state("22023")
+            .state(sqlstate::INVALID_PARAMETER)
             .at(option.span)),
     }
 }
@@ -100,13 +100,13 @@ fn remember(edit: &mut CatalogEdit, table: &mut TableDef, versions: u32) -> Resu
             None => e.what().to_owned(),
         };
         Error::unsupported(format!("table \"{}\" cannot keep versions", table.name))
-            .why(format!("behind its rowkey they have the time at which they were written; {why}"))
+            .why(format!("each version's key is the rowkey followed by its write time; {why}"))
             .hint("a last part of some width, such as lpad(col, 12), has an end")
             .state(sqlstate::INVALID_TABLE_DEFINITION)
     };
     if let Some(name) = [WRITTEN_AT, ENDED_AT].iter().find(|name| table.column_id(name).is_some()) {
         return Err(Error::invalid(format!("table \"{}\" has a column \"{name}\"", table.name))
-            .why("VERSIONS OF calls a column of its own so")
+            .why("VERSIONS OF adds a column with this name")
             .hint(format!("ALTER TABLE {} RENAME {name} TO another name", name_sql(&table.name)))
             .state(sqlstate::DUPLICATE_COLUMN));
     }

@@ -65,7 +65,7 @@ fn may_change(table: &TableDef, id: ColumnId, name: &Ident, new: &NewType) -> Re
         Err(Error::invalid(format!("column \"{}\" {what}", name_of(name)))
             .why(why.to_owned())
             .hint(hint)
-            .state("2BP01"))
+            .state(sqlstate::DEPENDENT))
     };
     if table.history.is_some() {
         let hint = format!("ALTER TABLE {} SET (versions = 1) gives them up", name_sql(&table.name));

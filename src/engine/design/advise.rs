@@ -383,7 +383,7 @@ fn served(before: &[u64], after: &[u64]) -> Vec<usize> {
 
 /// INCLUDE columns that make an index covering; `None` if none are needed, or too many.
 fn included(table: &TableDef, output: &[Field], keys: &[IndexPart]) -> Option<String> {
-    let there = |id: &ColumnId| table.key.undoable().contains(id) || keys.iter().any(|(key, _)| key == id);
+    let there = |id: &ColumnId| table.key.decodable().contains(id) || keys.iter().any(|(key, _)| key == id);
     let columns = output.iter().flat_map(|field| match field {
         Field::Column(id) => table.sources(*id),
         Field::Rowkey | Field::PrimaryRowkey => Vec::new(),

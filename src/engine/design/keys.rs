@@ -3,10 +3,10 @@
 use arrow::array::RecordBatch;
 use sqlparser::ast::Ident;
 
-use crate::catalog::{CATALOG_KEYSPACE, Catalog, Relation};
+use crate::catalog::{CATALOG_KEYSPACE, Catalog, Relation, index_of};
 use crate::design::keys::KeyspaceLayout;
 use crate::engine::Database;
-use crate::engine::show::{ShowColumn, rows_of, text};
+use crate::engine::show::TextTable;
 use crate::engine::view::StatementView;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::trace;
@@ -25,10 +25,7 @@ pub fn describe(view: &StatementView, key: Option<&Value>, of: &Ident) -> Result
     let relation = view.catalog.find(&name);
     let (table, keyspace) = match &relation {
         Some(Relation::Table(table)) => (table, KeyspaceLayout::of_table(table)),
-        Some(Relation::Index(table, id)) => match table.index_by_id(*id) {
-            Some(index) => (table, KeyspaceLayout::of_index(table, index)),
-            None => return Err(Error::internal("an index without its definition")),
-        },
+        Some(Relation::Index(table, id)) => (table, KeyspaceLayout::of_index(table, index_of(table, *id)?)),
         Some(Relation::View(_)) => {
             return Err(Error::invalid(format!("\"{name}\" is a view, whose rows have no keys"))
                 .state(sqlstate::WRONG_OBJECT)
@@ -44,7 +41,7 @@ pub fn describe(view: &StatementView, key: Option<&Value>, of: &Ident) -> Result
                 .state(sqlstate::OBJECT_STATE)
         })?,
     };
-    let mut parts = Parts::default();
+    let mut parts = Parts::new();
     let end = parts.add(table, keyspace.layout, &key);
     match keyspace.pointer {
         Some(pointer) if end < key.len() => drop(parts.add(table, pointer, &key[end..])),
@@ -61,13 +58,17 @@ pub fn describe(view: &StatementView, key: Option<&Value>, of: &Ident) -> Result
 }
 
 /// Rows of DESCRIBE KEY.
-#[derive(Default)]
 struct Parts {
-    columns: [Vec<String>; 7],
+    rows: TextTable<7>,
     broken: bool,
 }
 
 impl Parts {
+    fn new() -> Parts {
+        let rows = TextTable::new(["of", "part", "form", "bytes", "content", "column", "value"]);
+        Parts { rows, broken: false }
+    }
+
     /// Adds the parts of `key` and gives their length; an unreadable rest becomes one more row.
     fn add(&mut self, table: &TableDef, (of, layout): (&str, &KeyLayout), key: &[u8]) -> usize {
         let (pieces, wrong) = layout.take_apart(key);
@@ -104,13 +105,11 @@ impl Parts {
     ) {
         let [of, part, form] = words;
         let (column, value) = value.unwrap_or_default();
-        let cells = [of, part, form, hex(bytes), content, column, value];
-        self.columns.iter_mut().zip(cells).for_each(|(column, cell)| column.push(cell));
+        self.rows.row([of, part, form, hex(bytes), content, column, value]);
     }
 
     fn finish(self) -> Result<RecordBatch> {
-        let names = ["of", "part", "form", "bytes", "content", "column", "value"];
-        rows_of(names.into_iter().zip(self.columns.map(text)).collect::<Vec<(&str, ShowColumn)>>())
+        self.rows.finish()
     }
 }
 
@@ -173,10 +172,7 @@ fn keyspace_named(catalog: &Catalog, name: &str) -> Result<KeyspaceId> {
     }
     match catalog.find(name) {
         Some(Relation::Table(table)) => Ok(table.rows()),
-        Some(Relation::Index(table, id)) => match table.index_by_id(id) {
-            Some(index) => Ok(index.keyspace),
-            None => Err(Error::internal("an index without its definition")),
-        },
+        Some(Relation::Index(table, id)) => Ok(index_of(&table, id)?.keyspace),
         Some(Relation::View(_)) => {
             Err(Error::invalid(format!("\"{name}\" is a view: it stores nothing"))
                 .state(sqlstate::WRONG_OBJECT))

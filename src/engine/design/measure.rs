@@ -15,9 +15,6 @@ use crate::plan::Predicate;
 use crate::schema::TableDef;
 use crate::store::{Direction, KeyspaceId, Reader};
 
-/// Entries between two checks for cancellation.
-const STEP: u64 = 16_384;
-
 /// Measures `table`.
 pub fn facts(view: &StatementView, table: &TableDef) -> Result<TableFacts> {
     let reader = view.snapshot.reader()?;
@@ -53,12 +50,10 @@ fn counted(
     splits: &[Rowkey],
     (table, watch): (&str, &Watch),
 ) -> Result<KeyspaceFacts> {
-    let mut facts = KeyspaceFacts::default();
+    let (mut facts, label) = (KeyspaceFacts::default(), format!("looking at {table}"));
     let mut cursor = reader.cursor(id, &KeyRange::all(), Direction::Forward)?;
     while let Some((key, value)) = cursor.next()? {
-        if facts.entries % STEP == 0 {
-            watch.step(&format!("looking at {table}"), facts.entries, None, "entries")?;
-        }
+        watch.tick(&label, facts.entries, None, "entries")?;
         facts.count(layout, splits, key, value);
     }
     Ok(facts)

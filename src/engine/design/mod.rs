@@ -15,9 +15,9 @@ use sqlparser::ast::Ident;
 
 use super::Outcome;
 use super::session::Session;
-use super::show::{ShowColumn, rows_of, text};
+use super::show::TextTable;
 use super::view::StatementView;
-use crate::design::lint::{Finding, Severity, lint};
+use crate::design::lint::{Finding, lint};
 use crate::error::Result;
 use crate::sql::Design;
 
@@ -50,15 +50,9 @@ fn lint_rows(view: &StatementView, table: Option<&Ident>) -> Result<RecordBatch>
         found.extend(lint(&table, &measure::facts(view, &table)?));
     }
     found.sort_by_key(|finding| finding.severity);
-    let column = |get: fn(&Finding) -> String| text(found.iter().map(get).collect());
-    let columns: Vec<(&str, ShowColumn)> = vec![
-        ("code", column(|f| f.rule.code())),
-        ("severity", column(|f| Severity::name(f.severity).to_owned())),
-        ("table", column(|f| f.table.clone())),
-        ("index", column(|f| f.index.clone())),
-        ("seen", column(|f| f.seen.clone())),
-        ("why", column(|f| f.why.clone())),
-        ("fix", column(|f| f.fix.clone())),
-    ];
-    rows_of(columns)
+    let mut rows = TextTable::new(["code", "severity", "table", "index", "seen", "why", "fix"]);
+    for Finding { rule, severity, table, index, seen, why, fix } in found {
+        rows.row([rule.code(), severity.name().to_owned(), table, index, seen, why, fix]);
+    }
+    rows.finish()
 }

@@ -113,7 +113,7 @@ fn point(table: &TableDef, expr: &Expr) -> Result<Rowkey> {
 /// Appends a value as a part of the key: encoded like its column, or, for a hash or a bucket, as text.
 fn put(table: &TableDef, part: &KeyPart, value: Value, key: &mut Vec<u8>) -> Result<()> {
     match part.columns() {
-        [column] if part.facts().undoable => {
+        [column] if part.facts().decodable => {
             let value = value.cast(table.column(*column).ty)?;
             Ok(part.bytes_of(&|_| &value, key)?)
         }
@@ -243,9 +243,7 @@ pub fn show(view: &StatementView, name: &Ident) -> Result<RecordBatch> {
         let mut cursor = reader.cursor(table.family(id).keyspace, &KeyRange::all(), Direction::Forward)?;
         let mut seen: u64 = 0;
         while let Some((key, value)) = cursor.next()? {
-            if seen.is_multiple_of(65_536) {
-                view.watch.cancel.check()?;
-            }
+            view.watch.cancel.tick(seen)?;
             seen += 1;
             while table.splits.get(region).is_some_and(|cut| key >= &cut[..]) {
                 region += 1;

@@ -12,6 +12,7 @@ use sqlparser::ast::Query;
 use crate::access::Method;
 use crate::catalog::{Catalog, Relation};
 use crate::df::explain::{self, AccessWork, Ran};
+use crate::df::query::Planner;
 use crate::engine::view::StatementView;
 use crate::engine::{Database, analyze};
 use crate::error::{Error, Result, sqlstate};
@@ -122,9 +123,7 @@ impl ScratchDatabase {
         let mut cursor = reader.cursor(table.rows(), &KeyRange::all(), Direction::Forward)?;
         let mut n: u64 = 0;
         while let Some((key, value)) = cursor.next()? {
-            if n.is_multiple_of(8192) {
-                watch.step(&label, n, None, "rows")?;
-            }
+            watch.tick(&label, n, None, "rows")?;
             if n.is_multiple_of(every) {
                 loader.add(&stored::values_of(reader, table, key, value)?)?;
             }
@@ -164,7 +163,7 @@ impl ScratchDatabase {
             settings: view.settings.clone(),
             ..self.db.session().view()?
         };
-        let planner = self.db.planner();
+        let planner = Planner::shared();
         let plan = planner.plan(query.clone(), &here.scope(None), params)?;
         let plan = planner.physical(plan, &view.limits(), false).await?;
         let (mut stream, _) = planner.run(Arc::clone(&plan), &view.limits())?;

@@ -18,7 +18,7 @@ use crate::engine::view::StatementView;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::dml::drawn;
 use crate::key::{ColumnId, KeyLayout, Rowkey};
-use crate::plan::{LayoutRole, RangeLimits, ranges};
+use crate::plan::{LayoutRole, ranges};
 use crate::schema::TableDef;
 use crate::sql::{CopyFile, Simulate, SimulateBy, WritesFrom, name_of, parse_query, span_of};
 use crate::value::{ColumnType, Value};
@@ -241,7 +241,7 @@ fn read_fan_out(layout: &KeyLayout, known: &[KnownScan], simulation: &Simulation
     let reads_table = |scan: &&KnownScan| scan.spec.access.indexes().next().is_none() && !scan.spec.as_table;
     let asked = known.iter().filter(reads_table);
     let asked = asked.map(|scan| {
-        let found = ranges(&scan.predicate, layout, LayoutRole::Primary, RangeLimits::default());
+        let found = ranges(&scan.predicate, layout, LayoutRole::Primary);
         simulation.regions_asked(&found.ranges) as f64
     });
     let asked: Vec<f64> = asked.collect();

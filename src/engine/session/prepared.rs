@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use sqlparser::ast::{Expr, Ident};
 
-use super::{Session, Start, StatementInput};
+use super::{Session, StatementInput};
 use crate::engine::outcome::Outcome;
 use crate::engine::plans::Parsed;
 use crate::engine::rows::literal;
@@ -27,7 +27,7 @@ impl Session {
         if self.prepared.contains_key(&name) {
             return Err(Error::invalid(format!("there is a prepared statement \"{name}\" already"))
                 .hint(format!("DEALLOCATE {} first", prepare.name))
-                .state("42P05")
+                .state(sqlstate::DUPLICATE_PREPARED)
                 .at(span_of_name(&prepare.name)));
         }
         let parsed = Parsed::new((*prepare.statement).clone());
@@ -53,7 +53,10 @@ impl Session {
     ) -> Result<Outcome> {
         let Some(named) = self.prepared.get(&name_of(name)).cloned() else {
             let error = Error::invalid(format!("there is no prepared statement \"{}\"", name_of(name)));
-            return Err(error.hint("PREPARE it first").state("26000").at(span_of_name(name)));
+            return Err(error
+                .hint("PREPARE it first")
+                .state(sqlstate::UNDEFINED_PREPARED)
+                .at(span_of_name(name)));
         };
         let what = format!("\"{}\"", name_of(name));
         named.parsed.check(&what, args.len()).map_err(|e| e.at(span_of_name(name)))?;
@@ -67,13 +70,8 @@ impl Session {
                 None => value,
             });
         }
-        let outcome = match self.by_plan(named.lifted.as_ref(), &values) {
-            Ok(Start::Ran(outcome)) => Ok(outcome),
-            Ok(Start::Plan(again)) => {
-                Box::pin(self.run_source(StatementInput::Parsed(&named.parsed), again, &values)).await
-            }
-            Err(error) => Err(error),
-        };
+        let outcome =
+            self.run_lifted(StatementInput::Parsed(&named.parsed), named.lifted.as_ref(), &values).await;
         // The error's place refers to the text of PREPARE, not to this statement.
         outcome.map_err(Error::unplaced)
     }

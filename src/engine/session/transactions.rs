@@ -9,8 +9,8 @@ use crate::catalog::Catalog;
 use crate::df::query::Moment;
 use crate::engine::analyze;
 use crate::engine::outcome::Outcome;
-use crate::engine::plans::KeptQueries;
-use crate::engine::turns::{Losses, Turn};
+use crate::engine::plans::CachedQueries;
+use crate::engine::turns::{Losses, Priority};
 use crate::engine::view::StatementView;
 use crate::engine::write::{self, StatementWrites, WriteInputs};
 use crate::error::{Error, Result, sqlstate};
@@ -44,7 +44,7 @@ impl Session {
     pub(super) async fn write(
         &mut self,
         statement: &Statement,
-        queries: &KeptQueries,
+        queries: &CachedQueries,
         params: &[Value],
     ) -> Result<Outcome> {
         self.check_may_write()?;
@@ -52,12 +52,12 @@ impl Session {
         if self.open.is_some() {
             return Box::pin(self.write_once(statement, given, None)).await;
         }
-        let (mut losses, mut turn) = (Losses::default(), None);
+        let (mut losses, mut priority) = (Losses::default(), None);
         loop {
-            match Box::pin(self.write_once(statement, given, turn.as_ref())).await {
+            match Box::pin(self.write_once(statement, given, priority.as_ref())).await {
                 Err(e) => {
                     if losses.again(e)? {
-                        turn = Some(self.db.shared.turns.take(&self.watch.cancel)?);
+                        priority = Some(self.db.shared.turns.take_priority(&self.watch.cancel)?);
                     }
                 }
                 written => return written,
@@ -77,15 +77,15 @@ impl Session {
     }
 
     /// Keeps other sessions from committing until this one is dropped.
-    pub(in crate::engine) fn take_turn(&mut self) -> Result<()> {
-        self.turn = Some(self.db.shared.turns.take(&self.watch.cancel)?);
+    pub(in crate::engine) fn take_priority(&mut self) -> Result<()> {
+        self.priority = Some(self.db.shared.turns.take_priority(&self.watch.cancel)?);
         Ok(())
     }
 
     /// Refreshes statistics after a write is committed, if needed.
-    pub(super) fn settled(&self, outcome: Outcome) -> Outcome {
-        // A session that has the turn would wait for itself.
-        if self.open.is_none() && self.turn.is_none() {
+    pub(super) fn after_write(&self, outcome: Outcome) -> Outcome {
+        // A session that has priority would wait for itself.
+        if self.open.is_none() && self.priority.is_none() {
             analyze::refresh(&self.db, &self.watch);
         }
         outcome
@@ -95,12 +95,11 @@ impl Session {
         &mut self,
         statement: &Statement,
         given: WriteInputs<'_>,
-        turn: Option<&Turn>,
+        priority: Option<&Priority>,
     ) -> Result<Outcome> {
         let view = self.writing_view()?;
-        let alone = self.open.is_none();
         let StatementWrites { mut batch, affected, returning } = match statement {
-            Statement::Insert(insert) => write::insert(&view, insert, given, alone).await?,
+            Statement::Insert(insert) => write::insert(&view, insert, given, self.open.is_some()).await?,
             Statement::Update(update) => write::update(&view, update, given).await?,
             Statement::Delete(delete) => write::delete(&view, delete, given).await?,
             _ => return Err(Error::internal("not a write")),
@@ -112,7 +111,7 @@ impl Session {
         drop(view);
         match &mut self.open {
             Some(open) => open.transaction.apply(batch),
-            None => self.db.commit_rows(batch, &catalog, &self.watch.cancel, turn)?,
+            None => self.db.commit_rows(batch, &catalog, &self.watch.cancel, priority)?,
         }
         let outcome = match returning {
             Some(batch) => self.table_outcome(statement.kind_name(), batch)?,
@@ -125,7 +124,7 @@ impl Session {
         if self.open.is_some() {
             return Err(Error::invalid("a transaction is open already")
                 .hint("COMMIT or ROLLBACK it first; SAVEPOINT nests")
-                .state("25001"));
+                .state(sqlstate::IN_TRANSACTION));
         }
         let (catalog, snapshot) = self.db.view()?;
         let transaction = match read_only {
@@ -163,22 +162,22 @@ impl Session {
     }
 
     pub(super) fn open(&mut self) -> Result<&mut OpenTransaction> {
-        self.open
-            .as_mut()
-            .ok_or_else(|| Error::invalid("no transaction is open").hint("BEGIN starts one").state("25P01"))
+        self.open.as_mut().ok_or_else(|| {
+            Error::invalid("no transaction is open").hint("BEGIN starts one").state(sqlstate::NO_TRANSACTION)
+        })
     }
 
     pub(in crate::engine) fn run_commit(&mut self) -> Result<Outcome> {
         self.open()?;
-        let (cancel, turn) = (&self.watch.cancel, self.turn.as_ref());
+        let (cancel, priority) = (&self.watch.cancel, self.priority.as_ref());
         if let Some(OpenTransaction { base, catalog, transaction, .. }) = self.open.take()
             && !transaction.is_empty()
         {
             let batch = transaction.into_batch();
             if Arc::ptr_eq(&base, &catalog) {
-                self.db.commit_rows(batch, &base, cancel, turn)?;
+                self.db.commit_rows(batch, &base, cancel, priority)?;
             } else {
-                self.db.commit_definitions(batch, (&base, &catalog), cancel, turn)?;
+                self.db.commit_definitions(batch, (&base, &catalog), cancel, priority)?;
                 self.db.background.purge(&self.db);
             }
         }
@@ -207,7 +206,7 @@ impl Session {
         let found = self.open()?.savepoints.iter().rposition(|(n, _)| *n == wanted);
         found.ok_or_else(|| {
             Error::invalid(format!("there is no savepoint \"{wanted}\""))
-                .state("3B001")
+                .state(sqlstate::UNDEFINED_SAVEPOINT)
                 .at(span_of_name(name))
         })
     }

@@ -10,7 +10,7 @@ use super::{
     Assigned, ROWKEY, StatementWrites, WriteInputs, WriteTarget, assigned_columns, column_item, key_update,
     name_in, relations, select,
 };
-use crate::engine::copy::check_reads;
+use crate::engine::bulk::check_reads;
 use crate::engine::rows::{check_constraints, check_null, literal};
 use crate::engine::view::StatementView;
 use crate::error::{Error, Result};
@@ -38,7 +38,7 @@ pub async fn update(view: &StatementView, stmt: &Update, given: WriteInputs<'_>)
     if let Some(at) = targets.iter().position(|id| table.is_key_column(*id)) {
         return Err(key_update(&table, &stmt.assignments[at].column, move_rows(&table, stmt)));
     }
-    let alone = stmt.from.is_empty();
+    let is_joined = !stmt.from.is_empty();
     let returned =
         Returned::new(view, &table, &name_in(&stmt.table, &stmt.alias), &stmt.returning, &stmt.from)?;
     let assigned = Assigned::new(view, &table, &stmt.assignments, (&targets, params))?;
@@ -47,7 +47,9 @@ pub async fn update(view: &StatementView, stmt: &Update, given: WriteInputs<'_>)
     let found = view.select_rowkeys(query, ROWKEY, params).await?;
     let (found, taken) = returned.split(found)?;
     let target = WriteTarget::new(view, &table, (&stmt.table, &stmt.alias), &returned.items, params);
-    Rewriting::new(target, found.num_rows(), Some(&assigned)).all(FoundRows::new(found, alone), taken).await
+    Rewriting::new(target, found.num_rows(), Some(&assigned))
+        .all(FoundRows::new(found, is_joined), taken)
+        .await
 }
 
 /// DELETE.
@@ -57,7 +59,7 @@ pub async fn delete(view: &StatementView, stmt: &Delete, given: WriteInputs<'_>)
     if clears(view, &table, stmt)? {
         return clear(view, &table);
     }
-    let alone = stmt.using.is_empty();
+    let is_joined = !stmt.using.is_empty();
     let returned =
         Returned::new(view, &table, &name_in(&stmt.table, &stmt.alias), &stmt.returning, &stmt.using)?;
     let computed = returned.takes_nothing().then(Vec::new);
@@ -65,7 +67,7 @@ pub async fn delete(view: &StatementView, stmt: &Delete, given: WriteInputs<'_>)
     let found = view.select_rowkeys(query, ROWKEY, params).await?;
     let (found, taken) = returned.split(found)?;
     let target = WriteTarget::new(view, &table, (&stmt.table, &stmt.alias), &returned.items, params);
-    Rewriting::new(target, found.num_rows(), None).all(FoundRows::new(found, alone), taken).await
+    Rewriting::new(target, found.num_rows(), None).all(FoundRows::new(found, is_joined), taken).await
 }
 
 /// Can the DELETE clear its table without visiting the rows? It must ask for nothing but their number, they
@@ -251,7 +253,7 @@ impl<'a> Rewriting<'a> {
 
 fn gone(table: &TableDef, rowkey: &[u8]) -> Error {
     Error::corrupt(format!("rowkey {} of table \"{}\" is not there", table.key.show(rowkey), table.name))
-        .why("an index told of it")
+        .why("an index entry points to it")
         .hint(format!("CHECK TABLE {} lists what is wrong", name_sql(&table.name)))
 }
 
@@ -283,9 +285,9 @@ impl RowPiece {
 }
 
 impl FoundRows {
-    /// `alone`: the table is not joined.
-    fn new(found: RecordBatch, alone: bool) -> FoundRows {
-        FoundRows { found, at: 0, seen: (!alone).then(HashSet::new) }
+    /// `is_joined`: the table is joined, so that a row may be found several times.
+    fn new(found: RecordBatch, is_joined: bool) -> FoundRows {
+        FoundRows { found, at: 0, seen: is_joined.then(HashSet::new) }
     }
 
     /// Rows found in all, duplicates included.
@@ -383,8 +385,8 @@ fn move_rows(table: &TableDef, stmt: &Update) -> String {
         .filter(|a| table.column_id(&name_of(&a.column)).is_some_and(|id| table.is_key_column(id)));
     let keys: Vec<&Assignment> = keys.collect();
     let is_literal = |a: &&Assignment| matches!(literal(&a.value, &[]), Ok(Some(_)));
-    let alone = stmt.from.is_empty() && keys.iter().all(is_literal);
-    let (true, Some(filter)) = (alone, &stmt.filter) else {
+    let is_plain = stmt.from.is_empty() && keys.iter().all(is_literal);
+    let (true, Some(filter)) = (is_plain, &stmt.filter) else {
         return "in one transaction, INSERT the rows under their new keys and DELETE the old ones by theirs"
             .into();
     };

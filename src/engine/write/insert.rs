@@ -12,8 +12,8 @@ use super::{
     Assigned, StagedChanges, StatementWrites, WriteInputs, WriteTarget, assigned_columns, column_item,
     key_update, merge, name_in, named, of_each_row, relations, select,
 };
-use crate::engine::bulk::QueryRows;
-use crate::engine::copy::load;
+use crate::engine::bulk::load;
+use crate::engine::query_rows::QueryRows;
 use crate::engine::rows::{
     PartialRows, batch_of, check_constraints, check_nulls, check_nulls_of_key, complete, filled, in_row,
     values_of,
@@ -34,19 +34,20 @@ use crate::value::{ColumnType, Value};
 const PAIRS: &str = "__pairs";
 const NUMBER: &str = "__n";
 
-/// INSERT and UPSERT. `alone`: outside of a transaction, where a large INSERT ... SELECT goes through the
-/// store's bulk door and leaves no batch to commit.
+/// INSERT and UPSERT. Outside of a transaction a large INSERT ... SELECT goes through the store's bulk door, and leaves
+/// no batch to commit.
 pub async fn insert(
     view: &StatementView,
     stmt: &Insert,
     given: WriteInputs<'_>,
-    alone: bool,
+    in_transaction: bool,
 ) -> Result<StatementWrites> {
     let table = view.table(&stmt.table)?;
     // A load purges expired rows first, which may be rows that the statement has read.
     let is_load = matches!(stmt.mode, InsertMode::Insert) && table.ttl_us.is_none();
     let is_query = matches!(stmt.source, InsertSource::Query(_));
-    let may_be_many = is_query && alone && stmt.returning.is_none() && (is_load || merge::can_merge(&table));
+    let may_be_many =
+        is_query && !in_transaction && stmt.returning.is_none() && (is_load || merge::can_merge(&table));
     let mut batch = WriteBatch::default();
     let cells = match source_cells(view, &table, stmt, given, may_be_many).await? {
         Sourced::Cells(cells) => cells,
@@ -115,7 +116,7 @@ pub(super) async fn changed(
         check_constraints(view, table, &rows).await?;
     }
     if !staged.conflicts.is_empty() {
-        settle(view, table, stmt, given, &mut staged).await?;
+        compute_updates(view, table, stmt, given, &mut staged).await?;
     }
     Ok(staged.changed)
 }
@@ -213,7 +214,7 @@ fn fitting(
                 columns.len()
             ))
             .hint("give every row as many values as there are columns")
-            .state("42601")
+            .state(sqlstate::SYNTAX)
             .at(span_of_name(&stmt.table)));
         }
     }
@@ -235,7 +236,7 @@ async fn values_cells(
                 Some(value) => Some(value),
                 None if is_default(expr) => None,
                 None => {
-                    of_each_row(view, expr, "VALUES")?;
+                    of_each_row(expr, "VALUES")?;
                     computed.push((at, i, expr));
                     None
                 }
@@ -295,7 +296,7 @@ impl Arbiter {
         Err(Error::invalid(format!("({}) is not a key of table \"{}\"", names.join(", "), table.name))
             .why("ON CONFLICT names the columns of the primary key or of a UNIQUE index")
             .hint("leave the columns out: then DO NOTHING answers to every conflict")
-            .state("42P10")
+            .state(sqlstate::INVALID_COLUMN_REFERENCE)
             .at(target.first().and_then(span_of_name)))
     }
 }
@@ -356,7 +357,7 @@ fn stage(
                                     "two rows of the statement go to rowkey {}",
                                     table.key.show(&holder)
                                 ))
-                                .state("21000"));
+                                .state(sqlstate::CARDINALITY));
                         }
                         let old = writer.current(&holder)?.map(<[Value]>::to_vec).unwrap_or_default();
                         conflicts.push((holder, old, row));
@@ -421,7 +422,7 @@ fn settling(name: &str, assigned: &Assigned, filter: Option<&Expr>) -> Result<Qu
 /// DO UPDATE: computes the conflicting rows' new values from the existing and the proposed rows.
 ///
 /// Errors: a column of the rowkey is set to another value.
-async fn settle(
+async fn compute_updates(
     view: &StatementView,
     table: &TableDef,
     stmt: &Insert,

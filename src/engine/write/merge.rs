@@ -6,8 +6,8 @@
 
 use super::insert::{changed, proposed};
 use super::{StagedChanges, WriteInputs};
-use crate::engine::bulk::QueryRows;
-use crate::engine::copy::{check_reads, locked};
+use crate::engine::bulk::{check_reads, locked};
+use crate::engine::query_rows::QueryRows;
 use crate::engine::rows::PartialRows;
 use crate::engine::view::StatementView;
 use crate::error::Result;
@@ -21,7 +21,9 @@ use crate::store::WriteBatch;
 /// Rows of different rowkeys write different entries, so they may be written in parts; a drawn rowkey may have to be
 /// drawn again, among those of other parts.
 pub(super) fn can_merge(table: &TableDef) -> bool {
-    !table.key.is_drawn() && table.followed().is_none() && !table.kept().any(|index| index.unique)
+    !table.key.is_drawn()
+        && table.followed().is_none()
+        && !table.maintained_indexes().any(|index| index.unique)
 }
 
 /// Writes the rows of `source`, which fill `columns`; gives how many rows were written. Other writers wait.

@@ -23,9 +23,10 @@ use sqlparser::ast::{
     TableFactor, TableWithJoins, Visit, Visitor,
 };
 
-use super::plans::KeptQueries;
+use super::plans::CachedQueries;
 use super::rows::{assign, batch_of, check_nulls, quote};
 use super::view::{StatementView, column_named};
+use crate::df::query::Planner;
 use crate::error::{Error, Result, Span, sqlstate};
 use crate::exec::dml::{ChangeSet, RowChanges};
 use crate::key::{ColumnId, Rowkey};
@@ -55,7 +56,7 @@ const WRITTEN: &str = "__written";
 pub struct WriteInputs<'a> {
     pub params: &'a [Value],
     /// The queries of its last run, if there was one.
-    pub queries: &'a KeptQueries,
+    pub queries: &'a CachedQueries,
 }
 
 /// What a statement writes, before it is committed.
@@ -132,7 +133,7 @@ impl<'a> WriteTarget<'a> {
         rows: impl Iterator<Item = &[Value]>,
     ) -> Result<Option<RecordBatch>> {
         let Some(items) = self.returning else { return Ok(None) };
-        items.iter().try_for_each(|item| of_each_row(self.view, item, "RETURNING"))?;
+        items.iter().try_for_each(|item| of_each_row(item, "RETURNING"))?;
         let table = self.table;
         let mut batch = batch_of(table, rows, Some(rowkeys))?;
         if let Some(others) = &self.others {
@@ -203,8 +204,8 @@ pub fn explained_rows(view: &StatementView, statement: &Statement) -> Result<Str
 }
 
 /// Errors: `computed` is evaluated once for each row, but contains an aggregate or a set-returning function.
-fn of_each_row(view: &StatementView, computed: &impl Visit, clause: &str) -> Result<()> {
-    let mut others = OfOtherRows { view, depth: 0 };
+fn of_each_row(computed: &impl Visit, clause: &str) -> Result<()> {
+    let mut others = OfOtherRows { depth: 0 };
     let ControlFlow::Break((place, is_aggregate)) = visit(computed, &mut others) else { return Ok(()) };
     let (what, why, hint) = match is_aggregate {
         true => ("an aggregate", "it is computed from each row", "(SELECT max(x) FROM t)"),
@@ -218,12 +219,11 @@ fn of_each_row(view: &StatementView, computed: &impl Visit, clause: &str) -> Res
 }
 
 /// Finds the first aggregate or unnest outside of subqueries; breaks with true for an aggregate.
-struct OfOtherRows<'a> {
-    view: &'a StatementView,
+struct OfOtherRows {
     depth: usize,
 }
 
-impl Visitor for OfOtherRows<'_> {
+impl Visitor for OfOtherRows {
     type Break = (Option<Span>, bool);
 
     fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<Self::Break> {
@@ -239,7 +239,7 @@ impl Visitor for OfOtherRows<'_> {
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Self::Break> {
         match expr {
             Expr::Function(call) if self.depth == 0 && call.over.is_none() => {
-                let is_aggregate = self.view.db.planner().is_aggregate(call);
+                let is_aggregate = Planner::shared().is_aggregate(call);
                 match is_aggregate || call.name.to_string().eq_ignore_ascii_case("unnest") {
                     true => ControlFlow::Break((span_of(expr), is_aggregate)),
                     false => ControlFlow::Continue(()),
@@ -301,7 +301,7 @@ impl<'a> Assigned<'a> {
             }
         };
         let exprs: Vec<Cow<Expr>> = assignments.iter().zip(targets).map(expr).collect::<Result<_>>()?;
-        exprs.iter().try_for_each(|expr| of_each_row(view, &**expr, "SET"))?;
+        exprs.iter().try_for_each(|expr| of_each_row(&**expr, "SET"))?;
         // If the value is wrong, the query will report it.
         let values = exprs.iter().map(|expr| view.value_of(expr, params).unwrap_or_default());
         let written_at = table.written_at.map(|_| Some(Value::TimestampTz(view.as_of_us)));

@@ -46,7 +46,7 @@ impl Returned {
         returning: &Option<Vec<SelectItem>>,
         others: &[TableWithJoins],
     ) -> Result<Returned> {
-        let alone = others.is_empty();
+        let is_joined = !others.is_empty();
         let mut items = Vec::new();
         for item in returning.iter().flatten() {
             match item {
@@ -64,7 +64,7 @@ impl Returned {
         }
         let mut items = returning.is_some().then_some(items);
         let mut take = Take { table, name, taken: Vec::new(), depth: 0 };
-        for item in items.iter_mut().flatten().filter(|_| !alone) {
+        for item in items.iter_mut().flatten().filter(|_| is_joined) {
             let SelectItem::UnnamedExpr(expr) = item else {
                 let _ = visit_mut(item, &mut take);
                 continue;

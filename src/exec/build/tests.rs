@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::engine::Database;
+use crate::store::{MemoryStore, Store};
 
 /// Whatever the limits, several threads gather exactly the entries of the table.
 #[test]
@@ -34,7 +35,7 @@ fn all_rows_are_gathered_once() {
                 found.extend(run.iter().map(|(key, _)| key.to_vec()));
             }
             let Some(last) = gathered.last else { break };
-            range = KeyRange::from(last.successor());
+            range = KeyRange::starting_at(last.successor());
         }
         found.sort();
         assert!(found == expected, "{} entries with {most:?}", found.len());
@@ -47,14 +48,37 @@ fn all_rows_are_gathered_once() {
     }
     let all = most(u64::MAX, usize::MAX);
     let mut heard = Vec::new();
-    let told = &mut |rows| {
+    let progress = &mut |rows| {
         heard.push(rows);
         Ok(())
     };
-    gather_entries((&table, index), &KeyRange::all(), all, &*snapshot, told).unwrap();
+    gather_entries((&table, index), &KeyRange::all(), all, &*snapshot, progress).unwrap();
     assert!(heard.is_sorted() && heard.last() <= Some(&5000), "{heard:?}");
     // So few rows are read by the calling thread alone.
-    let told = &mut |rows| if rows < 100 { Ok(()) } else { Err(Error::internal("enough")) };
-    let stopped = gather_entries((&table, index), &KeyRange::all(), most(700, usize::MAX), &*snapshot, told);
+    let progress = &mut |rows| if rows < 100 { Ok(()) } else { Err(Error::internal("enough")) };
+    let stopped =
+        gather_entries((&table, index), &KeyRange::all(), most(700, usize::MAX), &*snapshot, progress);
     assert_eq!(stopped.err().unwrap().what(), "enough");
+}
+
+/// Each step of a build had as many of its own, so that an error could name thousands of rows.
+#[test]
+fn examples_of_duplicate_keys_are_few_however_many_steps_there_are() {
+    let db = Database::in_memory().unwrap();
+    db.execute("CREATE TABLE t (id INT PRIMARY KEY, v INT)").unwrap();
+    db.execute("INSERT INTO t SELECT value, value % 2 FROM generate_series(1, 100)").unwrap();
+    db.execute("CREATE UNIQUE INDEX by_v ON t (v)").unwrap_err();
+    let (catalog, snapshot) = db.moment();
+    let table = catalog.table("t").unwrap();
+    let (index, store) = (&table.indexes[0], MemoryStore::new());
+    let mut writer = store.bulk().unwrap();
+    let (mut examples, mut range, mut left_out) = (Vec::new(), KeyRange::all(), 0);
+    let most = Most { rows: 20, bytes: usize::MAX };
+    loop {
+        let step = gather_entries((&table, index), &range, most, &*snapshot, &mut |_| Ok(())).unwrap();
+        left_out += step.write_unique(index, &mut *writer, &mut examples, &mut |_| Ok(())).unwrap();
+        let Some(last) = step.last else { break };
+        range = KeyRange::starting_at(last.successor());
+    }
+    assert_eq!((left_out, examples.len()), (98, EXAMPLES_MAX));
 }

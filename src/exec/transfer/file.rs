@@ -31,7 +31,7 @@ impl NewFile {
             (OpenOptions::new().write(true).open(&path), None)
         } else {
             loop {
-                let temporary = beside(&path);
+                let temporary = unfinished_path(&path);
                 match OpenOptions::new().write(true).create_new(true).open(&temporary) {
                     // Left behind by a killed process with the same number, perhaps in another container.
                     Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
@@ -58,7 +58,7 @@ impl NewFile {
 }
 
 /// A hidden name next to `path` that no other copy uses.
-fn beside(path: &Path) -> PathBuf {
+fn unfinished_path(path: &Path) -> PathBuf {
     static COPIES: AtomicU64 = AtomicU64::new(0);
     let copy = COPIES.fetch_add(1, Ordering::Relaxed);
     let name = path.file_name().unwrap_or_default().to_string_lossy();

@@ -32,7 +32,7 @@ impl<'s> EmbeddedBulk<'s> {
     pub(super) fn new(shared: &'s Shared) -> Result<Self> {
         let mut log = shared.writer.lock();
         shared.trust.check()?;
-        shared.settle(&mut log)?;
+        shared.empty_memtables(&mut log)?;
         let version = shared.newest().version + 1;
         Ok(EmbeddedBulk {
             shared,

@@ -16,7 +16,8 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use super::MEMTABLE_BYTES;
 use crate::key::{End, KeyHead, KeyRange};
 use crate::store::log::record::LogOperation;
-use crate::store::{Change, ChangeCursor, Direction, KEY_BYTES_MAX, KeyspaceId};
+use crate::store::rules::may_exist;
+use crate::store::{Change, ChangeCursor, Direction, KeyspaceId};
 
 /// Approximate memory per entry besides its key and value, in bytes.
 pub(super) const ENTRY_BYTES: usize = 144;
@@ -76,10 +77,7 @@ impl Memtable {
         for step in steps {
             let (keyspace, key, value) = match step {
                 LogOperation::Put(keyspace, key, value) => (keyspace, key, Some(value)),
-                // Keys of other lengths cannot exist.
-                LogOperation::Delete(keyspace, key) if (1..=KEY_BYTES_MAX).contains(&key.len()) => {
-                    (keyspace, key, None)
-                }
+                LogOperation::Delete(keyspace, key) if may_exist(key) => (keyspace, key, None),
                 _ => continue,
             };
             bytes += ENTRY_BYTES + key.len() + value.map_or(0, <[u8]>::len);

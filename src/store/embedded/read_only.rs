@@ -15,7 +15,7 @@ use super::memtable::Memtable;
 use super::snapshot::{EmbeddedSnapshot, StoreState};
 use super::tree::{Tree, TreeView};
 use super::{held_by, replay, too_old};
-use crate::error::Result;
+use crate::error::{Kind, Result};
 use crate::store::directory::Directory;
 use crate::store::log::LogTail;
 use crate::store::{BulkWriter, Snapshot, Store, WriteBatch, read_only};
@@ -54,14 +54,12 @@ impl ReadOnlyStore {
 
     /// A view of all that is acknowledged by now.
     fn moment(&self) -> Result<StoreState> {
-        let mut logged = self.logged.lock();
         let since = Instant::now();
         loop {
-            match logged.look(&self.tree) {
-                Err(_) if since.elapsed() < PATIENCE => {
-                    logged.forget();
-                    thread::sleep(LOOK);
-                }
+            let looked = self.logged.lock().look(&self.tree);
+            match looked {
+                // What changes while it is read looks damaged.
+                Err(e) if e.kind() == Kind::Corrupt && since.elapsed() < PATIENCE => thread::sleep(LOOK),
                 looked => return looked,
             }
         }
@@ -69,8 +67,13 @@ impl ReadOnlyStore {
 }
 
 impl Logged {
+    /// Errors: `Corrupt` also if a writer changed what was being read; it is then read again from the start.
     fn look(&mut self, tree: &Arc<Tree>) -> Result<StoreState> {
-        let view = TreeView::beside_a_writer(tree)?;
+        self.read(tree).inspect_err(|_| self.forget())
+    }
+
+    fn read(&mut self, tree: &Arc<Tree>) -> Result<StoreState> {
+        let view = TreeView::of_other_process(tree)?;
         let in_tree = view.version()?;
         if in_tree != self.in_tree {
             self.forget();

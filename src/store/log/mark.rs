@@ -167,7 +167,7 @@ impl Mark {
 
     /// Notes the version up to which the tree on the disk has everything. A failure does as little harm as in
     /// [`Mark::acknowledge`].
-    pub(in crate::store) fn settle(&self, version: u64) {
+    pub(in crate::store) fn note_in_tree(&self, version: u64) {
         let mut state = self.state.lock();
         let MarkState { file, settled, is_dirty, .. } = &mut *state;
         *is_dirty = true;
@@ -246,7 +246,7 @@ mod tests {
             let before = fs::read(&path).unwrap();
             mark.acknowledge(record);
             mark.forget(record - 1).unwrap();
-            mark.settle(record);
+            mark.note_in_tree(record);
             let whole = fs::read(&path).unwrap();
             for cut in 0..MARK_BYTES {
                 fs::write(&path, [&whole[..cut], &before[cut..]].concat()).unwrap();

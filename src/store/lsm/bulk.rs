@@ -24,8 +24,8 @@ use crate::error::Result;
 use crate::key::KeyRange;
 use crate::store::log::record::{self, LogOperation};
 use crate::store::recent::{Recorder, Touched};
-use crate::store::rules::check_entry;
-use crate::store::{BulkWriter, Change, KEY_BYTES_MAX, KeyspaceId, Reads};
+use crate::store::rules::{check_entry, may_exist};
+use crate::store::{BulkWriter, Change, KeyspaceId, Reads};
 
 /// Size of gathered entries at which they are staged, in bytes.
 const GATHERED_BYTES: usize = 64 * UNIT;
@@ -231,7 +231,7 @@ fn unstaged(value: &UserValue) -> Option<UserValue> {
 
 impl BulkWriter for LsmBulk<'_> {
     fn get(&self, keyspace: KeyspaceId, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        if !(1..=KEY_BYTES_MAX).contains(&key.len()) {
+        if !may_exist(key) {
             return Ok(None);
         }
         if let Some(gathered) = self.gathered.get(keyspace, key) {
@@ -256,7 +256,7 @@ impl BulkWriter for LsmBulk<'_> {
     }
 
     fn delete(&mut self, keyspace: KeyspaceId, key: &[u8]) -> Result<()> {
-        if (1..=KEY_BYTES_MAX).contains(&key.len()) {
+        if may_exist(key) {
             self.touched.add(keyspace, key);
             *self.more.entry(keyspace).or_default() -= 1;
             self.gather(keyspace, key, None)?;

@@ -15,6 +15,7 @@ use super::{Shared, explain};
 use crate::error::Result;
 use crate::key::{End, KeyRange};
 use crate::store::lent::Lent;
+use crate::store::rules::may_exist;
 use crate::store::{Cursor, Direction, Entry, KEY_BYTES_MAX, KeyspaceId, Reader, Snapshot, one_or_none};
 
 /// The newest view, and the open snapshots.
@@ -114,8 +115,7 @@ impl LsmReader<'_> {
 
 impl Reader for LsmReader<'_> {
     fn get(&self, keyspace: KeyspaceId, key: &[u8]) -> Result<Option<&[u8]>> {
-        // Keys of other lengths cannot exist, and the tree cannot look up very long ones.
-        let Some(slot) = self.slot(keyspace).filter(|_| (1..=KEY_BYTES_MAX).contains(&key.len())) else {
+        let Some(slot) = self.slot(keyspace).filter(|_| may_exist(key)) else {
             return Ok(None);
         };
         let LsmSnapshot { view, shared } = self.snapshot;

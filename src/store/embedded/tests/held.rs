@@ -18,8 +18,8 @@ fn hurt(place: &Place, keyspace: KeyspaceId, key: Option<&[u8]>) {
 }
 
 /// Moves all memtables into the tree.
-fn settle(store: &EmbeddedStore) -> Result<()> {
-    store.shared.settle(&mut store.shared.writer.lock())
+fn empty_memtables(store: &EmbeddedStore) -> Result<()> {
+    store.shared.empty_memtables(&mut store.shared.writer.lock())
 }
 
 fn refused(result: Result<()>) {
@@ -52,7 +52,7 @@ fn a_damaged_page_keeps_no_other_keyspace_out_of_the_tree() {
         changes.delete(A, "000101");
         store.commit(changes).unwrap();
         put(&store, B, "b", b"1");
-        settle(&store).unwrap();
+        empty_memtables(&store).unwrap();
         assert!(store.shared.newest().active.is_empty() && store.shared.newest().full.is_none());
         refused(store.commit(batch(|b| b.put(A, "000100", b"more".to_vec()))));
         refused(store.commit(batch(|b| b.delete(A, "001900"))));
@@ -102,7 +102,7 @@ fn a_damaged_keyspace_can_be_cleared_and_filled_again() {
         put(&store, A, "000100", b"acknowledged");
         put(&store, B, "b", b"1");
         if is_held {
-            settle(&store).unwrap();
+            empty_memtables(&store).unwrap();
         }
         let before = store.snapshot().unwrap();
         store
@@ -131,7 +131,7 @@ fn a_damaged_keyspace_can_be_cleared_and_filled_again() {
         for entries in [2000, 3000] {
             let store = place.open().unwrap();
             fill(&store, A, entries);
-            settle(&store).unwrap();
+            empty_memtables(&store).unwrap();
             expect(&store, u64::from(entries) + 2);
             drop(store);
             expect(&place.open().unwrap(), u64::from(entries) + 2);

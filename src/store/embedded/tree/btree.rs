@@ -183,18 +183,20 @@ impl<'m> Btree<'m> {
 
     #[cold]
     fn damaged(self, page: u64) -> Error {
-        Error::corrupt(format!("page {page} of data.mdb, of keyspace {}, is damaged", self.keyspace.0))
-            .why("it is not a page of that tree, or points out of itself")
-            .hint("restore the database from a backup; check the disk")
-            .caused_by(DamagedKeyspace(self.keyspace))
+        Error::damaged(
+            format!("page {page} of data.mdb, of keyspace {}, is damaged", self.keyspace.0),
+            "it is not a page of that tree, or points out of itself",
+        )
+        .caused_by(DamagedKeyspace(self.keyspace))
     }
 
     #[cold]
     fn misplaced(self, key: &[u8]) -> Error {
-        Error::corrupt(format!("entry {} of keyspace {} is out of its place", hex(key), self.keyspace.0))
-            .why("keys of one keyspace follow each other in order")
-            .hint("restore the database from a backup; check the disk")
-            .caused_by(DamagedKeyspace(self.keyspace))
+        Error::damaged(
+            format!("entry {} of keyspace {} is out of its place", hex(key), self.keyspace.0),
+            "keys of one keyspace follow each other in order",
+        )
+        .caused_by(DamagedKeyspace(self.keyspace))
     }
 }
 
@@ -517,11 +519,10 @@ impl<'m> Btree<'m> {
         if (pages + long_pages, long_pages) == (self.root.pages, self.root.long_pages) {
             return Ok(tally);
         }
-        Err(Error::corrupt(format!("keyspace {} of data.mdb is damaged", self.keyspace.0))
-            .why(format!(
-                "it has {pages} pages and {long_pages} of long values, and not as many as its root says"
-            ))
-            .hint("restore the database from a backup; check the disk"))
+        Err(Error::damaged(
+            format!("keyspace {} of data.mdb is damaged", self.keyspace.0),
+            format!("it has {pages} pages and {long_pages} of long values, and not as many as its root says"),
+        ))
     }
 
     #[cfg(test)]

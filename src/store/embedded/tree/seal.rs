@@ -42,10 +42,7 @@ pub(super) fn unseal<'a>(keyspace: KeyspaceId, key: &[u8], stored: &'a [u8]) -> 
 #[cold]
 fn damaged(keyspace: KeyspaceId, key: &[u8]) -> Error {
     let entry = DamagedEntry { keyspace, key: key.to_vec() };
-    Error::corrupt(format!("{entry} is damaged"))
-        .why("its checksum does not match its bytes")
-        .hint("restore the database from a backup; check the disk")
-        .caused_by(entry)
+    Error::damaged(format!("{entry} is damaged"), "its checksum does not match its bytes").caused_by(entry)
 }
 
 fn checksum(keyspace: KeyspaceId, key: &[u8], value: &[u8]) -> u32 {

@@ -63,9 +63,10 @@ impl Tally {
         if self.entries == entries {
             return Ok(());
         }
-        Err(Error::corrupt(format!("the number of entries of keyspace {} is damaged", keyspace.0))
-            .why(format!("its tree says {entries}, and {} were written", self.entries))
-            .hint("restore the database from a backup; check the disk"))
+        Err(Error::damaged(
+            format!("the number of entries of keyspace {} is damaged", keyspace.0),
+            format!("its tree says {entries}, and {} were written", self.entries),
+        ))
     }
 
     /// Adds an entry.

@@ -57,7 +57,7 @@ impl TreeView {
 
     /// The tree as it is now, while another process may write. Errors: `Corrupt` also if that one committed too
     /// quickly.
-    pub(in crate::store::embedded) fn beside_a_writer(tree: &Arc<Tree>) -> Result<TreeView> {
+    pub(in crate::store::embedded) fn of_other_process(tree: &Arc<Tree>) -> Result<TreeView> {
         let view = TreeView::of(tree)?;
         // The meta page of transaction N is overwritten by N + 2, which begins only after N + 1 is committed. So if N
         // is still the newest transaction, the meta page was read whole.
@@ -89,9 +89,10 @@ pub(super) fn trees(tree: &Tree, number: u64) -> Result<(Pages<'_>, Trees)> {
     let bytes = tree.witness.metadata().map_err(heed::Error::Io)?.len();
     let meta = tree.map.pages(bytes, 1).meta(number).and_then(|page| Meta::parse(page).ok());
     let meta = meta.filter(|meta| meta.txn == number).ok_or_else(|| {
-        Error::corrupt("data.mdb is damaged")
-            .why(format!("its first pages do not say what transaction {number} left"))
-            .hint("restore the database from a backup; check the disk")
+        Error::damaged(
+            "data.mdb is damaged",
+            format!("its first pages do not say what transaction {number} left"),
+        )
     })?;
     let pages = tree.map.pages(bytes, meta.last_page);
     Ok((pages, keyspaces(pages, meta.keyspaces)?))
@@ -104,9 +105,10 @@ pub(super) fn keyspaces(pages: Pages<'_>, root: Root) -> Result<Trees> {
     Btree { pages, keyspace: KEYSPACES, root }.start()?.walk_trees(|name, tree| {
         let ((id, given_up), root) = (keyspace_of(name)?, Root::parse(tree));
         let root = root.filter(|_| name > last).ok_or_else(|| {
-            Error::corrupt(format!("keyspace {} of data.mdb is damaged", id.0))
-                .why("what is said of its tree makes no sense")
-                .hint("restore the database from a backup; check the disk")
+            Error::damaged(
+                format!("keyspace {} of data.mdb is damaged", id.0),
+                "what is said of its tree makes no sense",
+            )
         })?;
         roots.insert(id, Root { given_up, ..root });
         last = name;
@@ -210,9 +212,10 @@ impl<'v> TreeReader<'v> {
         if noted == there {
             return Ok(());
         }
-        Err(Error::corrupt("the data file is damaged")
-            .why(format!("it has {there} keyspaces with entries, and {noted} were noted"))
-            .hint("restore the database from a backup; check the disk"))
+        Err(Error::damaged(
+            "the data file is damaged",
+            format!("it has {there} keyspaces with entries, and {noted} were noted"),
+        ))
     }
 
     /// The pages that a search for `key` reads, from the root on.
