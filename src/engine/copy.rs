@@ -22,6 +22,9 @@ use crate::value::Value;
 /// Rows (count) per chunk on their way from a file to the loader; four chunks are in memory.
 const CHUNK_ROWS: usize = 2048;
 
+/// COPY takes the values of GENERATED ALWAYS columns, as in PostgreSQL: its own exports have them.
+const GIVEN: Option<Overriding> = Some(Overriding::System);
+
 /// Runs COPY.
 pub async fn run(session: &mut Session, copy: &Copy, params: &[Value]) -> Result<Outcome> {
     if copy.to { copy_to(session, copy, params).await } else { copy_from(session, copy).await }
@@ -151,7 +154,7 @@ async fn copy_from(session: &mut Session, copy: &Copy) -> Result<Outcome> {
     let mut taken = Skipped::default();
     let skipped = copy.file.skip_errors.then_some(&mut taken);
     let rows = match session.in_transaction() {
-        false => load(&view, &table, (&columns, None), skipped, || file.next(&view.watch)),
+        false => load(&view, &table, (&columns, GIVEN), skipped, || file.next(&view.watch)),
         true => {
             let before = session.written()?;
             let inserted = insert(session, &table, &columns, skipped, &mut file).await;
@@ -223,7 +226,7 @@ async fn insert_chunk(
     rows: Vec<transfer::RowCells>,
     before: usize,
 ) -> Result<()> {
-    let cells = PartialRows { columns: columns.to_vec(), rows, overriding: None, before, written: &[] };
+    let cells = PartialRows { columns: columns.to_vec(), rows, overriding: GIVEN, before, written: &[] };
     let written = insert_cells(&session.view()?, table, cells).await?;
     session.write_down(written.batch);
     Ok(())
