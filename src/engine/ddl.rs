@@ -436,7 +436,9 @@ pub fn free_name(catalog: &Catalog, table: &TableDef, keys: &[KeyExpr], unique: 
         .collect();
     let kind = if unique { "key" } else { "idx" };
     let base = fitted(format!("{}_{}_{kind}", table.name, parts.join("_")));
-    let taken = |name: &str| catalog.find(name).is_some() || table.index(name).is_some();
+    // A new table is not in the catalog yet.
+    let taken =
+        |name: &str| name == table.name || catalog.find(name).is_some() || table.index(name).is_some();
     let mut name = base.clone();
     let mut n = 1;
     while taken(&name) {
