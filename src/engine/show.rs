@@ -181,9 +181,7 @@ pub fn describe(view: &StatementView, name: &Ident) -> Result<RecordBatch> {
         Some(Relation::View(v)) => {
             let schema = view.view_schema(&v)?;
             let names = schema.fields().iter().map(|f| f.name().clone()).collect();
-            let types = schema.fields().iter().map(|f| {
-                crate::row::column_type_of(f).map_or_else(|| f.data_type().to_string(), |ty| ty.sql_name())
-            });
+            let types = schema.fields().iter().map(|field| crate::row::type_name(field));
             rows_of(vec![("column", text(names)), ("type", text(types.collect()))])
         }
         None => Err(view.catalog.unknown(&name_of(name)).at(span_of_name(name))),
