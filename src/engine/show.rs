@@ -56,16 +56,16 @@ pub fn show(view: &StatementView, what: &Show) -> Result<RecordBatch> {
         Show::Functions { like } => functions(like.as_deref()),
         Show::Indexes { table } => indexes(view, table.as_ref()),
         Show::CreateTable { name } => {
-            let sql = match catalog.find(&name_of(name)) {
-                Some(Relation::Table(table)) => create_table_sql(&table),
+            let statements = match catalog.find(&name_of(name)) {
+                Some(Relation::Table(table)) => definitions(&table),
                 Some(Relation::Index(table, id)) => match table.index_by_id(id) {
-                    Some(index) => create_index_sql(&table, index),
+                    Some(index) => vec![create_index_sql(&table, index)],
                     None => return Err(Error::internal("an index without its definition")),
                 },
-                Some(Relation::View(view)) => create_view_sql(&view),
+                Some(Relation::View(view)) => vec![create_view_sql(&view)],
                 None => return Err(catalog.unknown(&name_of(name)).at(span_of_name(name))),
             };
-            rows_of(vec![("name", text(vec![name_of(name)])), ("sql", text(vec![sql]))])
+            rows_of(vec![("name", text(vec![name_of(name)])), ("sql", text(vec![statements.join(";\n")]))])
         }
         Show::Columns { name } => describe(view, name),
         Show::Statistics { name } => statistics(view, name),
@@ -344,6 +344,12 @@ fn attributes_of_index(table: &TableDef, index: &IndexDef) -> String {
         none if none.is_empty() => none,
         clauses => format!(",{clauses}"),
     }
+}
+
+/// The statements that make a table and its indexes.
+pub fn definitions(table: &TableDef) -> Vec<String> {
+    let indexes = table.indexes.iter().map(|index| create_index_sql(table, index));
+    std::iter::once(create_table_sql(table)).chain(indexes).collect()
 }
 
 /// The CREATE TABLE statement of a table, without its indexes.

@@ -512,7 +512,7 @@ pub enum Show {
     Snapshots,
     /// `SHOW FUNCTIONS [LIKE 'pattern']`
     Functions { like: Option<String> },
-    /// `SHOW CREATE TABLE name`
+    /// `SHOW CREATE TABLE name`, or INDEX, or VIEW; a table comes with its indexes
     CreateTable { name: Ident },
     /// `SHOW REGIONS [FROM] name`
     Regions { name: Ident },

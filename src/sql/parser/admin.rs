@@ -240,8 +240,11 @@ impl Parser<'_> {
             let of_table = self.preposition() || self.word("ON");
             let table = if of_table { Some(self.object_name("the name of a table")?) } else { None };
             Ok(Show::Indexes { table })
-        } else if self.words(&["CREATE", "TABLE"]) || self.words(&["CREATE", "VIEW"]) {
-            Ok(Show::CreateTable { name: self.object_name("the name of a table")? })
+        } else if self.word("CREATE") {
+            if !["TABLE", "INDEX", "VIEW"].iter().any(|kind| self.word(kind)) {
+                return Err(self.expected("TABLE, INDEX or VIEW"));
+            }
+            Ok(Show::CreateTable { name: self.object_name("the name of a table, index or view")? })
         } else if self.word("REGIONS") {
             self.preposition();
             Ok(Show::Regions { name: self.object_name("the name of a table or an index")? })
@@ -261,8 +264,8 @@ impl Parser<'_> {
         } else {
             Ok(Show::Setting {
                 name: self.setting(
-                    "TABLES, VIEWS, INDEXES, COLUMNS, CREATE TABLE, REGIONS, TRAFFIC, STATISTICS, SNAPSHOTS, \
-                     FUNCTIONS, SETTINGS or a setting",
+                    "TABLES, VIEWS, INDEXES, COLUMNS, CREATE TABLE, CREATE INDEX, REGIONS, TRAFFIC, STATISTICS, \
+                     SNAPSHOTS, FUNCTIONS, SETTINGS or a setting",
                 )?,
             })
         }

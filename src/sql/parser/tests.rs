@@ -187,6 +187,7 @@ const STATEMENTS: &[(&str, &str)] = &[
     ("SHOW VIEWS", "="),
     ("SHOW SNAPSHOTS", "="),
     ("SHOW CREATE TABLE t", "="),
+    ("SHOW CREATE INDEX i", "SHOW CREATE TABLE i"),
     ("SHOW REGIONS t", "SHOW REGIONS FROM t"),
     ("SHOW TRAFFIC FROM t", "="),
     ("SHOW COLUMNS FROM t", "="),
