@@ -79,6 +79,8 @@ pub struct Session {
     open: Option<OpenTransaction>,
     prepared: HashMap<String, Arc<PreparedStatement>>,
     settings: SessionSettings,
+    /// The settings after the transaction, if it has some of its own.
+    lasting: Option<SessionSettings>,
     watch: Watch,
     /// Held while the transaction, after losing too often, keeps other commits out.
     turn: Option<Turn>,
@@ -99,6 +101,7 @@ impl Session {
             open: None,
             prepared: HashMap::new(),
             settings: SessionSettings::default(),
+            lasting: None,
             watch: Watch::default(),
             turn: None,
             is_brief: false,
@@ -357,8 +360,13 @@ impl Session {
                 let copied = copy::run(self, copy, params).await?;
                 Ok(self.settled(copied))
             }
-            Statement::Set { name, value } => {
+            Statement::Set { local: true, name, value } => {
+                self.set_local(name, value)?;
+                Ok(self.done(tag))
+            }
+            Statement::Set { local: false, name, value } => {
                 self.settings.set(name, value)?;
+                self.lasting.as_mut().map_or(Ok(()), |lasting| lasting.set(name, value))?;
                 Ok(self.done(tag))
             }
             Statement::Show(what) => {

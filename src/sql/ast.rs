@@ -80,8 +80,8 @@ pub enum Statement {
     Backup { path: String },
     /// `REPAIR INDEX i [DRY RUN]`
     Repair { index: Ident, dry_run: bool },
-    /// `SET name = value`; NULL for DEFAULT
-    Set { name: String, value: Value },
+    /// `SET [LOCAL] name = value`; NULL for DEFAULT
+    Set { local: bool, name: String, value: Value },
 }
 
 /// `CREATE TABLE`. Constraints written beside a column are in the table's lists, as if written below it.

@@ -124,8 +124,8 @@ impl Display for Statement {
             Statement::Repair { index, dry_run } => {
                 write!(f, "REPAIR INDEX {index}{}", when(*dry_run, " DRY RUN"))
             }
-            Statement::Set { name, value } => {
-                write!(f, "SET {} = {}", setting(name), Literal(value.as_ref()))
+            Statement::Set { local, name, value } => {
+                write!(f, "SET {}{} = {}", when(*local, "LOCAL "), setting(name), Literal(value.as_ref()))
             }
             Statement::Commit | Statement::Analyze { table: None } | Statement::Purge { table: None } => {
                 f.write_str(self.kind_name())

@@ -168,8 +168,27 @@ impl Session {
             .ok_or_else(|| Error::invalid("no transaction is open").hint("BEGIN starts one").state("25P01"))
     }
 
+    /// `SET LOCAL`: until the transaction ends. Errors: none is open.
+    pub(super) fn set_local(&mut self, name: &str, value: &Value) -> Result<()> {
+        let outside =
+            |e: Error| e.hint("SET without LOCAL lasts as long as the session; BEGIN starts a transaction");
+        self.open().map(drop).map_err(outside)?;
+        let before = self.settings.clone();
+        self.settings.set(name, value)?;
+        self.lasting.get_or_insert(before);
+        Ok(())
+    }
+
+    /// Undoes what SET LOCAL has set.
+    fn restore_settings(&mut self) {
+        if let Some(lasting) = self.lasting.take() {
+            self.settings = lasting;
+        }
+    }
+
     pub(in crate::engine) fn run_commit(&mut self) -> Result<Outcome> {
         self.open()?;
+        self.restore_settings();
         let (cancel, turn) = (&self.watch.cancel, self.turn.as_ref());
         if let Some(OpenTransaction { base, catalog, transaction, .. }) = self.open.take()
             && !transaction.is_empty()
@@ -194,6 +213,7 @@ impl Session {
     /// Rolls back the open transaction, if any.
     pub(in crate::engine) fn abandon(&mut self) {
         self.open = None;
+        self.restore_settings();
     }
 
     pub(super) fn savepoint(&mut self, name: &Ident) -> Result<Outcome> {

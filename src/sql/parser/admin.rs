@@ -325,15 +325,31 @@ impl Parser<'_> {
 
     pub(super) fn set(&mut self) -> Result<Statement> {
         self.expect_word("SET")?;
-        let _ = self.word("SESSION") || self.word("LOCAL");
+        let local = self.word("LOCAL");
+        let _ = !local && self.word("SESSION");
         if self.words(&["TIME", "ZONE"]) {
-            return Ok(Statement::Set { name: "time_zone".to_owned(), value: self.option_value()? });
+            return Ok(Statement::Set { local, name: "time_zone".to_owned(), value: self.option_value()? });
         }
         let name = self.setting("the name of a setting")?;
         if !self.token(&Token::Eq) && !self.word("TO") {
-            return Err(self.expected("\"=\""));
+            let error = self.expected("\"=\"");
+            return Err(match name.as_str() {
+                "names" => error.hint("leave it out: every text is UTF-8"),
+                _ => error,
+            });
         }
-        Ok(Statement::Set { name, value: self.option_value()? })
+        let is_path = name == "search_path" && !self.peek_words(&["DEFAULT"]);
+        let value = if is_path { self.search_path()? } else { self.option_value()? };
+        Ok(Statement::Set { local, name, value })
+    }
+
+    /// The schemas of `SET search_path = "$user", public`.
+    fn search_path(&mut self) -> Result<Value> {
+        let schema = |p: &mut Self| match p.peek().token {
+            Token::Word(_) => p.name("a schema").map(|name| name_of(&name)),
+            _ => p.option_value().map(|value| value.to_string()),
+        };
+        Ok(Value::Text(self.list(schema)?.join(", ")))
     }
 
     /// `RESET name`, `RESET ALL`: back to the default.
@@ -341,7 +357,7 @@ impl Parser<'_> {
         self.expect_word("RESET")?;
         let name =
             if self.word("ALL") { "all".to_owned() } else { self.setting("the name of a setting, or ALL")? };
-        Ok(Statement::Set { name, value: Value::Null })
+        Ok(Statement::Set { local: false, name, value: Value::Null })
     }
 
     /// A name with dots, in lower case.

@@ -193,6 +193,7 @@ const STATEMENTS: &[(&str, &str)] = &[
     ("SHOW COLUMNS FROM t", "="),
     ("SHOW ALL", "SHOW SETTINGS"),
     ("SHOW STATISTICS FOR t", "SHOW STATISTICS FROM t"),
+    ("SET LOCAL max_gets = 1", "="),
     ("RESET max_gets", "SET max_gets = NULL"),
     ("RESET ALL", "SET \"all\" = NULL"),
     ("SET \"a B\".\"all\" = 1", "="),
