@@ -334,6 +334,8 @@ pub struct Insert {
     pub source: InsertSource,
     /// What happens to an existing key.
     pub mode: InsertMode,
+    /// It is written as SQLite's REPLACE, which an UPSERT of whole rows is.
+    pub replaces: bool,
     /// Columns of the result.
     pub returning: Option<Vec<SelectItem>>,
     /// `OVERRIDING SYSTEM VALUE` or `OVERRIDING USER VALUE`
@@ -570,6 +572,7 @@ impl Statement {
             Statement::DropView { .. } => "DROP VIEW",
             Statement::CreateSnapshot { .. } => "CREATE SNAPSHOT",
             Statement::DropSnapshot { .. } => "DROP SNAPSHOT",
+            Statement::Insert(insert) if insert.replaces => "REPLACE",
             Statement::Insert(insert) if insert.mode == InsertMode::Upsert => "UPSERT",
             Statement::Insert(_) => "INSERT",
             Statement::Update(_) => "UPDATE",

@@ -274,7 +274,11 @@ impl Display for CreateIndex {
 
 impl Display for Insert {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let verb = if self.mode == InsertMode::Upsert { "UPSERT" } else { "INSERT" };
+        let verb = match self.mode {
+            InsertMode::Upsert if self.replaces => "REPLACE",
+            InsertMode::Upsert => "UPSERT",
+            _ => "INSERT",
+        };
         write!(f, "{verb} INTO {}{}", self.table, Clause("AS", self.alias.as_ref()))?;
         write!(f, "{}", Columns(&self.columns))?;
         match self.overriding {

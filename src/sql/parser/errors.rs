@@ -78,7 +78,6 @@ const CLAUSES: &[&str] = &[
 
 /// First words of statements of other databases, and of the HBase shell, and what to write here.
 const STATEMENTS_ELSEWHERE: &[(&str, &str)] = &[
-    ("REPLACE", "UPSERT INTO t VALUES (...) writes over an existing key"),
     ("TABLE", "write SELECT * FROM t"),
     ("FROM", "write SELECT * FROM t"),
     ("MERGE", "write INSERT ... ON CONFLICT, or UPSERT"),

@@ -118,6 +118,9 @@ const STATEMENTS: &[(&str, &str)] = &[
     ("INSERT INTO t (SELECT 1)", "="),
     ("UPSERT INTO t (a, b) VALUES (1, E'\\t')", "="),
     ("UPSERT INTO t SELECT * FROM u", "="),
+    ("REPLACE INTO t (a) VALUES (1)", "="),
+    ("INSERT OR REPLACE INTO t VALUES (1)", "REPLACE INTO t VALUES (1)"),
+    ("INSERT OR IGNORE INTO t VALUES (1)", "INSERT INTO t VALUES (1) ON CONFLICT DO NOTHING"),
     (
         "UPDATE t x SET a = a + 1, (b, c) = (2, DEFAULT) FROM u JOIN v ON true WHERE x.a = u.a RETURNING b",
         "UPDATE t AS x SET a = a + 1, b = 2, c = DEFAULT FROM u JOIN v ON true WHERE x.a = u.a RETURNING b",
@@ -352,9 +355,10 @@ const ERRORS: &[(&str, &str)] = &[
          hint: write the values into the statement",
     ),
     (
-        "INSERT OR REPLACE INTO t VALUES (1)",
-        "error: expected INTO, found \"OR\"\n hint: UPSERT INTO t VALUES (...) writes over an existing key\n\
-         LINE 1: INSERT OR REPLACE INTO t VALUES (1)\n               ^^",
+        "INSERT OR ABORT INTO t VALUES (1)",
+        "error: expected INTO, found \"OR\"\n hint: write INSERT INTO: a statement that fails changes nothing; ROLLBACK \
+         ends its transaction\n\
+         LINE 1: INSERT OR ABORT INTO t VALUES (1)\n               ^^",
     ),
     (
         "INSERT INTO t (a) VALEUS (1)",
