@@ -108,6 +108,13 @@ pub async fn run(session: &mut Session, statement: &Statement) -> Result<Vec<War
             }
             _ => change(session, |catalog| alter::alter_table(catalog, alter)),
         },
+        Statement::RenameIndex { if_exists, name, to } => {
+            change(session, |catalog| match catalog.index(&name_of(name)) {
+                Ok((table, index)) => alter::rename_index(catalog, &table, &index, to),
+                Err(_) if *if_exists && catalog.find(&name_of(name)).is_none() => Ok((Vec::new(), None)),
+                Err(e) => Err(e.at(span_of_name(name))),
+            })
+        }
         Statement::DropIndex { if_exists, name } => {
             change(session, |catalog| match catalog.index(&name_of(name)) {
                 Ok((table, index)) => {

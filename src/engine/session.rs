@@ -408,6 +408,11 @@ impl Session {
                 };
                 Ok(Outcome { warnings, ..self.done(tag) })
             }
+            Statement::AlterTogether(changes) => {
+                let warnings = self.alter_together(changes).await?;
+                self.db.background.purge(&self.db);
+                Ok(Outcome { warnings, ..self.done(tag) })
+            }
             Statement::CreateSnapshot { name } => {
                 self.outside_transaction(
                     tag,

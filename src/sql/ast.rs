@@ -24,8 +24,12 @@ pub enum Statement {
     Truncate { name: Ident },
     /// `ALTER TABLE t ...`
     AlterTable(Box<AlterTable>),
+    /// `ALTER TABLE t ..., ...`: changes of one table, all of them or none
+    AlterTogether(Vec<AlterTable>),
     /// `CREATE INDEX i ON t (...)`
     CreateIndex(Box<CreateIndex>),
+    /// `ALTER INDEX i RENAME TO j`
+    RenameIndex { if_exists: bool, name: Ident, to: Ident },
     /// `DROP INDEX i`
     DropIndex { if_exists: bool, name: Ident },
     /// `CREATE VIEW v AS SELECT ...`
@@ -565,8 +569,9 @@ impl Statement {
             Statement::CreateTableAs(_) => "CREATE TABLE AS",
             Statement::DropTable { .. } => "DROP TABLE",
             Statement::Truncate { .. } => "TRUNCATE TABLE",
-            Statement::AlterTable(_) => "ALTER TABLE",
+            Statement::AlterTable(_) | Statement::AlterTogether(_) => "ALTER TABLE",
             Statement::CreateIndex(_) => "CREATE INDEX",
+            Statement::RenameIndex { .. } => "ALTER INDEX",
             Statement::DropIndex { .. } => "DROP INDEX",
             Statement::CreateView(_) => "CREATE VIEW",
             Statement::DropView { .. } => "DROP VIEW",

@@ -72,6 +72,18 @@ impl Display for Statement {
             }
             Statement::Truncate { name } => write!(f, "TRUNCATE TABLE {name}"),
             Statement::AlterTable(alter) => alter.fmt(f),
+            Statement::AlterTogether(changes) => {
+                for (at, alter) in changes.iter().enumerate() {
+                    match at {
+                        0 => alter.fmt(f)?,
+                        _ => write!(f, ", {}", alter.op)?,
+                    }
+                }
+                Ok(())
+            }
+            Statement::RenameIndex { if_exists, name, to } => {
+                write!(f, "ALTER INDEX {}{name} RENAME TO {to}", when(*if_exists, "IF EXISTS "))
+            }
             Statement::CreateIndex(index) => index.fmt(f),
             Statement::DropIndex { if_exists, name } => {
                 write!(f, "DROP INDEX {}{name}", when(*if_exists, "IF EXISTS "))
@@ -214,8 +226,13 @@ impl Display for OptionDef {
 
 impl Display for AlterTable {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "ALTER TABLE {}{} ", when(self.if_exists, "IF EXISTS "), self.name)?;
-        match &self.op {
+        write!(f, "ALTER TABLE {}{} {}", when(self.if_exists, "IF EXISTS "), self.name, self.op)
+    }
+}
+
+impl Display for AlterTableOp {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
             AlterTableOp::AddColumn(add) => {
                 let exists = when(add.if_not_exists, "IF NOT EXISTS ");
                 write!(f, "ADD COLUMN {exists}{}{}", add.column, Clause("FAMILY", add.family.as_ref()))

@@ -48,6 +48,7 @@ pub(super) fn normalise(statement: &mut Statement) -> Result<()> {
             | Statement::CreateIndex(_)
             | Statement::CreateView(_)
             | Statement::AlterTable(_)
+            | Statement::AlterTogether(_)
     );
     if definition && parameter_count(statement) > 0 {
         return Err(Error::invalid(format!("{} cannot take parameters", statement.kind_name()))

@@ -236,11 +236,19 @@ impl Session {
         let at = self.find_savepoint(name)?;
         let open = self.open()?;
         open.savepoints.truncate(at + 1);
-        if let Some((_, mark)) = open.savepoints.last() {
+        if let Some((of, mark)) = open.savepoints.pop() {
+            self.return_to(&mark);
+            self.open()?.savepoints.push((of, mark));
+        }
+        Ok(self.done("ROLLBACK"))
+    }
+
+    /// Undoes what the open transaction has done since the mark.
+    pub(super) fn return_to(&mut self, mark: &SavepointMark) {
+        if let Some(open) = &mut self.open {
             open.transaction.rollback_to(&mark.written);
             open.catalog = Arc::clone(&mark.catalog);
         }
-        Ok(self.done("ROLLBACK"))
     }
 
     pub(super) fn release(&mut self, name: &Ident) -> Result<Outcome> {

@@ -464,7 +464,10 @@ impl Parser<'_> {
 
     pub(super) fn alter(&mut self) -> Result<Statement> {
         self.expect_word("ALTER")?;
-        if self.peek_words(&["INDEX"]) {
+        if self.word("INDEX") {
+            return self.rename_index();
+        }
+        if self.peek_words(&["VIEW"]) {
             return Err(self
                 .error("an index cannot be altered")
                 .hint("REPAIR INDEX i builds it anew; DROP INDEX and CREATE INDEX make another one"));
@@ -472,11 +475,39 @@ impl Parser<'_> {
         self.expect_word("TABLE")?;
         let if_exists = self.if_exists();
         let name = self.object_name("the name of a table")?;
-        let op = self.alter_op()?;
-        if self.peek_token(&Token::Comma) {
+        let mut ops = self.list(|p| {
+            let from = p.here();
+            Ok((p.alter_op()?, p.span_since(from)))
+        })?;
+        if ops.len() == 1
+            && let Some((op, _)) = ops.pop()
+        {
+            return Ok(Statement::AlterTable(Box::new(AlterTable { if_exists, name, op })));
+        }
+        let alone = |op: &AlterTableOp| {
+            Some(match op {
+                AlterTableOp::Rekey { .. } | AlterTableOp::CancelRekey => "REKEY",
+                AlterTableOp::RenameTable { .. } | AlterTableOp::RenameColumn { .. } => "RENAME",
+                _ => return None,
+            })
+        };
+        if let Some((what, span)) = ops.iter().find_map(|(op, span)| Some((alone(op)?, *span))) {
             return Err(self
-                .error("an ALTER TABLE makes one change")
-                .hint("write one for each; between BEGIN and COMMIT, all or none of them happen"));
+                .error_at(format!("{what} stands alone in its ALTER TABLE"), span)
+                .hint("write an ALTER TABLE for each change"));
+        }
+        let changes = ops.into_iter().map(|(op, _)| AlterTable { if_exists, name: name.clone(), op });
+        Ok(Statement::AlterTogether(changes.collect()))
+    }
+
+    fn rename_index(&mut self) -> Result<Statement> {
+        let if_exists = self.if_exists();
+        let name = self.object_name("the name of an index")?;
+        if !self.words(&["RENAME", "TO"]) {
+            return Err(self
+                .expected("RENAME TO")
+                .why("an index cannot be altered otherwise")
+                .hint("REPAIR INDEX i builds it anew; DROP INDEX and CREATE INDEX make another one"));
         }
         Ok(Statement::AlterTable(Box::new(AlterTable { if_exists, name, op })))
     }

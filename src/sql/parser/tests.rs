@@ -67,6 +67,8 @@ const STATEMENTS: &[(&str, &str)] = &[
     ("ALTER TABLE t ADD CONSTRAINT c CHECK (note <> '' OR a > 1)", "="),
     ("ALTER TABLE t DROP CONSTRAINT IF EXISTS c", "="),
     ("ALTER TABLE t SET (ttl = '7 days')", "="),
+    ("ALTER TABLE t ADD COLUMN a INTEGER, DROP COLUMN b, ADD CHECK (a > 1)", "="),
+    ("ALTER INDEX IF EXISTS i RENAME TO j", "="),
     ("ALTER TABLE t RENAME note TO memo", "ALTER TABLE t RENAME COLUMN note TO memo"),
     ("ALTER TABLE t RENAME TO u", "="),
     ("ALTER TABLE t SPLIT ON ('4000', X'80', (7, 'x'))", "="),
