@@ -185,7 +185,15 @@ fn settle(peers: Vec<&mut Expr>, schema: &DFSchema) -> Result<bool> {
             (Operand::Number, Expr::Literal(number, _)) if !is_number(to) => {
                 match crate::df::expr::value_of(number)? {
                     Value::Int(i @ (0 | 1)) if to == ColumnType::Boolean => Value::Boolean(i == 1),
-                    number => return Err(incomparable(&to.to_string(), &format!("the number {number}"))),
+                    number => {
+                        let error = incomparable(&to.to_string(), &format!("the number {number}"));
+                        return Err(match is_time(to) {
+                            true => {
+                                error.hint(format!("to_timestamp({number}) is so many seconds after 1970"))
+                            }
+                            false => error,
+                        });
+                    }
                 }
             }
             _ => continue,
@@ -223,11 +231,15 @@ fn is_number(ty: ColumnType) -> bool {
     ty.is_integer() || matches!(ty, ColumnType::Real | ColumnType::Double | ColumnType::Decimal { .. })
 }
 
+fn is_time(ty: ColumnType) -> bool {
+    matches!(ty, ColumnType::Date | ColumnType::Timestamp | ColumnType::TimestampTz)
+}
+
 /// The types have a common order. UUIDs and bytes are compared with text unchanged.
 fn comparable(a: ColumnType, b: ColumnType) -> bool {
     let kind = |ty: ColumnType| match ty {
         ColumnType::Boolean => 0,
-        ColumnType::Date | ColumnType::Timestamp | ColumnType::TimestampTz => 1,
+        ty if is_time(ty) => 1,
         ty if is_number(ty) => 2,
         _ => 3,
     };

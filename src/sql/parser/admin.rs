@@ -10,6 +10,10 @@ use crate::sql::ast::*;
 use crate::sql::name_of;
 use crate::value::Value;
 
+/// Options of PostgreSQL's EXPLAIN.
+const EXPLAINED_ELSEWHERE: &[&str] =
+    &["BUFFERS", "COSTS", "GENERIC_PLAN", "MEMORY", "SERIALIZE", "SETTINGS", "SUMMARY", "TIMING", "WAL"];
+
 impl Parser<'_> {
     pub(super) fn explain(&mut self) -> Result<Statement> {
         self.expect_word("EXPLAIN")?;
@@ -43,9 +47,9 @@ impl Parser<'_> {
     /// `(ANALYZE, ...`, as opposed to `(SELECT ...`.
     fn starts_explain_options(&self) -> bool {
         let second = &self.inner.peek_nth_token_ref(1).token;
-        let options = ["ANALYZE", "ANALYSE", "VERBOSE", "FORMAT"];
+        let mut options = ["ANALYZE", "ANALYSE", "VERBOSE", "FORMAT"].iter().chain(EXPLAINED_ELSEWHERE);
         self.peek_token(&Token::LParen)
-            && matches!(second, Token::Word(w) if options.iter().any(|o| w.value.eq_ignore_ascii_case(o)))
+            && matches!(second, Token::Word(w) if options.any(|o| w.value.eq_ignore_ascii_case(o)))
     }
 
     fn explain_option(&mut self, verbose: &mut bool, analyze: &mut bool, json: &mut bool) -> Result<()> {
@@ -61,7 +65,11 @@ impl Parser<'_> {
         } else if self.word("VERBOSE") {
             verbose
         } else {
-            return Err(self.expected("ANALYZE, VERBOSE or FORMAT"));
+            let error = self.expected("ANALYZE, VERBOSE or FORMAT");
+            return Err(match EXPLAINED_ELSEWHERE.iter().any(|option| self.peek_words(&[option])) {
+                true => error.hint("leave it out: ANALYZE counts what each access reads"),
+                false => error,
+            });
         };
         *option = self.switch();
         Ok(())

@@ -61,6 +61,7 @@ impl Parser<'_> {
         self.list(|p| p.table_element(&mut elements))?;
         self.end_of_list()?;
         let options = self.options()?;
+        self.no_bare_option("WITH ")?;
         let split = if self.word("SPLIT") { Some(self.split()?) } else { None };
         let Elements { columns, primary_key, uniques, checks, families } = elements;
         Ok(Statement::CreateTable(Box::new(CreateTable {
@@ -352,6 +353,18 @@ impl Parser<'_> {
         if self.word("WITH") { self.options_in_parentheses() } else { Ok(Vec::new()) }
     }
 
+    /// Errors: an option without parentheses, as Phoenix has it: `TTL = 86400`.
+    fn no_bare_option(&self, before: &str) -> Result<()> {
+        let option = match () {
+            () if self.peek_words(&["TTL"]) => "ttl = '30 days'",
+            () if self.peek_words(&["VERSIONS"]) => "versions = 3",
+            () => return Ok(()),
+        };
+        let error =
+            self.expected(if before == "SET " { "\"(\"" } else { "WITH or the end of the statement" });
+        Err(error.hint(format!("options stand in parentheses: {before}({option})")))
+    }
+
     /// `(name = value, ...)`
     fn options_in_parentheses(&mut self) -> Result<Vec<OptionDef>> {
         self.expect_token(Token::LParen)?;
@@ -436,6 +449,16 @@ impl Parser<'_> {
         } else {
             return Err(self.expected("TABLE, INDEX or VIEW"));
         };
+        if let Statement::DropIndex { name, .. } = &statement
+            && self.peek_words(&["ON"])
+        {
+            let hint = format!("write DROP INDEX {name}: no other table has an index of that name");
+            return Err(self.expected("the end of the statement").hint(hint));
+        }
+        if self.peek_token(&Token::Comma) {
+            let hint = format!("write a {} for each", statement.kind_name());
+            return Err(self.expected("the end of the statement").hint(hint));
+        }
         if !self.word("RESTRICT") {
             self.word("CASCADE");
         }
@@ -469,8 +492,8 @@ impl Parser<'_> {
         }
         if self.peek_words(&["VIEW"]) {
             return Err(self
-                .error("an index cannot be altered")
-                .hint("REPAIR INDEX i builds it anew; DROP INDEX and CREATE INDEX make another one"));
+                .error("a view cannot be altered")
+                .hint("CREATE OR REPLACE VIEW v AS ... defines it anew; DROP VIEW and CREATE VIEW give it another name"));
         }
         self.expect_word("TABLE")?;
         let if_exists = self.if_exists();
@@ -509,7 +532,7 @@ impl Parser<'_> {
                 .why("an index cannot be altered otherwise")
                 .hint("REPAIR INDEX i builds it anew; DROP INDEX and CREATE INDEX make another one"));
         }
-        Ok(Statement::AlterTable(Box::new(AlterTable { if_exists, name, op })))
+        Ok(Statement::RenameIndex { if_exists, name, to: self.object_name("the new name")? })
     }
 
     fn alter_op(&mut self) -> Result<AlterTableOp> {
@@ -563,6 +586,7 @@ impl Parser<'_> {
             return Ok(AlterTableOp::Rekey { keys: self.keys()? });
         }
         if self.word("SET") {
+            self.no_bare_option("SET ")?;
             return Ok(AlterTableOp::SetOptions(self.options_in_parentheses()?));
         }
         Err(self

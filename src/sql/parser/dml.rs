@@ -156,6 +156,11 @@ impl Parser<'_> {
 
     pub(super) fn update(&mut self) -> Result<Statement> {
         self.expect_word("UPDATE")?;
+        if self.peek_words(&["STATISTICS"])
+            && self.inner.peek_nth_token_ref(1).token != Token::make_keyword("SET")
+        {
+            return Err(self.expected("the name of a table and SET").hint("ANALYZE t collects statistics"));
+        }
         let hints = self.hints();
         let table = self.object_name("the name of a table")?;
         let alias = self.alias(&[])?;
