@@ -12,7 +12,7 @@ use datafusion::logical_expr::TableSource;
 use super::errors::to_df;
 use crate::catalog::Catalog;
 use crate::error::{Error, sqlstate};
-use crate::row::column_type_of;
+use crate::row::type_name;
 use crate::schema::{TableDef, ViewDef};
 use crate::sql::INFORMATION_SCHEMA;
 
@@ -117,7 +117,7 @@ fn of_view(view: &ViewDef, schema: &SchemaRef) -> Vec<ColumnRow> {
         position: at as i64 + 1,
         default: None,
         nullable: field.is_nullable(),
-        ty: column_type_of(field).map_or_else(|| field.data_type().to_string(), |ty| ty.sql_name()),
+        ty: type_name(field),
         length: None,
     };
     schema.fields().iter().enumerate().map(row).collect()

@@ -15,11 +15,14 @@ use crate::exec::transfer::{self, CsvOptions, FileFormat, FileReader, OnError};
 use crate::exec::watch::Watch;
 use crate::key::ColumnId;
 use crate::schema::TableDef;
-use crate::sql::{Copy, CopyFile, CopyFormat, CopySource};
+use crate::sql::{Copy, CopyFile, CopyFormat, CopySource, Overriding};
 use crate::value::Value;
 
 /// Rows (count) per chunk on their way from a file to the loader; four chunks are in memory.
 const CHUNK_ROWS: usize = 2048;
+
+/// COPY takes the values of GENERATED ALWAYS columns, as in PostgreSQL: its own exports have them.
+const GIVEN: Option<Overriding> = Some(Overriding::System);
 
 /// Runs COPY.
 pub async fn run(session: &mut Session, copy: &Copy, params: &[Value]) -> Result<Outcome> {
@@ -150,7 +153,7 @@ async fn copy_from(session: &mut Session, copy: &Copy) -> Result<Outcome> {
     let mut taken = Skipped::default();
     let skipped = copy.file.skip_errors.then_some(&mut taken);
     let rows = match session.in_transaction() {
-        false => load(&view, &table, (&columns, None), skipped, || file.next(&view.watch)),
+        false => load(&view, &table, (&columns, GIVEN), skipped, || file.next(&view.watch)),
         true => {
             let before = session.written()?;
             let inserted = insert(session, &table, &columns, skipped, &mut file).await;
@@ -222,7 +225,7 @@ async fn insert_chunk(
     rows: Vec<transfer::RowCells>,
     before: usize,
 ) -> Result<()> {
-    let cells = PartialRows { columns: columns.to_vec(), rows, overriding: None, before, written: &[] };
+    let cells = PartialRows { columns: columns.to_vec(), rows, overriding: GIVEN, before, written: &[] };
     let written = insert_cells(&session.view()?, table, cells).await?;
     session.write_down(written.batch);
     Ok(())

@@ -57,6 +57,13 @@ pub async fn run(session: &mut Session, statement: &Statement) -> Result<Vec<War
         }
         Statement::Truncate { name } => session.change_catalog(|catalog| truncate(catalog, name)),
         Statement::AlterTable(alter) => alter_table(session, alter).await,
+        Statement::RenameIndex { if_exists, name, to } => {
+            change(session, |catalog| match catalog.index(&name_of(name)) {
+                Ok((table, index)) => alter::rename_index(catalog, &table, &index, to),
+                Err(_) if *if_exists && catalog.find(&name_of(name)).is_none() => Ok((Vec::new(), None)),
+                Err(e) => Err(e.at(span_of_name(name))),
+            })
+        }
         Statement::DropIndex { if_exists, name } => {
             change(session, |catalog| drop_index(catalog, name, *if_exists))
         }
@@ -454,7 +461,9 @@ pub fn free_name(catalog: &Catalog, table: &TableDef, keys: &[KeyExpr], unique: 
         .collect();
     let kind = if unique { "key" } else { "idx" };
     let base = fitted(format!("{}_{}_{kind}", table.name, parts.join("_")));
-    let taken = |name: &str| catalog.find(name).is_some() || table.index(name).is_some();
+    // A new table is not in the catalog yet.
+    let taken =
+        |name: &str| name == table.name || catalog.find(name).is_some() || table.index(name).is_some();
     let mut name = base.clone();
     let mut n = 1;
     while taken(&name) {

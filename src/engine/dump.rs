@@ -9,7 +9,7 @@ use std::io::Write;
 
 use super::Database;
 use super::session::Session;
-use super::show::{create_index_sql, create_table_sql, create_view_sql};
+use super::show::{create_index_sql, create_table_sql, create_view_sql, definitions};
 use crate::catalog::{CATALOG_KEYSPACE, Catalog, Relation, identity_key, index_of};
 use crate::error::{Error, Result};
 use crate::key::ColumnId;
@@ -60,20 +60,16 @@ impl Database {
     /// Errors: there is nothing of this name.
     pub fn definitions(&self, of: Option<&str>) -> Result<Vec<String>> {
         let (catalog, _) = self.view()?;
-        let of_table = |table: &TableDef| {
-            let indexes = table.indexes.iter().map(|index| create_index_sql(table, index));
-            std::iter::once(create_table_sql(table)).chain(indexes).collect::<Vec<_>>()
-        };
         match of.map(|name| catalog.find(name)) {
             None => {
                 let views = in_order(&catalog).into_iter().map(create_view_sql);
-                Ok(catalog.tables().flat_map(|table| of_table(table)).chain(views).collect())
+                Ok(catalog.tables().flat_map(|table| definitions(table)).chain(views).collect())
             }
             Some(Some(Relation::View(view))) => Ok(vec![create_view_sql(&view)]),
             Some(Some(Relation::Index(table, id))) => {
                 Ok(vec![create_index_sql(&table, index_of(&table, id)?)])
             }
-            Some(Some(Relation::Table(table))) => Ok(of_table(&table)),
+            Some(Some(Relation::Table(table))) => Ok(definitions(&table)),
             Some(None) => Err(catalog.unknown(of.unwrap_or_default())),
         }
     }

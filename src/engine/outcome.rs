@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::exec::encoded::NextRows;
 use crate::exec::scan::BATCH_ROWS;
 use crate::exec::watch::CancelHandle;
-use crate::row::column_type_of;
+use crate::row::type_name;
 
 /// A warning: the statement works but may not do what was meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -173,7 +173,7 @@ impl RowStream {
 pub(super) fn output_columns(schema: &SchemaRef) -> Arc<[OutputColumn]> {
     let column = |field: &Arc<arrow::datatypes::Field>| OutputColumn {
         name: field.name().clone(),
-        type_name: column_type_of(field).map_or_else(|| field.data_type().to_string(), |ty| ty.sql_name()),
+        type_name: type_name(field),
     };
     schema.fields().iter().map(column).collect()
 }

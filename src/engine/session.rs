@@ -80,6 +80,8 @@ pub struct Session {
     open: Option<OpenTransaction>,
     prepared: HashMap<String, Arc<PreparedStatement>>,
     settings: SessionSettings,
+    /// The settings after the transaction, if it has some of its own.
+    lasting: Option<SessionSettings>,
     watch: Watch,
     /// Held while the transaction, after losing too often, keeps other commits out.
     priority: Option<Priority>,
@@ -100,6 +102,7 @@ impl Session {
             open: None,
             prepared: HashMap::new(),
             settings: SessionSettings::default(),
+            lasting: None,
             watch: Watch::default(),
             priority: None,
             is_brief: false,
@@ -368,8 +371,13 @@ impl Session {
                 let copied = copy::run(self, copy, params).await?;
                 Ok(self.after_write(copied))
             }
-            Statement::Set { name, value } => {
+            Statement::Set { local: true, name, value } => {
+                self.set_local(name, value)?;
+                Ok(self.done(tag))
+            }
+            Statement::Set { local: false, name, value } => {
                 self.settings.set(name, value)?;
+                self.lasting.as_mut().map_or(Ok(()), |lasting| lasting.set(name, value))?;
                 Ok(self.done(tag))
             }
             Statement::Design(statement) => design::run(self, statement).await,
@@ -383,6 +391,11 @@ impl Session {
             | Statement::DropSnapshot { .. }
             | Statement::Backup { .. }
             | Statement::Repair { .. } => self.run_admin(statement),
+            Statement::AlterTogether(changes) => {
+                let warnings = self.alter_together(changes).await?;
+                self.db.background.purge(&self.db);
+                Ok(Outcome { warnings, ..self.done(tag) })
+            }
             definition => {
                 let warnings = super::ddl::run(self, definition).await?;
                 self.db.background.purge(&self.db);

@@ -30,6 +30,34 @@ const ALL: [(&str, &str); 6] = [
     ("time_zone", "time zone of times without one; always UTC"),
 ];
 
+/// Settings of PostgreSQL that its dumps and clients begin with: the values that say what holds here anyway, and what
+/// to do about others.
+const ELSEWHERE: [(&str, &[&str], &str); 14] = [
+    (
+        "client_encoding",
+        &["utf8", "utf-8", "unicode"],
+        "every text is UTF-8: convert files before COPY reads them",
+    ),
+    ("standard_conforming_strings", &["true"], "a backslash stands for itself; E'...' has escapes"),
+    (
+        "search_path",
+        &["", "public", "main", "pg_catalog", "$user"],
+        "leave it out: there is one schema, public",
+    ),
+    ("client_min_messages", &["notice", "warning", "error"], LEAVE_OUT),
+    ("check_function_bodies", &["false"], LEAVE_OUT),
+    ("row_security", &["false"], LEAVE_OUT),
+    ("xmloption", &["content"], LEAVE_OUT),
+    ("default_tablespace", &[""], LEAVE_OUT),
+    ("default_table_access_method", &["heap"], LEAVE_OUT),
+    ("default_with_oids", &["false"], LEAVE_OUT),
+    ("lock_timeout", &["0"], "there are no locks to wait for: statement_timeout limits a statement"),
+    ("idle_in_transaction_session_timeout", &["0"], "an idle transaction holds nobody up"),
+    ("transaction_timeout", &["0"], "statement_timeout limits a statement"),
+    ("foreign_key_checks", &[], "leave it out: foreign keys are not checked"),
+];
+const LEAVE_OUT: &str = "leave it out";
+
 const UNITS_OF_TIME: [(&str, u64); 6] =
     [("ms", 1), ("s", 1000), ("min", 60_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
 const UNITS_OF_SIZE: [(&str, u64); 7] = [
@@ -63,7 +91,7 @@ impl SessionSettings {
                         .hint("write t AT TIME ZONE 'Europe/Berlin' for a time there"));
                 }
             },
-            other => return Err(unknown(other, &[])),
+            other => return set_elsewhere(other, value),
         }
         Ok(())
     }
@@ -99,6 +127,19 @@ impl SessionSettings {
             _ => "UTC".to_owned(),
         }
     }
+}
+
+/// SET of what is no setting here. Errors: it would ask for something else than what holds.
+fn set_elsewhere(name: &str, value: &Value) -> Result<()> {
+    let Some((_, held, instead)) = ELSEWHERE.iter().find(|(theirs, ..)| *theirs == name) else {
+        return Err(unknown(name, &[]));
+    };
+    let wanted = value.to_string().to_lowercase();
+    let holds = |wanted: &str| held.contains(&wanted);
+    if value.is_null() || holds(&wanted) || wanted.split(", ").all(holds) {
+        return Ok(());
+    }
+    Err(unknown(name, &[]).hint(*instead))
 }
 
 fn count(name: &str, value: &Value) -> Result<Option<u64>> {
@@ -204,6 +245,19 @@ mod tests {
         assert_eq!(set("max_gets", Value::Int(0)).unwrap(), "0");
         assert_eq!(set("max_gets", Value::Null).unwrap(), "none");
         for (name, value) in [
+            ("client_encoding", text("UTF8")),
+            ("standard_conforming_strings", Value::Boolean(true)),
+            ("search_path", text("$user, public")),
+            ("search_path", text("")),
+            ("lock_timeout", Value::Int(0)),
+        ] {
+            assert_eq!(
+                SessionSettings::default().set(name, &value).map_err(|e| e.to_string()),
+                Ok(()),
+                "{name}"
+            );
+        }
+        for (name, value) in [
             ("memory_limit", text("lots")),
             ("memory_limit", text("1 parsec")),
             ("memory_limit", text("99999999999999999999")),
@@ -211,6 +265,9 @@ mod tests {
             ("statement_timeout", Value::Int(-1)),
             ("max_gets", Value::Double(1.5)),
             ("time_zone", text("Europe/Oslo")),
+            ("client_encoding", text("LATIN1")),
+            ("search_path", text("public, sales")),
+            ("lock_timeout", Value::Int(5)),
             ("max_getz", Value::Int(1)),
         ] {
             assert!(set(name, value.clone()).is_err(), "{name} {value:?}");

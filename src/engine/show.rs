@@ -56,13 +56,13 @@ pub fn show(view: &StatementView, what: &Show) -> Result<RecordBatch> {
         Show::Functions { like } => functions(like.as_deref()),
         Show::Indexes { table } => indexes(view, table.as_ref()),
         Show::CreateTable { name } => {
-            let sql = match catalog.find(&name_of(name)) {
-                Some(Relation::Table(table)) => create_table_sql(&table),
-                Some(Relation::Index(table, id)) => create_index_sql(&table, index_of(&table, id)?),
-                Some(Relation::View(view)) => create_view_sql(&view),
+            let statements = match catalog.find(&name_of(name)) {
+                Some(Relation::Table(table)) => definitions(&table),
+                Some(Relation::Index(table, id)) => vec![create_index_sql(&table, index_of(&table, id)?)],
+                Some(Relation::View(view)) => vec![create_view_sql(&view)],
                 None => return Err(catalog.unknown(&name_of(name)).at(span_of_name(name))),
             };
-            rows_of(vec![("name", text(vec![name_of(name)])), ("sql", text(vec![sql]))])
+            rows_of(vec![("name", text(vec![name_of(name)])), ("sql", text(vec![statements.join(";\n")]))])
         }
         Show::Columns { name } => describe(view, name),
         Show::Statistics { name } => statistics(view, name),
@@ -163,9 +163,7 @@ pub fn describe(view: &StatementView, name: &Ident) -> Result<RecordBatch> {
         Some(Relation::View(v)) => {
             let schema = view.view_schema(&v)?;
             let names = schema.fields().iter().map(|f| f.name().clone()).collect();
-            let types = schema.fields().iter().map(|f| {
-                crate::row::column_type_of(f).map_or_else(|| f.data_type().to_string(), |ty| ty.sql_name())
-            });
+            let types = schema.fields().iter().map(|field| crate::row::type_name(field));
             rows_of(vec![("column", text(names)), ("type", text(types.collect()))])
         }
         None => Err(view.catalog.unknown(&name_of(name)).at(span_of_name(name))),
@@ -324,6 +322,12 @@ fn attributes_of_index(table: &TableDef, index: &IndexDef) -> String {
         none if none.is_empty() => none,
         clauses => format!(",{clauses}"),
     }
+}
+
+/// The statements that make a table and its indexes.
+pub fn definitions(table: &TableDef) -> Vec<String> {
+    let indexes = table.indexes.iter().map(|index| create_index_sql(table, index));
+    std::iter::once(create_table_sql(table)).chain(indexes).collect()
 }
 
 /// The CREATE TABLE statement of a table, without its indexes.

@@ -83,6 +83,22 @@ pub fn column_type_of(field: &Field) -> Option<ColumnType> {
     }
 }
 
+/// The SQL name of a field's type, which a result may have even if no column can: INTERVAL, TIME, lists.
+pub fn type_name(field: &Field) -> String {
+    if let Some(ty) = column_type_of(field) {
+        return ty.sql_name();
+    }
+    match field.data_type() {
+        DataType::Interval(_) | DataType::Duration(_) => "INTERVAL".to_owned(),
+        DataType::Time32(_) | DataType::Time64(_) => "TIME".to_owned(),
+        DataType::List(element) | DataType::LargeList(element) | DataType::FixedSizeList(element, _) => {
+            format!("{}[]", type_name(element))
+        }
+        DataType::Struct(_) => "RECORD".to_owned(),
+        other => other.to_string(),
+    }
+}
+
 fn of_data_type(ty: &DataType) -> Option<ColumnType> {
     Some(match ty {
         DataType::Boolean => ColumnType::Boolean,

@@ -24,8 +24,12 @@ pub enum Statement {
     Truncate { name: Ident },
     /// `ALTER TABLE t ...`
     AlterTable(Box<AlterTable>),
+    /// `ALTER TABLE t ..., ...`: changes of one table, all of them or none
+    AlterTogether(Vec<AlterTable>),
     /// `CREATE INDEX i ON t (...)`
     CreateIndex(Box<CreateIndex>),
+    /// `ALTER INDEX i RENAME TO j`
+    RenameIndex { if_exists: bool, name: Ident, to: Ident },
     /// `DROP INDEX i`
     DropIndex { if_exists: bool, name: Ident },
     /// `CREATE VIEW v AS SELECT ...`
@@ -80,8 +84,8 @@ pub enum Statement {
     Backup { path: String },
     /// `REPAIR INDEX i [DRY RUN]`
     Repair { index: Ident, dry_run: bool },
-    /// `SET name = value`; NULL for DEFAULT
-    Set { name: String, value: Value },
+    /// `SET [LOCAL] name = value`; NULL for DEFAULT
+    Set { local: bool, name: String, value: Value },
 }
 
 /// `CREATE TABLE`. Constraints written beside a column are in the table's lists, as if written below it.
@@ -334,6 +338,8 @@ pub struct Insert {
     pub source: InsertSource,
     /// What happens to an existing key.
     pub mode: InsertMode,
+    /// It is written as SQLite's REPLACE, which an UPSERT of whole rows is.
+    pub replaces: bool,
     /// Columns of the result.
     pub returning: Option<Vec<SelectItem>>,
     /// `OVERRIDING SYSTEM VALUE` or `OVERRIDING USER VALUE`
@@ -512,7 +518,7 @@ pub enum Show {
     Snapshots,
     /// `SHOW FUNCTIONS [LIKE 'pattern']`
     Functions { like: Option<String> },
-    /// `SHOW CREATE TABLE name`
+    /// `SHOW CREATE TABLE name`, or INDEX, or VIEW; a table comes with its indexes
     CreateTable { name: Ident },
     /// `SHOW REGIONS [FROM] name`
     Regions { name: Ident },
@@ -563,13 +569,15 @@ impl Statement {
             Statement::CreateTableAs(_) => "CREATE TABLE AS",
             Statement::DropTable { .. } => "DROP TABLE",
             Statement::Truncate { .. } => "TRUNCATE TABLE",
-            Statement::AlterTable(_) => "ALTER TABLE",
+            Statement::AlterTable(_) | Statement::AlterTogether(_) => "ALTER TABLE",
             Statement::CreateIndex(_) => "CREATE INDEX",
+            Statement::RenameIndex { .. } => "ALTER INDEX",
             Statement::DropIndex { .. } => "DROP INDEX",
             Statement::CreateView(_) => "CREATE VIEW",
             Statement::DropView { .. } => "DROP VIEW",
             Statement::CreateSnapshot { .. } => "CREATE SNAPSHOT",
             Statement::DropSnapshot { .. } => "DROP SNAPSHOT",
+            Statement::Insert(insert) if insert.replaces => "REPLACE",
             Statement::Insert(insert) if insert.mode == InsertMode::Upsert => "UPSERT",
             Statement::Insert(_) => "INSERT",
             Statement::Update(_) => "UPDATE",

@@ -72,6 +72,18 @@ impl Display for Statement {
             }
             Statement::Truncate { name } => write!(f, "TRUNCATE TABLE {name}"),
             Statement::AlterTable(alter) => alter.fmt(f),
+            Statement::AlterTogether(changes) => {
+                for (at, alter) in changes.iter().enumerate() {
+                    match at {
+                        0 => alter.fmt(f)?,
+                        _ => write!(f, ", {}", alter.op)?,
+                    }
+                }
+                Ok(())
+            }
+            Statement::RenameIndex { if_exists, name, to } => {
+                write!(f, "ALTER INDEX {}{name} RENAME TO {to}", when(*if_exists, "IF EXISTS "))
+            }
             Statement::CreateIndex(index) => index.fmt(f),
             Statement::DropIndex { if_exists, name } => {
                 write!(f, "DROP INDEX {}{name}", when(*if_exists, "IF EXISTS "))
@@ -124,8 +136,8 @@ impl Display for Statement {
             Statement::Repair { index, dry_run } => {
                 write!(f, "REPAIR INDEX {index}{}", when(*dry_run, " DRY RUN"))
             }
-            Statement::Set { name, value } => {
-                write!(f, "SET {} = {}", setting(name), Literal(value.as_ref()))
+            Statement::Set { local, name, value } => {
+                write!(f, "SET {}{} = {}", when(*local, "LOCAL "), setting(name), Literal(value.as_ref()))
             }
             Statement::Commit | Statement::Analyze { table: None } | Statement::Purge { table: None } => {
                 f.write_str(self.kind_name())
@@ -214,8 +226,13 @@ impl Display for OptionDef {
 
 impl Display for AlterTable {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "ALTER TABLE {}{} ", when(self.if_exists, "IF EXISTS "), self.name)?;
-        match &self.op {
+        write!(f, "ALTER TABLE {}{} {}", when(self.if_exists, "IF EXISTS "), self.name, self.op)
+    }
+}
+
+impl Display for AlterTableOp {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
             AlterTableOp::AddColumn(add) => {
                 let exists = when(add.if_not_exists, "IF NOT EXISTS ");
                 write!(f, "ADD COLUMN {exists}{}{}", add.column, Clause("FAMILY", add.family.as_ref()))
@@ -274,7 +291,11 @@ impl Display for CreateIndex {
 
 impl Display for Insert {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let verb = if self.mode == InsertMode::Upsert { "UPSERT" } else { "INSERT" };
+        let verb = match self.mode {
+            InsertMode::Upsert if self.replaces => "REPLACE",
+            InsertMode::Upsert => "UPSERT",
+            _ => "INSERT",
+        };
         write!(f, "{verb} INTO {}{}", self.table, Clause("AS", self.alias.as_ref()))?;
         write!(f, "{}", Columns(&self.columns))?;
         match self.overriding {

@@ -12,6 +12,7 @@
 
 mod as_of;
 pub mod ast;
+mod calls;
 mod cast_names;
 mod design;
 mod dialect;

@@ -20,7 +20,7 @@ use super::same::without_repeats;
 use super::shape::{Copies, balance};
 use super::visit::{visit, visit_mut};
 use super::{
-    as_of, in_values, intervals, name_of, nested_join, outputs, refused, row_values, span_of, windows,
+    as_of, calls, in_values, intervals, name_of, nested_join, outputs, refused, row_values, span_of, windows,
 };
 use crate::error::{Error, Result, sqlstate};
 
@@ -48,6 +48,7 @@ pub(super) fn normalise(statement: &mut Statement) -> Result<()> {
             | Statement::CreateIndex(_)
             | Statement::CreateView(_)
             | Statement::AlterTable(_)
+            | Statement::AlterTogether(_)
     );
     if definition && parameter_count(statement) > 0 {
         return Err(Error::invalid(format!("{} cannot take parameters", statement.kind_name()))
@@ -305,6 +306,7 @@ impl VisitorMut for Normaliser {
             return or_break(either_way_round(expr, &mut self.copies));
         }
         negate_outside(expr);
+        calls::planned(expr);
         intervals::in_units(expr);
         or_break(refused::check_expr(expr))?;
         or_break(in_values::as_select(expr))?;
@@ -521,7 +523,7 @@ fn either_way_round(between: &mut Expr, copies: &mut Copies) -> Result<()> {
     Ok(())
 }
 
-fn take(expr: &mut Expr) -> Expr {
+pub(super) fn take(expr: &mut Expr) -> Expr {
     std::mem::replace(expr, Expr::Value(Value::Null.into()))
 }
 

@@ -32,19 +32,13 @@ macro_rules! walk {
                                 None => ControlFlow::Continue(()),
                             }
                         }
-                        Statement::AlterTable(alter) => match & $($mut)? alter.op {
-                            AlterTableOp::AddColumn(add) => add.column.default.visit(v),
-                            AlterTableOp::AddCheck(check) => check.expr.visit(v),
-                            AlterTableOp::AlterColumn { change: ColumnChange::SetDefault(expr), .. } => {
-                                expr.visit(v)
+                        Statement::AlterTable(alter) => change_of(& $($mut)? alter.op, v),
+                        Statement::AlterTogether(changes) => {
+                            for alter in changes {
+                                change_of(& $($mut)? alter.op, v)?;
                             }
-                            AlterTableOp::AlterColumn { change: ColumnChange::SetType(new), .. } => {
-                                new.using.visit(v)
-                            }
-                            AlterTableOp::Split(split) => split_of(split, v),
-                            AlterTableOp::Rekey { keys } => keys_of(keys, v),
-                            _ => ControlFlow::Continue(()),
-                        },
+                            ControlFlow::Continue(())
+                        }
                         Statement::CreateIndex(index) => {
                             keys_of(& $($mut)? index.keys, v)?;
                             index.filter.visit(v)
@@ -92,6 +86,7 @@ macro_rules! walk {
                         },
                         Statement::DropTable { .. }
                         | Statement::Truncate { .. }
+                        | Statement::RenameIndex { .. }
                         | Statement::DropIndex { .. }
                         | Statement::DropView { .. }
                         | Statement::CreateSnapshot { .. }
@@ -111,6 +106,18 @@ macro_rules! walk {
                         | Statement::Repair { .. }
                         | Statement::Set { .. } => ControlFlow::Continue(()),
                     }
+                }
+            }
+
+            fn change_of<V: $visitor>(op: & $($mut)? AlterTableOp, v: &mut V) -> ControlFlow<V::Break> {
+                match op {
+                    AlterTableOp::AddColumn(add) => add.column.default.visit(v),
+                    AlterTableOp::AddCheck(check) => check.expr.visit(v),
+                    AlterTableOp::AlterColumn { change: ColumnChange::SetDefault(expr), .. } => expr.visit(v),
+                    AlterTableOp::AlterColumn { change: ColumnChange::SetType(new), .. } => new.using.visit(v),
+                    AlterTableOp::Split(split) => split_of(split, v),
+                    AlterTableOp::Rekey { keys } => keys_of(keys, v),
+                    _ => ControlFlow::Continue(()),
                 }
             }
 

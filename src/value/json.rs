@@ -3,6 +3,8 @@
 //! A part is a slice of the whole text: what is on the way to it is checked and passed over, and nothing is copied.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -146,6 +148,42 @@ fn is_same_number(a: &str, b: &str) -> bool {
     a == b || exact(a) && exact(b) && a.parse::<f64>().is_ok_and(|a| b.parse() == Ok(a))
 }
 
+/// Two values as one, as PostgreSQL's `||` of jsonb has it: the members of both objects, where those of `right` win, or
+/// the elements of both arrays; anything else is an array of one element. Parts stay as they are written.
+///
+/// Errors: one of them is not JSON.
+pub fn json_merged(left: &str, right: &str) -> serde_json::Result<String> {
+    let types = [json_type(left)?, json_type(right)?];
+    if types == ["object", "object"] {
+        let mut members: Vec<(&RawValue, &RawValue)> = Vec::new();
+        let mut places: HashMap<Vec<u8>, usize> = HashMap::new();
+        for object in [left, right] {
+            for (name, value) in Deserializer::from_str(object).deserialize_map(Members)? {
+                let unescaped = Deserializer::from_str(name.get()).deserialize_bytes(Unescaped)?;
+                match places.entry(unescaped) {
+                    Entry::Occupied(place) => members[*place.get()].1 = value,
+                    Entry::Vacant(place) => {
+                        place.insert(members.len());
+                        members.push((name, value));
+                    }
+                }
+            }
+        }
+        let members: Vec<String> = members.iter().map(|(name, value)| format!("{name}: {value}")).collect();
+        return Ok(format!("{{{}}}", members.join(", ")));
+    }
+    let mut elements: Vec<&str> = Vec::new();
+    for (json, ty) in [left, right].into_iter().zip(types) {
+        match ty {
+            "array" => {
+                elements.extend(serde_json::from_str::<Vec<&RawValue>>(json)?.into_iter().map(RawValue::get))
+            }
+            _ => elements.push(json.trim()),
+        }
+    }
+    Ok(format!("[{}]", elements.join(", ")))
+}
+
 /// The steps of a path such as `{a,0,"b c"}`; `None` if it is written otherwise.
 pub fn json_path(path: &str) -> Option<Vec<String>> {
     let mut rest = path.trim().strip_prefix('{')?.strip_suffix('}')?.trim_start();
@@ -251,6 +289,25 @@ impl<'de> Visitor<'de> for Member<'_> {
             }
         }
         Ok(found)
+    }
+}
+
+/// All members of an object, names as they are written.
+struct Members;
+
+impl<'de> Visitor<'de> for Members {
+    type Value = Vec<(&'de RawValue, &'de RawValue)>;
+
+    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, mut members: M) -> Result<Self::Value, M::Error> {
+        let mut all = Vec::new();
+        while let Some(member) = members.next_entry()? {
+            all.push(member);
+        }
+        Ok(all)
     }
 }
 
@@ -528,6 +585,23 @@ mod tests {
             }
             let _ = (json_text(&json), json_type(&json), json_array_length(&json), json_path(&json));
             let _ = json_dollar_path(&json.replace('{', "$"));
+        }
+    }
+
+    #[test]
+    fn merged_as_in_postgres() {
+        for (left, right, merged) in [
+            (r#"{"a":1, "b" : [1] }"#, r#"{ "b": {"c": 2.0}}"#, r#"{"a": 1, "b": {"c": 2.0}}"#),
+            (r#"{"a":1,"a":2}"#, "{}", r#"{"a": 2}"#),
+            (r#"{"\ud800":1}"#, r#"{"\uD800":2}"#, r#"{"\ud800": 2}"#),
+            ("[1, [2]]", " [ ] ", "[1, [2]]"),
+            ("{}", "[1]", "[{}, 1]"),
+            (" null", r#""x""#, r#"[null, "x"]"#),
+        ] {
+            assert_eq!(super::json_merged(left, right).unwrap(), merged, "{left} || {right}");
+        }
+        for (left, right) in [("{}", "x"), ("[1", "2"), ("{} 1", "{}"), ("{}", "")] {
+            assert!(super::json_merged(left, right).is_err(), "{left} || {right}");
         }
     }
 }

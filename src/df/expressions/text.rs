@@ -16,6 +16,7 @@ use crate::df::query::scalar_of;
 use crate::df::rewrite::settled_type;
 use crate::error::{Error, Result, sqlstate};
 use crate::row::{ColumnBuilder, any_value_at, column_type_of, field};
+use crate::sql::rewrite::ROWKEY;
 use crate::value::{ColumnType, Value};
 use arrow::array::Array;
 use arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
@@ -155,6 +156,7 @@ fn settle(peers: Vec<&mut Expr>, schema: &DFSchema) -> Result<bool> {
         return Err(incomparable(&to.to_string(), &other.to_string())
             .hint(format!("CAST one of them, as in CAST(x AS {})", if to.is_text() { other } else { &to })));
     }
+    let of_rowkey = peers.iter().any(|peer| matches!(peer, Expr::Column(column) if is_rowkey(&column.name)));
     let has_json_text = peers.iter().any(|peer| is_json_text(peer));
     let mut changed = false;
     for (peer, operand) in peers.into_iter().zip(operands) {
@@ -163,6 +165,11 @@ fn settle(peers: Vec<&mut Expr>, schema: &DFSchema) -> Result<bool> {
                 let number = crate::df::expr::value_of(number)?;
                 return Err(incomparable("a text out of JSON", &format!("the number {number}"))
                     .hint(format!("CAST it, as in (doc ->> 'n')::int, or write '{number}'")));
+            }
+            (Operand::Text, Expr::Literal(ScalarValue::Utf8(Some(text)), _))
+                if to == ColumnType::Varbinary && !of_rowkey =>
+            {
+                Value::parse(text, to)?
             }
             (Operand::Text, Expr::Literal(ScalarValue::Utf8(Some(text)), _)) if !to.is_text() => {
                 read(text, to)?
@@ -178,7 +185,15 @@ fn settle(peers: Vec<&mut Expr>, schema: &DFSchema) -> Result<bool> {
             (Operand::Number, Expr::Literal(number, _)) if !is_number(to) => {
                 match crate::df::expr::value_of(number)? {
                     Value::Int(i @ (0 | 1)) if to == ColumnType::Boolean => Value::Boolean(i == 1),
-                    number => return Err(incomparable(&to.to_string(), &format!("the number {number}"))),
+                    number => {
+                        let error = incomparable(&to.to_string(), &format!("the number {number}"));
+                        return Err(match is_time(to) {
+                            true => {
+                                error.hint(format!("to_timestamp({number}) is so many seconds after 1970"))
+                            }
+                            false => error,
+                        });
+                    }
                 }
             }
             _ => continue,
@@ -187,6 +202,11 @@ fn settle(peers: Vec<&mut Expr>, schema: &DFSchema) -> Result<bool> {
         changed = true;
     }
     Ok(changed)
+}
+
+/// A key of a table or index table: texts are compared with its bytes.
+fn is_rowkey(name: &str) -> bool {
+    matches!(name, ROWKEY | "primary_rowkey")
 }
 
 /// A part of a JSON value as text: nobody expects `'5' > '10'` of `doc ->> 'n' > 10`.
@@ -211,11 +231,15 @@ fn is_number(ty: ColumnType) -> bool {
     ty.is_integer() || matches!(ty, ColumnType::Real | ColumnType::Double | ColumnType::Decimal { .. })
 }
 
+fn is_time(ty: ColumnType) -> bool {
+    matches!(ty, ColumnType::Date | ColumnType::Timestamp | ColumnType::TimestampTz)
+}
+
 /// The types have a common order. UUIDs and bytes are compared with text unchanged.
 fn comparable(a: ColumnType, b: ColumnType) -> bool {
     let kind = |ty: ColumnType| match ty {
         ColumnType::Boolean => 0,
-        ColumnType::Date | ColumnType::Timestamp | ColumnType::TimestampTz => 1,
+        ty if is_time(ty) => 1,
         ty if is_number(ty) => 2,
         _ => 3,
     };
@@ -238,8 +262,8 @@ pub fn read(text: &str, ty: ColumnType) -> Result<Value> {
         }
         // Binary keys are compared with the bytes of a text, unless it is in hex.
         ColumnType::Varbinary => match Value::parse(text, ty) {
-            Ok(bytes) => bytes,
-            Err(_) => Value::Bytes(text.as_bytes().to_vec()),
+            Err(_) if !text.starts_with("\\x") => Value::Bytes(text.as_bytes().to_vec()),
+            bytes => bytes?,
         },
         ty => Value::parse(text, ty)?,
     })

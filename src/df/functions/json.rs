@@ -9,24 +9,26 @@ use datafusion::execution::FunctionRegistry;
 use datafusion::execution::context::SessionState;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
-use datafusion::logical_expr::{Expr, ScalarUDF, lit};
+use datafusion::logical_expr::{Expr, ExprSchemable, ScalarUDF, lit};
 use sqlparser::ast::BinaryOperator;
 
 use super::{FunctionBuffers, Plain, row_function};
 use crate::df::errors::to_df;
 use crate::error::{Error, Result, sqlstate};
+use crate::row::column_type_of;
 use crate::value::{
     self, ColumnType, JsonStep, ValueRef, json_array_length, json_part, json_path, json_text, json_type,
 };
 
 /// Registers the functions and operators in a session.
 pub fn register(state: &mut SessionState) {
-    let functions: [([&'static str; 2], Plain, ColumnType); 7] = [
+    let functions: [([&'static str; 2], Plain, ColumnType); 8] = [
         (["json_get", "jsonb_get"], get, ColumnType::Json),
         (["json_get_text", "jsonb_get_text"], get_text, ColumnType::Varchar),
         (["json_extract_path", "jsonb_extract_path"], extract_path, ColumnType::Json),
         (["json_extract_path_text", "jsonb_extract_path_text"], extract_path_text, ColumnType::Varchar),
         (["json_contains", "jsonb_contains"], json_contains, ColumnType::Boolean),
+        (["json_concat", "jsonb_concat"], concat, ColumnType::Json),
         (["json_array_length", "jsonb_array_length"], array_length, ColumnType::BigInt),
         (["json_typeof", "jsonb_typeof"], type_of, ColumnType::Varchar),
     ];
@@ -37,8 +39,9 @@ pub fn register(state: &mut SessionState) {
         // Registering never fails: it replaces a function of the same name.
         let _ = state.register_udf(Arc::clone(function));
     }
-    let [get, get_text, path, path_text, contains, ..] = functions;
-    let _ = state.register_expr_planner(Arc::new(Operators { get, get_text, path, path_text, contains }));
+    let [get, get_text, path, path_text, contains, concat, ..] = functions;
+    let operators = Operators { get, get_text, path, path_text, contains, concat };
+    let _ = state.register_expr_planner(Arc::new(operators));
 }
 
 /// Plans the operators.
@@ -49,13 +52,14 @@ struct Operators {
     path: Arc<ScalarUDF>,
     path_text: Arc<ScalarUDF>,
     contains: Arc<ScalarUDF>,
+    concat: Arc<ScalarUDF>,
 }
 
 impl ExprPlanner for Operators {
     fn plan_binary_op(
         &self,
         operation: RawBinaryExpr,
-        _: &DFSchema,
+        schema: &DFSchema,
     ) -> DfResult<PlannerResult<RawBinaryExpr>> {
         let (function, is_path) = match operation.op {
             BinaryOperator::Arrow => (&self.get, false),
@@ -63,6 +67,7 @@ impl ExprPlanner for Operators {
             BinaryOperator::HashArrow => (&self.path, true),
             BinaryOperator::HashLongArrow => (&self.path_text, true),
             BinaryOperator::AtArrow => (&self.contains, false),
+            BinaryOperator::StringConcat if merges(&operation, schema) => (&self.concat, false),
             BinaryOperator::ArrowAt => {
                 let RawBinaryExpr { left, right, op: _ } = operation;
                 let call = ScalarFunction::new_udf(Arc::clone(&self.contains), vec![right, left]);
@@ -90,6 +95,16 @@ impl ExprPlanner for Operators {
         let call = ScalarFunction::new_udf(Arc::clone(function), args);
         Ok(PlannerResult::Planned(Expr::ScalarFunction(call)))
     }
+}
+
+/// Does `||` merge JSON? Beside a text that is computed, JSON is a text, too, as in PostgreSQL.
+fn merges(operation: &RawBinaryExpr, schema: &DFSchema) -> bool {
+    let type_of = |side: &Expr| side.to_field(schema).ok().and_then(|(_, field)| column_type_of(&field));
+    let is_json = |side: &Expr| type_of(side) == Some(ColumnType::Json);
+    let is_text =
+        |side: &Expr| !matches!(side, Expr::Literal(..)) && type_of(side) == Some(ColumnType::Varchar);
+    let RawBinaryExpr { left, right, op: _ } = operation;
+    is_json(left) && !is_text(right) || is_json(right) && !is_text(left)
 }
 
 /// The steps of a path that stands behind an operator.
@@ -142,6 +157,17 @@ fn json_contains<'a>(args: &[ValueRef<'a>], _: &'a mut FunctionBuffers) -> Resul
         }
         _ => Ok(ValueRef::Null),
     }
+}
+
+/// `json || json`.
+fn concat<'a>(args: &[ValueRef<'a>], buffers: &'a mut FunctionBuffers) -> Result<ValueRef<'a>> {
+    let [left, right] = args else { return Err(usage("json_concat", "json_concat(doc, '{\"a\": 1}')")) };
+    let (Some(left), Some(right)) = (json_of("||", *left)?, json_of("||", *right)?) else {
+        return Ok(ValueRef::Null);
+    };
+    buffers.text = value::json_merged(left, right)
+        .map_err(|e| no_json("||", &e).hint("CAST(doc AS TEXT) || 'x' puts texts together"))?;
+    Ok(ValueRef::Text(&buffers.text))
 }
 
 /// `json_array_length(json)`: NULL for what is no array.

@@ -141,6 +141,23 @@ pub fn alter_table(catalog: &Catalog, alter: &AlterTable) -> DdlResult<Vec<Warni
     finish(edit, warnings)
 }
 
+/// ALTER INDEX ... RENAME TO.
+pub fn rename_index(
+    catalog: &Catalog,
+    table: &TableDef,
+    index: &IndexDef,
+    to: &Ident,
+) -> DdlResult<Vec<Warning>> {
+    rekey::refuse(table)?;
+    let name = new_name(to)?;
+    catalog.check_free(&name).map_err(|e| e.at(span_of_name(to)))?;
+    let mut table = table.clone();
+    table.indexes.iter_mut().filter(|other| other.id == index.id).for_each(|index| index.name = name.clone());
+    let mut edit = catalog.edit();
+    edit.put_table(table)?;
+    finish(edit, Vec::new())
+}
+
 /// Adds a column to the definition and gives warnings; `None` if it exists and IF NOT EXISTS was given.
 pub fn new_column(table: &mut TableDef, add: &AddColumn) -> Result<Option<Vec<Warning>>> {
     let AddColumn { if_not_exists, column: def, family } = add;

@@ -28,7 +28,11 @@ pub async fn run(session: &Session, statement: &Design) -> Result<Outcome> {
     let rows = match statement {
         Design::DescribeKey { key, of } => keys::describe(&view, key.as_ref(), of)?,
         Design::Lint { table } => lint_rows(&view, table.as_ref())?,
-        Design::Simulate(wanted) => simulate::rows(&view, wanted).await?,
+        Design::Simulate(wanted) => {
+            let (rows, found) = simulate::rows(&view, wanted).await?;
+            warnings = found;
+            rows
+        }
         Design::WhatIf { change, query } => whatif::rows(&view, change, query).await?,
         Design::Advise { queries } => {
             let (rows, found) = advise::rows(&view, queries).await?;

@@ -12,6 +12,7 @@ use crate::design::splits::{REGIONS_MAX, suited};
 use crate::design::spread::Spread;
 use crate::engine::copy::FileRows;
 use crate::engine::ddl::primary_layout;
+use crate::engine::outcome::Warning;
 use crate::engine::rows::{assign, quote, values_of};
 use crate::engine::show::{ShowColumn, numbers, rows_of, text};
 use crate::engine::view::StatementView;
@@ -20,7 +21,7 @@ use crate::exec::dml::drawn;
 use crate::key::{ColumnId, KeyLayout, Rowkey};
 use crate::plan::{LayoutRole, ranges};
 use crate::schema::TableDef;
-use crate::sql::{CopyFile, Simulate, SimulateBy, WritesFrom, name_of, parse_query, span_of};
+use crate::sql::{CopyFile, Simulate, SimulateBy, WritesFrom, name_of, name_sql, parse_query, span_of};
 use crate::value::{ColumnType, Value};
 
 /// Regions (count), unless the statement or the table says otherwise.
@@ -33,17 +34,20 @@ struct Under {
     layout: KeyLayout,
     simulation: Simulation,
     read_fan_out: Option<f64>,
+    /// Warns that different rows would have one key.
+    collision: Option<Warning>,
 }
 
-/// SIMULATE: a row for each layout, region or slice.
-pub async fn rows(view: &StatementView, wanted: &Simulate) -> Result<RecordBatch> {
+/// SIMULATE: a row for each layout, region or slice; a warning for each layout that cannot hold the rows.
+pub async fn rows(view: &StatementView, wanted: &Simulate) -> Result<(RecordBatch, Vec<Warning>)> {
     let (all, _) = run(view, wanted).await?;
-    match wanted.by {
-        SimulateBy::Layout => by_layout(&all),
-        SimulateBy::Region => by_region(&all),
-        SimulateBy::Slice => by_slice(&all),
-        SimulateBy::RegionAndSlice => by_region_and_slice(&all),
-    }
+    let rows = match wanted.by {
+        SimulateBy::Layout => by_layout(&all)?,
+        SimulateBy::Region => by_region(&all)?,
+        SimulateBy::Slice => by_slice(&all)?,
+        SimulateBy::RegionAndSlice => by_region_and_slice(&all)?,
+    };
+    Ok((rows, all.into_iter().filter_map(|under| under.collision).collect()))
 }
 
 /// SIMULATE as a heat map.
@@ -100,7 +104,9 @@ async fn run(view: &StatementView, wanted: &Simulate) -> Result<(Vec<Under>, imp
         };
         let setup = Setup { splits, rows_max: (2 * keys.len()).div_ceil(n), regions: n };
         let simulation = replay(&keys, &setup);
-        all.push(Under { read_fan_out: read_fan_out(&layout, &known, &simulation), layout, simulation });
+        let collision = collision(&table, &layout, &rows, &keys);
+        let read_fan_out = read_fan_out(&layout, &known, &simulation);
+        all.push(Under { read_fan_out, layout, simulation, collision });
         view.watch.cancel.check()?;
     }
     let time = move |write: usize| match (arrival, rows.get(write)) {
@@ -234,6 +240,33 @@ fn keys(table: &TableDef, layout: &KeyLayout, rows: &[Vec<Value>]) -> Result<Vec
         Ok(Rowkey::from(key))
     };
     rows.iter().enumerate().map(key).collect()
+}
+
+/// Warns if `layout` gives one key to rows that differ in a column of the table's own key.
+fn collision(table: &TableDef, layout: &KeyLayout, rows: &[Vec<Value>], keys: &[Rowkey]) -> Option<Warning> {
+    let own = table.key.columns();
+    let mut order: Vec<usize> = (0..keys.len()).collect();
+    order.sort_unstable_by_key(|write| &keys[*write]);
+    let differ =
+        |a: usize, b: usize| own.iter().any(|id| rows[a][usize::from(id.0)] != rows[b][usize::from(id.0)]);
+    let lost = |pair: &&[usize]| keys[pair[0]] == keys[pair[1]] && differ(pair[0], pair[1]);
+    let (first, n) = (order.windows(2).find(lost)?, order.windows(2).filter(lost).count());
+    let added = own.iter().filter(|id| !layout.columns().contains(id));
+    let added: Vec<String> = added.map(|id| name_sql(table.column_name(*id))).collect();
+    Some(Warning {
+        code: None,
+        what: format!("LAYOUT ({}) cannot hold these rows", layout.sql()),
+        why: format!(
+            "{} of {} writes have the key of another row, the first is {}",
+            grouped(n as u64),
+            grouped(keys.len() as u64),
+            layout.show(&keys[first[0]])
+        ),
+        hint: match &added[..] {
+            [] => "keep more of its columns in it".to_owned(),
+            added => format!("add the rest of the table's own key: ({}, {})", layout.sql(), added.join(", ")),
+        },
+    })
 }
 
 /// Regions that a query in the plan cache which reads the table itself would ask under `layout`, on average.

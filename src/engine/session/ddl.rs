@@ -9,12 +9,15 @@ use sqlparser::ast::Ident;
 
 use super::{OpenTransaction, Session};
 use crate::catalog::Catalog;
+use crate::engine::outcome::Warning;
 use crate::engine::settings::SessionSettings;
+use crate::engine::turns::Losses;
 use crate::engine::view::StatementView;
-use crate::engine::{DdlResult, expiry};
+use crate::engine::{DdlResult, ddl, expiry};
 use crate::error::Result;
 use crate::exec::watch::Watch;
 use crate::schema::TableDef;
+use crate::sql::{AlterTable, Statement};
 use crate::store::{BulkWriter, WriteBatch};
 
 impl OpenTransaction {
@@ -70,6 +73,38 @@ impl Session {
         let (result, next) = changed.inspect_err(|_| self.undo(&before))?;
         self.open()?.apply(next);
         Ok(result)
+    }
+
+    /// Several ALTER TABLEs, of which all happen or none: in the open transaction, or else in one of their own.
+    pub(super) async fn alter_together(&mut self, changes: &[AlterTable]) -> Result<Vec<Warning>> {
+        if self.open.is_some() {
+            let mark = self.open()?.mark();
+            let altered = self.alter_each(changes).await;
+            return altered.inspect_err(|_| self.return_to(&mark));
+        }
+        let (mut losses, mut has_priority) = (Losses::default(), false);
+        loop {
+            let (watch, settings) = (self.watch.clone(), self.settings.clone());
+            let mut own = Session { watch, settings, ..Session::new(self.db.clone()) };
+            if has_priority {
+                own.take_priority()?;
+            }
+            own.begin(false)?;
+            let altered = own.alter_each(changes).await;
+            match altered.and_then(|warnings| own.run_commit().map(|_| warnings)) {
+                Err(e) => has_priority |= losses.again(e)?,
+                altered => return altered,
+            }
+        }
+    }
+
+    async fn alter_each(&mut self, changes: &[AlterTable]) -> Result<Vec<Warning>> {
+        let mut warnings = Vec::new();
+        for alter in changes {
+            let alter = Statement::AlterTable(Box::new(alter.clone()));
+            warnings.extend(ddl::run(self, &alter).await?);
+        }
+        Ok(warnings)
     }
 
     /// The view of the next statement without its limits, and with the time even if no table stores write

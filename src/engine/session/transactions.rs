@@ -167,8 +167,27 @@ impl Session {
         })
     }
 
+    /// `SET LOCAL`: until the transaction ends. Errors: none is open.
+    pub(super) fn set_local(&mut self, name: &str, value: &Value) -> Result<()> {
+        let outside =
+            |e: Error| e.hint("SET without LOCAL lasts as long as the session; BEGIN starts a transaction");
+        self.open().map(drop).map_err(outside)?;
+        let before = self.settings.clone();
+        self.settings.set(name, value)?;
+        self.lasting.get_or_insert(before);
+        Ok(())
+    }
+
+    /// Undoes what SET LOCAL has set.
+    fn restore_settings(&mut self) {
+        if let Some(lasting) = self.lasting.take() {
+            self.settings = lasting;
+        }
+    }
+
     pub(in crate::engine) fn run_commit(&mut self) -> Result<Outcome> {
         self.open()?;
+        self.restore_settings();
         let (cancel, priority) = (&self.watch.cancel, self.priority.as_ref());
         if let Some(OpenTransaction { base, catalog, transaction, .. }) = self.open.take()
             && !transaction.is_empty()
@@ -193,6 +212,7 @@ impl Session {
     /// Rolls back the open transaction, if any.
     pub(in crate::engine) fn abandon(&mut self) {
         self.open = None;
+        self.restore_settings();
     }
 
     pub(super) fn savepoint(&mut self, name: &Ident) -> Result<Outcome> {
@@ -215,11 +235,19 @@ impl Session {
         let at = self.find_savepoint(name)?;
         let open = self.open()?;
         open.savepoints.truncate(at + 1);
-        if let Some((_, mark)) = open.savepoints.last() {
+        if let Some((of, mark)) = open.savepoints.pop() {
+            self.return_to(&mark);
+            self.open()?.savepoints.push((of, mark));
+        }
+        Ok(self.done("ROLLBACK"))
+    }
+
+    /// Undoes what the open transaction has done since the mark.
+    pub(super) fn return_to(&mut self, mark: &SavepointMark) {
+        if let Some(open) = &mut self.open {
             open.transaction.rollback_to(&mark.written);
             open.catalog = Arc::clone(&mark.catalog);
         }
-        Ok(self.done("ROLLBACK"))
     }
 
     pub(super) fn release(&mut self, name: &Ident) -> Result<Outcome> {

@@ -52,6 +52,7 @@ pub async fn insert(
     let cells = match source_cells(view, &table, stmt, given, may_be_many).await? {
         Sourced::Cells(cells) => cells,
         Sourced::Many(mut source, columns) => {
+            check_replaced(&table, stmt, &columns)?;
             let affected = match is_load {
                 true => {
                     let next = || source.next_rows(view, &table);
@@ -69,6 +70,7 @@ pub async fn insert(
         }
     };
     let columns = cells.columns.clone();
+    check_replaced(&table, stmt, &columns)?;
     let proposed = proposed(view, &table, &stmt.mode, cells, &mut batch).await?;
     let changed = changed(view, &table, stmt, given, (proposed, &columns)).await?;
     let target = WriteTarget::new(view, &table, (&stmt.table, &stmt.alias), &stmt.returning, given.params);
@@ -176,6 +178,33 @@ async fn source_cells<'a>(
         InsertSource::DefaultValues | InsertSource::Query(_) => &[],
     };
     Ok(Sourced::Cells(PartialRows { columns, rows, overriding: stmt.overriding, before: 0, written }))
+}
+
+/// Errors: a REPLACE that is no UPSERT: it gives no value for a column, which an UPSERT keeps, or may find rows by
+/// another key, which an UPSERT refuses.
+fn check_replaced(table: &TableDef, stmt: &Insert, columns: &[ColumnId]) -> Result<()> {
+    if !stmt.replaces {
+        return Ok(());
+    }
+    let refused = |why: String, hint: String| {
+        let what = format!("rows of \"{}\" cannot be replaced so", table.name);
+        Err(Error::unsupported(what).why(why).hint(hint).at(span_of_name(&stmt.table)))
+    };
+    if let Some((_, column)) = table.live_columns().find(|(id, _)| !columns.contains(id)) {
+        return refused(
+            format!("nothing says what becomes of column \"{}\"", column.name),
+            "give it a value, or DEFAULT; or write UPSERT INTO, which keeps what an existing row has"
+                .to_owned(),
+        );
+    }
+    match table.indexes.iter().find(|index| index.unique) {
+        Some(index) => refused(
+            format!("index \"{}\" is UNIQUE, so one row may stand in the way of several", index.name),
+            "DELETE them first, in one transaction; or write UPSERT INTO, which goes by the primary key alone"
+                .to_owned(),
+        ),
+        None => Ok(()),
+    }
 }
 
 /// Columns that an INSERT names; all of them if it names none.

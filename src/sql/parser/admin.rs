@@ -10,6 +10,10 @@ use crate::sql::ast::*;
 use crate::sql::name_of;
 use crate::value::Value;
 
+/// Options of PostgreSQL's EXPLAIN.
+const EXPLAINED_ELSEWHERE: &[&str] =
+    &["BUFFERS", "COSTS", "GENERIC_PLAN", "MEMORY", "SERIALIZE", "SETTINGS", "SUMMARY", "TIMING", "WAL"];
+
 impl Parser<'_> {
     pub(super) fn explain(&mut self) -> Result<Statement> {
         self.expect_word("EXPLAIN")?;
@@ -43,9 +47,9 @@ impl Parser<'_> {
     /// `(ANALYZE, ...`, as opposed to `(SELECT ...`.
     fn starts_explain_options(&self) -> bool {
         let second = &self.inner.peek_nth_token_ref(1).token;
-        let options = ["ANALYZE", "ANALYSE", "VERBOSE", "FORMAT"];
+        let mut options = ["ANALYZE", "ANALYSE", "VERBOSE", "FORMAT"].iter().chain(EXPLAINED_ELSEWHERE);
         self.peek_token(&Token::LParen)
-            && matches!(second, Token::Word(w) if options.iter().any(|o| w.value.eq_ignore_ascii_case(o)))
+            && matches!(second, Token::Word(w) if options.any(|o| w.value.eq_ignore_ascii_case(o)))
     }
 
     fn explain_option(&mut self, verbose: &mut bool, analyze: &mut bool, json: &mut bool) -> Result<()> {
@@ -61,7 +65,11 @@ impl Parser<'_> {
         } else if self.word("VERBOSE") {
             verbose
         } else {
-            return Err(self.expected("ANALYZE, VERBOSE or FORMAT"));
+            let error = self.expected("ANALYZE, VERBOSE or FORMAT");
+            return Err(match EXPLAINED_ELSEWHERE.iter().any(|option| self.peek_words(&[option])) {
+                true => error.hint("leave it out: ANALYZE counts what each access reads"),
+                false => error,
+            });
         };
         *option = self.switch();
         Ok(())
@@ -240,8 +248,11 @@ impl Parser<'_> {
             let of_table = self.preposition() || self.word("ON");
             let table = if of_table { Some(self.object_name("the name of a table")?) } else { None };
             Ok(Show::Indexes { table })
-        } else if self.words(&["CREATE", "TABLE"]) || self.words(&["CREATE", "VIEW"]) {
-            Ok(Show::CreateTable { name: self.object_name("the name of a table")? })
+        } else if self.word("CREATE") {
+            if !["TABLE", "INDEX", "VIEW"].iter().any(|kind| self.word(kind)) {
+                return Err(self.expected("TABLE, INDEX or VIEW"));
+            }
+            Ok(Show::CreateTable { name: self.object_name("the name of a table, index or view")? })
         } else if self.word("REGIONS") {
             self.preposition();
             Ok(Show::Regions { name: self.object_name("the name of a table or an index")? })
@@ -261,8 +272,8 @@ impl Parser<'_> {
         } else {
             Ok(Show::Setting {
                 name: self.setting(
-                    "TABLES, VIEWS, INDEXES, COLUMNS, CREATE TABLE, REGIONS, TRAFFIC, STATISTICS, SNAPSHOTS, \
-                     FUNCTIONS, SETTINGS or a setting",
+                    "TABLES, VIEWS, INDEXES, COLUMNS, CREATE TABLE, CREATE INDEX, REGIONS, TRAFFIC, STATISTICS, \
+                     SNAPSHOTS, FUNCTIONS, SETTINGS or a setting",
                 )?,
             })
         }
@@ -322,15 +333,31 @@ impl Parser<'_> {
 
     pub(super) fn set(&mut self) -> Result<Statement> {
         self.expect_word("SET")?;
-        let _ = self.word("SESSION") || self.word("LOCAL");
+        let local = self.word("LOCAL");
+        let _ = !local && self.word("SESSION");
         if self.words(&["TIME", "ZONE"]) {
-            return Ok(Statement::Set { name: "time_zone".to_owned(), value: self.option_value()? });
+            return Ok(Statement::Set { local, name: "time_zone".to_owned(), value: self.option_value()? });
         }
         let name = self.setting("the name of a setting")?;
         if !self.token(&Token::Eq) && !self.word("TO") {
-            return Err(self.expected("\"=\""));
+            let error = self.expected("\"=\"");
+            return Err(match name.as_str() {
+                "names" => error.hint("leave it out: every text is UTF-8"),
+                _ => error,
+            });
         }
-        Ok(Statement::Set { name, value: self.option_value()? })
+        let is_path = name == "search_path" && !self.peek_words(&["DEFAULT"]);
+        let value = if is_path { self.search_path()? } else { self.option_value()? };
+        Ok(Statement::Set { local, name, value })
+    }
+
+    /// The schemas of `SET search_path = "$user", public`.
+    fn search_path(&mut self) -> Result<Value> {
+        let schema = |p: &mut Self| match p.peek().token {
+            Token::Word(_) => p.name("a schema").map(|name| name_of(&name)),
+            _ => p.option_value().map(|value| value.to_string()),
+        };
+        Ok(Value::Text(self.list(schema)?.join(", ")))
     }
 
     /// `RESET name`, `RESET ALL`: back to the default.
@@ -338,7 +365,7 @@ impl Parser<'_> {
         self.expect_word("RESET")?;
         let name =
             if self.word("ALL") { "all".to_owned() } else { self.setting("the name of a setting, or ALL")? };
-        Ok(Statement::Set { name, value: Value::Null })
+        Ok(Statement::Set { local: false, name, value: Value::Null })
     }
 
     /// A name with dots, in lower case.

@@ -61,6 +61,7 @@ impl Parser<'_> {
         self.list(|p| p.table_element(&mut elements))?;
         self.end_of_list()?;
         let options = self.options()?;
+        self.no_bare_option("WITH ")?;
         let split = if self.word("SPLIT") { Some(self.split()?) } else { None };
         let Elements { columns, primary_key, uniques, checks, families } = elements;
         Ok(Statement::CreateTable(Box::new(CreateTable {
@@ -352,6 +353,18 @@ impl Parser<'_> {
         if self.word("WITH") { self.options_in_parentheses() } else { Ok(Vec::new()) }
     }
 
+    /// Errors: an option without parentheses, as Phoenix has it: `TTL = 86400`.
+    fn no_bare_option(&self, before: &str) -> Result<()> {
+        let option = match () {
+            () if self.peek_words(&["TTL"]) => "ttl = '30 days'",
+            () if self.peek_words(&["VERSIONS"]) => "versions = 3",
+            () => return Ok(()),
+        };
+        let error =
+            self.expected(if before == "SET " { "\"(\"" } else { "WITH or the end of the statement" });
+        Err(error.hint(format!("options stand in parentheses: {before}({option})")))
+    }
+
     /// `(name = value, ...)`
     fn options_in_parentheses(&mut self) -> Result<Vec<OptionDef>> {
         self.expect_token(Token::LParen)?;
@@ -436,6 +449,16 @@ impl Parser<'_> {
         } else {
             return Err(self.expected("TABLE, INDEX or VIEW"));
         };
+        if let Statement::DropIndex { name, .. } = &statement
+            && self.peek_words(&["ON"])
+        {
+            let hint = format!("write DROP INDEX {name}: no other table has an index of that name");
+            return Err(self.expected("the end of the statement").hint(hint));
+        }
+        if self.peek_token(&Token::Comma) {
+            let hint = format!("write a {} for each", statement.kind_name());
+            return Err(self.expected("the end of the statement").hint(hint));
+        }
         if !self.word("RESTRICT") {
             self.word("CASCADE");
         }
@@ -464,21 +487,52 @@ impl Parser<'_> {
 
     pub(super) fn alter(&mut self) -> Result<Statement> {
         self.expect_word("ALTER")?;
-        if self.peek_words(&["INDEX"]) {
+        if self.word("INDEX") {
+            return self.rename_index();
+        }
+        if self.peek_words(&["VIEW"]) {
             return Err(self
-                .error("an index cannot be altered")
-                .hint("REPAIR INDEX i builds it anew; DROP INDEX and CREATE INDEX make another one"));
+                .error("a view cannot be altered")
+                .hint("CREATE OR REPLACE VIEW v AS ... defines it anew; DROP VIEW and CREATE VIEW give it another name"));
         }
         self.expect_word("TABLE")?;
         let if_exists = self.if_exists();
         let name = self.object_name("the name of a table")?;
-        let op = self.alter_op()?;
-        if self.peek_token(&Token::Comma) {
-            return Err(self
-                .error("an ALTER TABLE makes one change")
-                .hint("write one for each; between BEGIN and COMMIT, all or none of them happen"));
+        let mut ops = self.list(|p| {
+            let from = p.here();
+            Ok((p.alter_op()?, p.span_since(from)))
+        })?;
+        if ops.len() == 1
+            && let Some((op, _)) = ops.pop()
+        {
+            return Ok(Statement::AlterTable(Box::new(AlterTable { if_exists, name, op })));
         }
-        Ok(Statement::AlterTable(Box::new(AlterTable { if_exists, name, op })))
+        let alone = |op: &AlterTableOp| {
+            Some(match op {
+                AlterTableOp::Rekey { .. } | AlterTableOp::CancelRekey => "REKEY",
+                AlterTableOp::RenameTable { .. } | AlterTableOp::RenameColumn { .. } => "RENAME",
+                _ => return None,
+            })
+        };
+        if let Some((what, span)) = ops.iter().find_map(|(op, span)| Some((alone(op)?, *span))) {
+            return Err(self
+                .error_at(format!("{what} stands alone in its ALTER TABLE"), span)
+                .hint("write an ALTER TABLE for each change"));
+        }
+        let changes = ops.into_iter().map(|(op, _)| AlterTable { if_exists, name: name.clone(), op });
+        Ok(Statement::AlterTogether(changes.collect()))
+    }
+
+    fn rename_index(&mut self) -> Result<Statement> {
+        let if_exists = self.if_exists();
+        let name = self.object_name("the name of an index")?;
+        if !self.words(&["RENAME", "TO"]) {
+            return Err(self
+                .expected("RENAME TO")
+                .why("an index cannot be altered otherwise")
+                .hint("REPAIR INDEX i builds it anew; DROP INDEX and CREATE INDEX make another one"));
+        }
+        Ok(Statement::RenameIndex { if_exists, name, to: self.object_name("the new name")? })
     }
 
     fn alter_op(&mut self) -> Result<AlterTableOp> {
@@ -532,6 +586,7 @@ impl Parser<'_> {
             return Ok(AlterTableOp::Rekey { keys: self.keys()? });
         }
         if self.word("SET") {
+            self.no_bare_option("SET ")?;
             return Ok(AlterTableOp::SetOptions(self.options_in_parentheses()?));
         }
         Err(self

@@ -9,12 +9,16 @@ use crate::sql::ast::*;
 
 impl Parser<'_> {
     pub(super) fn insert(&mut self) -> Result<Statement> {
-        let upsert = self.word("UPSERT");
-        if !upsert {
+        let replaces = self.words(&["REPLACE"]) || self.words(&["INSERT", "OR", "REPLACE"]);
+        let ignores = self.words(&["INSERT", "OR", "IGNORE"]);
+        let upsert = replaces || self.word("UPSERT");
+        if !upsert && !ignores {
             self.expect_word("INSERT")?;
         }
         if self.peek_words(&["OR"]) {
-            return Err(self.expected("INTO").hint(self.hint_for_or()));
+            let hint =
+                "write INSERT INTO: a statement that fails changes nothing; ROLLBACK ends its transaction";
+            return Err(self.expected("INTO").hint(hint));
         }
         self.expect_word("INTO")?;
         let table = self.object_name("the name of a table")?;
@@ -29,19 +33,12 @@ impl Parser<'_> {
                     .hint("write INSERT ... ON CONFLICT (key) DO UPDATE SET column = excluded.column"));
             }
             true => InsertMode::Upsert,
+            false if ignores => InsertMode::OnConflictDoNothing { target: Vec::new() },
             false => self.on_conflict()?,
         };
         let returning = self.returning()?;
-        let insert = Insert { table, alias, columns, source, mode, returning, overriding };
+        let insert = Insert { table, alias, columns, source, mode, replaces, returning, overriding };
         Ok(Statement::Insert(Box::new(insert)))
-    }
-
-    /// The hint for SQLite's INSERT OR ...
-    fn hint_for_or(&self) -> &'static str {
-        match self.peek_words(&["OR", "IGNORE"]) {
-            true => "write INSERT INTO ... ON CONFLICT DO NOTHING",
-            false => "UPSERT INTO t VALUES (...) writes over an existing key",
-        }
     }
 
     /// `(a, ...`, as opposed to `(SELECT ...`.
@@ -159,6 +156,11 @@ impl Parser<'_> {
 
     pub(super) fn update(&mut self) -> Result<Statement> {
         self.expect_word("UPDATE")?;
+        if self.peek_words(&["STATISTICS"])
+            && self.inner.peek_nth_token_ref(1).token != Token::make_keyword("SET")
+        {
+            return Err(self.expected("the name of a table and SET").hint("ANALYZE t collects statistics"));
+        }
         let hints = self.hints();
         let table = self.object_name("the name of a table")?;
         let alias = self.alias(&[])?;

@@ -78,7 +78,6 @@ const CLAUSES: &[&str] = &[
 
 /// First words of statements of other databases, and of the HBase shell, and what to write here.
 const STATEMENTS_ELSEWHERE: &[(&str, &str)] = &[
-    ("REPLACE", "UPSERT INTO t VALUES (...) writes over an existing key"),
     ("TABLE", "write SELECT * FROM t"),
     ("FROM", "write SELECT * FROM t"),
     ("MERGE", "write INSERT ... ON CONFLICT, or UPSERT"),
@@ -94,6 +93,7 @@ const STATEMENTS_ELSEWHERE: &[(&str, &str)] = &[
     ("GET", "write SELECT * FROM t WHERE id = 1"),
     ("PUT", "write UPSERT INTO t (id, a) VALUES (1, 2)"),
     ("DELETEALL", "write DELETE FROM t WHERE id = 1"),
+    ("INCR", "write UPDATE t SET hits = hits + 1 WHERE id = 1: it counts atomically"),
     ("COUNT", "write SELECT count(*) FROM t"),
     ("COMMENT", "definitions have no comments: keep them in the script that makes them, behind --"),
     ("HELP", ".help lists the commands of the shell"),
@@ -137,11 +137,7 @@ impl Parser<'_> {
     pub(super) fn expected(&self, what: &str) -> Error {
         let next = self.peek();
         let error = self.error(format!("expected {what}, found {}", self.shown(next)));
-        match &next.token {
-            Token::Word(word) if word.quote_style.is_none() => misspelt(error, &word.value),
-            Token::Char('`') | Token::LBracket => error.hint(DOUBLE_QUOTES),
-            _ => error,
-        }
+        self.about_token(error, next)
     }
 
     /// The error for more tokens where the statement should end. In `SELECT a FORM t` it is about the word
@@ -217,14 +213,23 @@ impl Parser<'_> {
             return self.error_at(what, span);
         };
         let error = self.error_at(what, self.source.span(token.span.start, token.span.end));
-        if self.is_behind_value_for(token) {
+        // sqlparser takes the first two words of NEXT VALUE FOR for a column with an alias.
+        if self.is_behind(token, &["VALUE", "FOR"]) {
             return error.hint(NO_SEQUENCES);
         }
-        match &token.token {
-            Token::Word(word) if word.quote_style.is_none() => misspelt(error, &word.value),
-            Token::Char('`') | Token::LBracket => error.hint(DOUBLE_QUOTES),
-            _ => error,
+        let is_value =
+            matches!(token.token, Token::Word(_) | Token::Number(..) | Token::SingleQuotedString(_));
+        if is_value && expected.is_some_and(|expected| expected.starts_with(BEHIND_IS)) {
+            return error.hint(match self.is_behind(token, &["NOT"]) {
+                true => {
+                    format!("write x <> {found}; x IS DISTINCT FROM {found} takes NULL for another value")
+                }
+                false => {
+                    format!("write x = {found}; x IS NOT DISTINCT FROM {found} takes NULL for another value")
+                }
+            });
         }
+        self.about_token(error, token)
     }
 
     /// The token at a place in sqlparser's message, or the one before it, if the message names that one.
@@ -243,12 +248,25 @@ impl Parser<'_> {
         }
     }
 
-    /// `NEXT VALUE FOR seq`: sqlparser takes the first two words for a column with an alias.
-    fn is_behind_value_for(&self, token: &TokenWithSpan) -> bool {
+    /// Adds what an unexpected token may have meant as a hint.
+    fn about_token(&self, error: Error, token: &TokenWithSpan) -> Error {
+        match &token.token {
+            Token::Word(word) if word.quote_style.is_none() => misspelt(error, &word.value),
+            Token::Char('`') | Token::LBracket => error.hint(DOUBLE_QUOTES),
+            // PostgreSQL's operators `?`, `?|` and `?&`; elsewhere it is a parameter.
+            _ if self.source.text(token.span.start, token.span.end) == "?" => {
+                error.hint("a JSON value has a member if doc -> 'name' IS NOT NULL")
+            }
+            _ => error,
+        }
+    }
+
+    /// Do these words stand right before the token?
+    fn is_behind(&self, token: &TokenWithSpan, words: &[&str]) -> bool {
         let tokens = (0..).map(|n| self.inner.token_at(n)).take_while(|t| t.token != Token::EOF);
         let before: Vec<_> = tokens.take_while(|t| t.span.start != token.span.start).collect();
-        let is = |token: &TokenWithSpan, word: &str| token.token.to_string().eq_ignore_ascii_case(word);
-        matches!(before[..], [.., value, takes] if is(value, "VALUE") && is(takes, "FOR"))
+        let is = |(token, word): (&&TokenWithSpan, &&str)| token.token.to_string().eq_ignore_ascii_case(word);
+        before.len() >= words.len() && before[before.len() - words.len()..].iter().zip(words).all(is)
     }
 
     fn end_of_tokens(&self) -> Location {
@@ -256,6 +274,9 @@ impl Parser<'_> {
         tokens.last().map_or(Location { line: 1, column: 1 }, |t| t.span.end)
     }
 }
+
+/// How sqlparser begins its list of what stands behind IS.
+const BEHIND_IS: &str = "[NOT] NULL | TRUE";
 
 /// The hint for names in other quotes.
 const DOUBLE_QUOTES: &str = "names stand in double quotes: \"order\"";
@@ -269,6 +290,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("MATCH", "write x LIKE '%word%', or x ~ 'pattern'"),
     ("DIV", "write a / b of integers"),
     ("SALT_BUCKETS", "lead the key with a bucket: PRIMARY KEY (md5_bucket(id, 16), id)"),
+    ("STRICT", "leave it out: a column takes values of its type only"),
     ("ENGINE", "the engine is chosen with the database: rowkeydb --engine lsm FOLDER"),
     ("WITHOUT", "leave it out: every table is stored by its rowkey"),
     ("TBLPROPERTIES", "options stand in WITH (name = value)"),
@@ -318,6 +340,7 @@ fn friendly(expected: &str) -> String {
     let expected = expected.trim_end_matches(':');
     match expected {
         "identifier" => "a name".to_owned(),
+        behind if behind.starts_with(BEHIND_IS) => "NULL, TRUE, FALSE, UNKNOWN or DISTINCT FROM".to_owned(),
         "placeholder" => "the name of a variable that has a value".to_owned(),
         "end of statement" => "the end of the statement".to_owned(),
         punctuation if !punctuation.contains(char::is_alphanumeric) => format!("\"{punctuation}\""),

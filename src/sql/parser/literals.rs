@@ -25,7 +25,7 @@ pub(super) struct LiteralInsert<'a> {
 /// Reads an INSERT; `None` if it is none, or its rows are not all literals.
 pub(super) fn read(sql: &str) -> Option<LiteralInsert<'_>> {
     let first = sql.trim_start().get(..6)?;
-    if !["insert", "upsert"].iter().any(|word| first.eq_ignore_ascii_case(word)) {
+    if !["insert", "upsert", "replac"].iter().any(|word| first.eq_ignore_ascii_case(word)) {
         return None;
     }
     let mut text = LiteralScanner { sql, at: 0, place: Location { line: 1, column: 1 } };

@@ -96,7 +96,7 @@ impl Parser<'_> {
         match word.as_deref().unwrap_or_default() {
             "SELECT" | "VALUES" => Ok(Statement::Query(self.query()?)),
             "WITH" => self.with(),
-            "INSERT" | "UPSERT" => self.insert(),
+            "INSERT" | "UPSERT" | "REPLACE" => self.insert(),
             "UPDATE" => self.update(),
             "DELETE" => self.delete(),
             "CREATE" => self.create(),
@@ -136,7 +136,7 @@ impl Parser<'_> {
         let recursive = self.word("RECURSIVE");
         let cte_tables = self.inner.parse_comma_separated(SqlParser::parse_cte);
         let with = With { with_token, recursive, cte_tables: self.lift(cte_tables)? };
-        if ["INSERT", "UPSERT", "UPDATE", "DELETE"].iter().any(|word| self.peek_words(&[word])) {
+        if ["INSERT", "UPSERT", "REPLACE", "UPDATE", "DELETE"].iter().any(|word| self.peek_words(&[word])) {
             let mut statement = self.statement()?;
             crate::sql::with::define(&with, &mut statement)?;
             return Ok(statement);

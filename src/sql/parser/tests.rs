@@ -67,6 +67,8 @@ const STATEMENTS: &[(&str, &str)] = &[
     ("ALTER TABLE t ADD CONSTRAINT c CHECK (note <> '' OR a > 1)", "="),
     ("ALTER TABLE t DROP CONSTRAINT IF EXISTS c", "="),
     ("ALTER TABLE t SET (ttl = '7 days')", "="),
+    ("ALTER TABLE t ADD COLUMN a INTEGER, DROP COLUMN b, ADD CHECK (a > 1)", "="),
+    ("ALTER INDEX IF EXISTS i RENAME TO j", "="),
     ("ALTER TABLE t RENAME note TO memo", "ALTER TABLE t RENAME COLUMN note TO memo"),
     ("ALTER TABLE t RENAME TO u", "="),
     ("ALTER TABLE t SPLIT ON ('4000', X'80', (7, 'x'))", "="),
@@ -118,6 +120,9 @@ const STATEMENTS: &[(&str, &str)] = &[
     ("INSERT INTO t (SELECT 1)", "="),
     ("UPSERT INTO t (a, b) VALUES (1, E'\\t')", "="),
     ("UPSERT INTO t SELECT * FROM u", "="),
+    ("REPLACE INTO t (a) VALUES (1)", "="),
+    ("INSERT OR REPLACE INTO t VALUES (1)", "REPLACE INTO t VALUES (1)"),
+    ("INSERT OR IGNORE INTO t VALUES (1)", "INSERT INTO t VALUES (1) ON CONFLICT DO NOTHING"),
     (
         "UPDATE t x SET a = a + 1, (b, c) = (2, DEFAULT) FROM u JOIN v ON true WHERE x.a = u.a RETURNING b",
         "UPDATE t AS x SET a = a + 1, b = 2, c = DEFAULT FROM u JOIN v ON true WHERE x.a = u.a RETURNING b",
@@ -187,11 +192,13 @@ const STATEMENTS: &[(&str, &str)] = &[
     ("SHOW VIEWS", "="),
     ("SHOW SNAPSHOTS", "="),
     ("SHOW CREATE TABLE t", "="),
+    ("SHOW CREATE INDEX i", "SHOW CREATE TABLE i"),
     ("SHOW REGIONS t", "SHOW REGIONS FROM t"),
     ("SHOW TRAFFIC FROM t", "="),
     ("SHOW COLUMNS FROM t", "="),
     ("SHOW ALL", "SHOW SETTINGS"),
     ("SHOW STATISTICS FOR t", "SHOW STATISTICS FROM t"),
+    ("SET LOCAL max_gets = 1", "="),
     ("RESET max_gets", "SET max_gets = NULL"),
     ("RESET ALL", "SET \"all\" = NULL"),
     ("SET \"a B\".\"all\" = 1", "="),
@@ -350,9 +357,10 @@ const ERRORS: &[(&str, &str)] = &[
          hint: write the values into the statement",
     ),
     (
-        "INSERT OR REPLACE INTO t VALUES (1)",
-        "error: expected INTO, found \"OR\"\n hint: UPSERT INTO t VALUES (...) writes over an existing key\n\
-         LINE 1: INSERT OR REPLACE INTO t VALUES (1)\n               ^^",
+        "INSERT OR ABORT INTO t VALUES (1)",
+        "error: expected INTO, found \"OR\"\n hint: write INSERT INTO: a statement that fails changes nothing; ROLLBACK \
+         ends its transaction\n\
+         LINE 1: INSERT OR ABORT INTO t VALUES (1)\n               ^^",
     ),
     (
         "INSERT INTO t (a) VALEUS (1)",

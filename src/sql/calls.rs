@@ -1,0 +1,44 @@
+//! Calls as SQLite and MySQL write them, in the form that is planned: `iif(c, a, b)` is a CASE, and
+//! `group_concat(x)` has its comma.
+
+use sqlparser::ast::helpers::attached_token::AttachedToken;
+use sqlparser::ast::{CaseWhen, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Value};
+
+use super::rewrite::take;
+
+/// Rewrites a call of `iif` or `if` with two or three arguments, and of `group_concat` with one; leaves all others
+/// alone, so that their errors speak of what was written.
+pub(super) fn planned(expr: &mut Expr) {
+    let Expr::Function(Function { name, args: FunctionArguments::List(list), over, filter, .. }) = expr
+    else {
+        return;
+    };
+    let name = match &name.0[..] {
+        [part] => part.as_ident().map_or_else(String::new, |name| name.value.to_ascii_lowercase()),
+        _ => return,
+    };
+    let values = || list.args.iter().all(|arg| matches!(arg, FunctionArg::Unnamed(FunctionArgExpr::Expr(_))));
+    match (name.as_str(), list.args.len()) {
+        ("group_concat", 1) if values() => {
+            let comma = Expr::value(Value::SingleQuotedString(",".to_owned()));
+            list.args.push(FunctionArg::Unnamed(FunctionArgExpr::Expr(comma)));
+        }
+        ("iif" | "if", 2 | 3) if values() && over.is_none() && filter.is_none() => {
+            let mut args = list.args.iter_mut().filter_map(|arg| match arg {
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(arg)) => Some(take(arg)),
+                _ => None,
+            });
+            let (Some(condition), Some(result)) = (args.next(), args.next()) else { return };
+            let else_result = args.next().map(Box::new);
+            drop(args);
+            *expr = Expr::Case {
+                case_token: AttachedToken::empty(),
+                end_token: AttachedToken::empty(),
+                operand: None,
+                conditions: vec![CaseWhen { condition, result }],
+                else_result,
+            };
+        }
+        _ => {}
+    }
+}
