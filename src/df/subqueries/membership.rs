@@ -66,7 +66,7 @@ pub fn in_one_set(term: Expr) -> DfResult<Expr> {
     for expr in &alternatives {
         let more: Vec<&Expr> = match expr {
             Expr::InSubquery(other) if std::ptr::eq(other, list) => continue,
-            Expr::InSubquery(other) if is_set(&expr) && other.expr == list.expr => {
+            Expr::InSubquery(other) if is_set(expr) && other.expr == list.expr => {
                 sets.push(members(&other.subquery.subquery)?);
                 continue;
             }
