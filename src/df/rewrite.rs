@@ -1,6 +1,7 @@
 //! Rewrites of single expressions, in a plan or in a query's syntax tree.
 
 use std::cell::Cell;
+use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -99,8 +100,9 @@ pub fn rewrite_expressions(
     .data()
 }
 
-fn types(schema: &DFSchema) -> impl Iterator<Item = &DataType> {
-    schema.fields().iter().map(|field| field.data_type())
+/// With the metadata that tell JSON from other text.
+fn types(schema: &DFSchema) -> impl Iterator<Item = (&DataType, &HashMap<String, String>)> {
+    schema.fields().iter().map(|field| (field.data_type(), field.metadata()))
 }
 
 /// Recomputes the schema of a node after its inputs' types have changed. Another rule settles the types of a UNION.

@@ -9,7 +9,7 @@ use datafusion::execution::FunctionRegistry;
 use datafusion::execution::context::SessionState;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
-use datafusion::logical_expr::{Expr, ExprSchemable, ScalarUDF, lit};
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, ScalarUDF, lit};
 use sqlparser::ast::BinaryOperator;
 
 use super::{FunctionBuffers, Plain, row_function};
@@ -39,9 +39,8 @@ pub fn register(state: &mut SessionState) {
         // Registering never fails: it replaces a function of the same name.
         let _ = state.register_udf(Arc::clone(function));
     }
-    let [get, get_text, path, path_text, contains, concat, ..] = functions;
-    let operators = Operators { get, get_text, path, path_text, contains, concat };
-    let _ = state.register_expr_planner(Arc::new(operators));
+    let [get, get_text, path, path_text, contains, ..] = functions;
+    let _ = state.register_expr_planner(Arc::new(Operators { get, get_text, path, path_text, contains }));
 }
 
 /// Plans the operators.
@@ -52,14 +51,13 @@ struct Operators {
     path: Arc<ScalarUDF>,
     path_text: Arc<ScalarUDF>,
     contains: Arc<ScalarUDF>,
-    concat: Arc<ScalarUDF>,
 }
 
 impl ExprPlanner for Operators {
     fn plan_binary_op(
         &self,
         operation: RawBinaryExpr,
-        schema: &DFSchema,
+        _: &DFSchema,
     ) -> DfResult<PlannerResult<RawBinaryExpr>> {
         let (function, is_path) = match operation.op {
             BinaryOperator::Arrow => (&self.get, false),
@@ -67,7 +65,6 @@ impl ExprPlanner for Operators {
             BinaryOperator::HashArrow => (&self.path, true),
             BinaryOperator::HashLongArrow => (&self.path_text, true),
             BinaryOperator::AtArrow => (&self.contains, false),
-            BinaryOperator::StringConcat if merges(&operation, schema) => (&self.concat, false),
             BinaryOperator::ArrowAt => {
                 let RawBinaryExpr { left, right, op: _ } = operation;
                 let call = ScalarFunction::new_udf(Arc::clone(&self.contains), vec![right, left]);
@@ -97,14 +94,19 @@ impl ExprPlanner for Operators {
     }
 }
 
-/// Does `||` merge JSON? Beside a text that is computed, JSON is a text, too, as in PostgreSQL.
-fn merges(operation: &RawBinaryExpr, schema: &DFSchema) -> bool {
+/// The merge that `||` is if one side is JSON. Beside a text that is computed, JSON is a text, too, as in PostgreSQL.
+pub fn merged(expr: &Expr, schema: &DFSchema) -> Option<Expr> {
+    let Expr::BinaryExpr(BinaryExpr { left, op: Operator::StringConcat, right }) = expr else { return None };
     let type_of = |side: &Expr| side.to_field(schema).ok().and_then(|(_, field)| column_type_of(&field));
     let is_json = |side: &Expr| type_of(side) == Some(ColumnType::Json);
-    let is_text =
-        |side: &Expr| !matches!(side, Expr::Literal(..)) && type_of(side) == Some(ColumnType::Varchar);
-    let RawBinaryExpr { left, right, op: _ } = operation;
-    is_json(left) && !is_text(right) || is_json(right) && !is_text(left)
+    let is_given = |side: &Expr| matches!(side, Expr::Literal(..) | Expr::Placeholder(_));
+    let is_text = |side: &Expr| !is_given(side) && type_of(side) == Some(ColumnType::Varchar);
+    if !(is_json(left) && !is_text(right) || is_json(right) && !is_text(left)) {
+        return None;
+    }
+    let function = Arc::new(row_function("json_concat", concat, ColumnType::Json));
+    let args = vec![(**left).clone(), (**right).clone()];
+    Some(Expr::ScalarFunction(ScalarFunction::new_udf(function, args)))
 }
 
 /// The steps of a path that stands behind an operator.

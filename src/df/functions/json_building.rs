@@ -18,6 +18,7 @@ use datafusion::logical_expr::{
     Signature, Volatility,
 };
 
+use super::json::merged;
 use crate::df::errors::to_df;
 use crate::df::expressions::text::our_cast;
 use crate::df::rewrite::branches;
@@ -233,8 +234,12 @@ fn put_member(pair: &[Column<'_>], row: usize, out: &mut Vec<u8>) -> Result<()> 
 }
 
 /// Makes a choice among JSON values JSON, as `coalesce(doc, '{}')` is: a CASE does not keep the metadata of its branches,
-/// so it would be quoted within JSON. Texts that are written out have to be JSON, too. Runs before type coercion.
+/// so it would be quoted within JSON. Texts that are written out have to be JSON, too. JSON beside `||` is [`merged`].
+/// Runs before type coercion.
 pub fn chosen_json(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    if let Some(merged) = merged(&expr, schema) {
+        return Ok(Transformed::yes(merged));
+    }
     let kinds: Vec<Chosen> = branches(&expr).into_iter().map(|branch| chosen(branch, schema)).collect();
     let is_json = kinds.contains(&Chosen::Json) && !kinds.contains(&Chosen::Other);
     Ok(match is_json {
