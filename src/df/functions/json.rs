@@ -101,12 +101,12 @@ pub fn merged(expr: &Expr, schema: &DFSchema) -> Option<Expr> {
     let is_json = |side: &Expr| type_of(side) == Some(ColumnType::Json);
     let is_given = |side: &Expr| matches!(side, Expr::Literal(..) | Expr::Placeholder(_));
     let is_text = |side: &Expr| !is_given(side) && type_of(side) == Some(ColumnType::Varchar);
-    if !(is_json(left) && !is_text(right) || is_json(right) && !is_text(left)) {
-        return None;
-    }
-    let function = Arc::new(row_function("json_concat", concat, ColumnType::Json));
-    let args = vec![(**left).clone(), (**right).clone()];
-    Some(Expr::ScalarFunction(ScalarFunction::new_udf(function, args)))
+    let merges = (is_json(left) && !is_text(right)) || (is_json(right) && !is_text(left));
+    merges.then(|| {
+        let function = Arc::new(row_function("json_concat", concat, ColumnType::Json));
+        let args = vec![(**left).clone(), (**right).clone()];
+        Expr::ScalarFunction(ScalarFunction::new_udf(function, args))
+    })
 }
 
 /// The steps of a path that stands behind an operator.
