@@ -15,6 +15,7 @@ use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::joins::utils::{ColumnIndex, JoinFilter, build_join_schema};
 use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec};
 use datafusion::physical_plan::limit::GlobalLimitExec;
+use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitioning, PlanProperties};
 
 use super::{SeekJoinExec, SeekTarget, SeekTerm, words};
@@ -130,7 +131,9 @@ impl<'j> PairwiseJoin<'j> {
             _ => (self.sides[1], self.sides[0], self.join_type.swap()),
         };
         let kind = JoinKind::of(join_type).filter(|kind| *kind != JoinKind::Found);
-        let (Some(kind), Some((scan, columns))) = (kind, picked(table)) else { return Ok(None) };
+        let (Some(kind), Some((scan, columns, wide))) = (kind, picked_or_widened(table)) else {
+            return Ok(None);
+        };
         // A seek join does not keep the table's order, not even as the minor one.
         let keeps_order = match rows_are {
             JoinSide::Right => table.output_ordering().is_none(),
@@ -149,6 +152,11 @@ impl<'j> PairwiseJoin<'j> {
         let common = terms.len();
         let places = sides.places(terms, &mut rest, self.filter);
         let is_exact = rest.is_empty();
+        // Casts of the table's columns are compared only, not computed.
+        let is_wide = |index: &ColumnIndex| index.side != rows_are && wide.get(index.index) == Some(&true);
+        if !is_exact && wide.contains(&true) {
+            return Ok(None);
+        }
         let first = match kind {
             JoinKind::Semi | JoinKind::Anti => Some(FirstFound { order: Vec::new(), rows: 1 }),
             JoinKind::Inner => scan.request.first_of_row.clone(),
@@ -180,6 +188,9 @@ impl<'j> PairwiseJoin<'j> {
         let all = 0..indices.len();
         let output = self.projection.map_or_else(|| all.collect(), <[usize]>::to_vec);
         debug_assert_eq!(schema.fields().len(), indices.len());
+        if output.iter().any(|at| is_wide(&indices[*at])) {
+            return Ok(None);
+        }
         let filter = self.filter.zip(conjunction_of(rest)).map(|(filter, rest)| {
             let indices = filter.column_indices().iter().map(of_scan).collect();
             JoinFilter::new(rest, indices, Arc::clone(filter.schema()))
@@ -256,6 +267,22 @@ fn not_widened(expr: &Arc<dyn PhysicalExpr>) -> &Arc<dyn PhysicalExpr> {
         Some(cast) if *cast.cast_type() == DataType::Int64 && place(cast.expr()).is_some() => cast.expr(),
         _ => expr,
     }
+}
+
+/// The scan behind a side of a join, the place of each of the side's columns there, and whether it is cast to BIGINT
+/// on the way: DataFusion computes below a join what one side of its filter compares.
+fn picked_or_widened(table: &Arc<dyn ExecutionPlan>) -> Option<(&ScanExec, Vec<usize>, Vec<bool>)> {
+    let Some(projection) = table.downcast_ref::<ProjectionExec>() else {
+        let (scan, columns) = picked(table)?;
+        let wide = vec![false; columns.len()];
+        return Some((scan, columns, wide));
+    };
+    let (scan, below) = picked(projection.input())?;
+    let of = |expr| Some((*below.get(place(not_widened(expr))?)?, place(expr).is_none()));
+    let columns: Option<Vec<(usize, bool)>> =
+        projection.expr().iter().map(|output| of(&output.expr)).collect();
+    let (columns, wide) = columns?.into_iter().unzip();
+    Some((scan, columns, wide))
 }
 
 fn conjunction_of(terms: Vec<Arc<dyn PhysicalExpr>>) -> Option<Arc<dyn PhysicalExpr>> {
