@@ -14,8 +14,8 @@ use super::inverse;
 use crate::df::expressions::like;
 use crate::error::Result;
 use crate::plan::{CmpOp, Field, Formula, LikePattern, PLAIN_ESCAPE, Predicate};
-use crate::row::any_value_at;
-use crate::value::{ColumnType, Value};
+use crate::row::{any_value_at, arrow_type};
+use crate::value::{ColumnType, US_PER_DAY, Value};
 
 /// Fields of one relation as queries name them.
 #[derive(Clone, Debug, Default)]
@@ -74,6 +74,8 @@ fn keeps_order(from: ColumnType, to: &arrow::datatypes::DataType) -> bool {
         Decimal128, Float32, Float64, Int16, Int32, Int64, LargeUtf8, Utf8, Utf8View,
     };
     match from {
+        // Midnight, in UTC.
+        ColumnType::Date => [ColumnType::Timestamp, ColumnType::TimestampTz].map(arrow_type).contains(to),
         ColumnType::SmallInt => matches!(to, Int16 | Int32 | Int64 | Float32 | Float64) || holds(to, 5),
         ColumnType::Integer => matches!(to, Int32 | Int64 | Float64) || holds(to, 10),
         ColumnType::BigInt => matches!(to, Int64) || holds(to, 19),
@@ -233,7 +235,7 @@ fn compare(left: &Expr, op: CmpOp, right: &Expr, names: &FieldNames) -> Option<P
 }
 
 /// A comparison with a literal of any type, converted exactly to the column's type.
-fn compare_value(field: Field, ty: ColumnType, op: CmpOp, value: Value) -> Option<Predicate> {
+pub(super) fn compare_value(field: Field, ty: ColumnType, op: CmpOp, value: Value) -> Option<Predicate> {
     match exact(ty, &value) {
         Some(value) => Some(Predicate::Compare { field, op, value }),
         None => between_values(field, ty, op, &value),
@@ -252,6 +254,9 @@ pub(super) fn exact(ty: ColumnType, value: &Value) -> Option<Value> {
         (Value::Decimal(..), Value::Decimal(..)) => cast == *value,
         (Value::Decimal(..), Value::Int(b)) => cast == Value::Decimal(i128::from(*b), 0),
         (Value::Uuid(_), Value::Text(text)) => cast.to_string() == *text,
+        (Value::Date(days), Value::Timestamp(us) | Value::TimestampTz(us)) => {
+            i64::from(*days) * US_PER_DAY == *us
+        }
         (Value::Int(a), Value::Int(b)) => a == b,
         (Value::Text(_), Value::Text(_))
         | (Value::Bytes(_), Value::Bytes(_))
@@ -265,8 +270,17 @@ pub(super) fn exact(ty: ColumnType, value: &Value) -> Option<Value> {
     same.then_some(cast)
 }
 
-/// A comparison of an integer column with a number that no value of it equals.
+/// A comparison of an integer column with a number, or of a date with a time, that no value of it equals.
 fn between_values(field: Field, ty: ColumnType, op: CmpOp, value: &Value) -> Option<Predicate> {
+    if let (ColumnType::Date, Value::Timestamp(us) | Value::TimestampTz(us)) = (ty, value) {
+        let before = Value::Date(i32::try_from(us.div_euclid(US_PER_DAY)).ok()?);
+        return Some(match op {
+            CmpOp::Eq => never(field),
+            CmpOp::Ne => never(field).not(),
+            CmpOp::Lt | CmpOp::Le => Predicate::compare(field, CmpOp::Le, before),
+            CmpOp::Gt | CmpOp::Ge => Predicate::compare(field, CmpOp::Gt, before),
+        });
+    }
     let (min, max) = ty.integer_bounds()?;
     let floor = match value {
         Value::Double(d) if d.is_finite() && d.abs() < 1e18 => d.floor() as i128,

@@ -7,7 +7,7 @@
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{Expr, expr::ScalarFunction};
 
-use super::expr::{FieldNames, never, value_of};
+use super::expr::{FieldNames, compare_value, never, value_of};
 use crate::key::{TimeFormat, text_successor};
 use crate::plan::{CmpOp, Field, LikePattern, Predicate};
 use crate::value::{ColumnType, US_PER_DAY, Value, unit_around};
@@ -61,9 +61,11 @@ struct Stepped {
 
 impl Stepped {
     fn of(expr: &Expr, names: &FieldNames) -> Option<Stepped> {
-        let Expr::Column(_) = expr else { return None };
+        // A date is cast to its midnight.
+        let (Expr::Column(_) | Expr::Cast(_)) = expr else { return None };
         let (field, ty) = names.of(expr)?;
-        matches!(ty, ColumnType::Timestamp | ColumnType::TimestampTz).then_some(Stepped { field, ty })
+        let is_time = matches!(ty, ColumnType::Date | ColumnType::Timestamp | ColumnType::TimestampTz);
+        is_time.then_some(Stepped { field, ty })
     }
 
     /// Compares the rounded time with `us`.
@@ -74,19 +76,19 @@ impl Stepped {
                 ColumnType::TimestampTz => Value::TimestampTz(us),
                 _ => Value::Timestamp(us),
             };
-            Predicate::compare(self.field, op, value)
+            compare_value(self.field, self.ty, op, value)
         };
         // The earliest time that rounds down to `us` or later.
         let reached = if start == us { us } else { next };
-        Some(match op {
-            CmpOp::Eq if start == us => Predicate::and([at(CmpOp::Ge, start), at(CmpOp::Lt, next)]),
-            CmpOp::Eq => never(self.field),
-            CmpOp::Ne => self.compare(CmpOp::Eq, us, unit)?.not(),
+        match op {
+            CmpOp::Eq if start == us => Some(Predicate::and([at(CmpOp::Ge, start)?, at(CmpOp::Lt, next)?])),
+            CmpOp::Eq => Some(never(self.field)),
+            CmpOp::Ne => Some(self.compare(CmpOp::Eq, us, unit)?.not()),
             CmpOp::Lt => at(CmpOp::Lt, reached),
             CmpOp::Ge => at(CmpOp::Ge, reached),
             CmpOp::Le => at(CmpOp::Lt, next),
             CmpOp::Gt => at(CmpOp::Ge, next),
-        })
+        }
     }
 }
 
