@@ -272,8 +272,8 @@ fn whole_columns_are_lifted() {
     );
     let unnamed = |sql: &str| lift_unnamed(sql).unwrap().text;
     assert_eq!(
-        unnamed("SELECT 5, a, a + 6, DATE '1970-01-02' AS b FROM (SELECT 8 FROM t) u ORDER BY 1, 2"),
-        "SELECT $1, a, a + 6, $2 AS b FROM (SELECT 8 FROM t) u ORDER BY 1, 2"
+        unnamed("SELECT 5, a, a / 6, DATE '1970-01-02' AS b FROM (SELECT 8 FROM t) u ORDER BY 1, 2"),
+        "SELECT $1, a, a / 6, $2 AS b FROM (SELECT 8 FROM t) u ORDER BY 1, 2"
     );
     assert_eq!(
         unnamed("SELECT 5 AS a, percentile_cont(0.5) WITHIN GROUP (ORDER BY 1), 7 ORDER BY 1, 2"),
