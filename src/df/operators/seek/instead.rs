@@ -215,7 +215,7 @@ impl<'j> PairwiseJoin<'j> {
         let places: Arc<[SeekTarget]> = places.into_iter().zip(keys).map(place).collect();
         let seek = SeekJoinExec {
             rows: Arc::clone(rows),
-            table: Arc::new(scan.for_each_row(words(&places, &rows.schema()))),
+            table: Arc::new(scan.for_each_row(words(&places, rows))),
             places,
             filter,
             rows_are,

@@ -14,13 +14,14 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, UInt32Array};
 use arrow::compute::take;
-use arrow::datatypes::Schema;
 use datafusion::common::stats::Precision;
 use datafusion::common::{JoinSide, Statistics};
 use datafusion::error::Result as DfResult;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::joins::utils::{ColumnIndex, JoinFilter};
+use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
@@ -383,12 +384,7 @@ impl Drop for Seeking {
 
 impl DisplayAs for SeekJoinExec {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "SeekJoinExec: join_type={:?}, on={}",
-            self.kind,
-            words(&self.places, &self.rows.schema())
-        )?;
+        write!(f, "SeekJoinExec: join_type={:?}, on={}", self.kind, words(&self.places, &self.rows))?;
         if let Some(filter) = &self.filter {
             write!(f, ", filter={}", crate::df::explain::sql(filter.expression()))?;
         }
@@ -406,7 +402,7 @@ fn is_not_so(term: &Predicate) -> Predicate {
 }
 
 /// The join condition in words.
-fn words(places: &[SeekTarget], rows: &Schema) -> String {
+fn words(places: &[SeekTarget], rows: &Arc<dyn ExecutionPlan>) -> String {
     let [place] = places else {
         let common = places.first().map_or(&[][..], |place| &place.terms[..place.common]);
         let each = places.iter().map(|place| words_of(&place.terms[place.common..], rows));
@@ -417,13 +413,30 @@ fn words(places: &[SeekTarget], rows: &Schema) -> String {
     words_of(&place.terms, rows)
 }
 
-fn words_of(terms: &[SeekTerm], rows: &Schema) -> String {
+/// The value, or how the rows below compute it under a name of DataFusion's.
+fn as_computed<'e>(
+    value: &'e Arc<dyn PhysicalExpr>,
+    rows: &'e Arc<dyn ExecutionPlan>,
+) -> &'e Arc<dyn PhysicalExpr> {
+    let computed = || {
+        let column =
+            value.downcast_ref::<Column>().filter(|column| column.name().starts_with(PUSHED_DOWN))?;
+        Some(&rows.downcast_ref::<ProjectionExec>()?.expr().get(column.index())?.expr)
+    };
+    computed().unwrap_or(value)
+}
+
+/// The names of what DataFusion computes below a join for its filter.
+const PUSHED_DOWN: &str = "join_proj_push_down_";
+
+fn words_of(terms: &[SeekTerm], rows: &Arc<dyn ExecutionPlan>) -> String {
     let word = |term: &SeekTerm| {
-        let value = crate::df::explain::sql(&term.value);
+        let value = crate::df::explain::sql(as_computed(&term.value, rows));
         match &term.or[..] {
             [] => format!("{} {} {value}", term.column, term.op.sql()),
             or => {
-                let or = or.iter().map(|at| rows.field(*at).name().clone());
+                let schema = rows.schema();
+                let or = or.iter().map(|at| schema.field(*at).name().clone());
                 let any: Vec<String> = std::iter::once(value).chain(or).collect();
                 format!("{} IN ({})", term.column, any.join(", "))
             }
