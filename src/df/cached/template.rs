@@ -14,7 +14,7 @@ use datafusion::physical_expr::create_physical_expr;
 
 use super::plan::renamed;
 use crate::df::errors::to_df;
-use crate::df::expr::{FieldNames, comparison, exact, flipped, predicate};
+use crate::df::expr::{FieldNames, compare_value, comparison, exact, flipped, predicate};
 use crate::df::table::Binding;
 use crate::df::tree::RewriteTree;
 use crate::plan::{CmpOp, Field, LikePattern, PLAIN_ESCAPE, Predicate};
@@ -69,15 +69,17 @@ impl Template {
         }
     }
 
-    /// The filter for these parameters. `None` if a value does not suit, such as `2.5` for an integer or `'x'` for a
-    /// date: then the query has to be planned with the value in it.
+    /// The filter for these parameters. `None` if a value does not suit, such as `'x'` for a date: then the query has to be planned with the value in it.
     pub fn fill(&self, names: &FieldNames, binding: &Binding) -> Option<Predicate> {
         let params = &*binding.params;
         match self {
             Template::Known(predicate) => Some(predicate.clone()),
             Template::Compare { field, op, ty, param } => {
-                let value = suited(params.get(*param)?, *ty)?;
-                Some(Predicate::compare(*field, *op, value))
+                let value = params.get(*param)?;
+                match suited(value, *ty) {
+                    Some(value) => Some(Predicate::compare(*field, *op, value)),
+                    None => between(*field, *ty, *op, value),
+                }
             }
             Template::Like { field, param, case_insensitive } => {
                 let Value::Text(pattern) = params.get(*param)? else { return None };
@@ -97,6 +99,16 @@ impl Template {
 
 fn filled(terms: &[Template], names: &FieldNames, binding: &Binding) -> Option<Vec<Predicate>> {
     terms.iter().map(|term| term.fill(names, binding)).collect()
+}
+
+/// A comparison with a value between two of the column's: `2.5` for an integer, ten o'clock for a date.
+fn between(field: Field, ty: ColumnType, op: CmpOp, value: &Value) -> Option<Predicate> {
+    let is_beside = match value {
+        Value::Int(_) | Value::Decimal(..) | Value::Double(_) => ty.integer_bounds().is_some(),
+        Value::Timestamp(_) | Value::TimestampTz(_) => ty == ColumnType::Date,
+        _ => false,
+    };
+    if is_beside { compare_value(field, ty, op, value.clone()) } else { None }
 }
 
 /// `field LIKE pattern` with the default escape character; `None` if the pattern is invalid.

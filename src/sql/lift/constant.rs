@@ -115,9 +115,9 @@ impl Step {
 
 /// CAST does the same as an assignment to a column of the type, and gives a value of just this type.
 fn can_cast(value: &Value, ty: ColumnType) -> bool {
-    use ColumnType::{BigInt, Date, Timestamp, Varchar};
+    use ColumnType::{BigInt, Date, Timestamp};
     match value {
-        Value::Text(_) => matches!(ty, BigInt | Date | Timestamp | Varchar),
+        Value::Text(_) => matches!(ty, BigInt | Date | Timestamp),
         Value::Int(_) => ty == BigInt,
         Value::Date(_) | Value::Timestamp(_) => matches!(ty, Date | Timestamp),
         _ => false,
@@ -247,7 +247,6 @@ fn one(sql: &str, tokens: &[Token]) -> Option<(Constant, usize)> {
 fn type_named(word: &str) -> Option<ColumnType> {
     Some(match word.to_ascii_lowercase().as_str() {
         "bigint" => ColumnType::BigInt,
-        "text" | "varchar" => ColumnType::Varchar,
         "date" => ColumnType::Date,
         "timestamp" => ColumnType::Timestamp,
         _ => return None,

@@ -121,7 +121,7 @@ fn sums_of_literals_are_lifted() {
         "SELECT a FROM t WHERE a = 9223372036854775807 + 1",
         "SELECT a FROM t WHERE a = 1 + 1.5 AND b = 'x' + 1 AND c = 1 + b",
         "SELECT a FROM t WHERE a > TIMESTAMP '9999-12-31' + INTERVAL '1 day' AND b > DATE '0001-01-01' - 1",
-        "SELECT a FROM t WHERE a > TIMESTAMP '2024-01-31' + INTERVAL '1 month' * n AND b = '5'::int",
+        "SELECT a FROM t WHERE a > TIMESTAMP '2024-01-31' + INTERVAL '1 month' * n AND b = '5'::int AND c = 'x'::text",
     ] {
         assert_eq!(lifted(stays), (stays.into(), Vec::new()));
     }
@@ -148,7 +148,6 @@ fn times_computed_of_constants_are_lifted() {
         ("current_date - INTERVAL '1 hour'", time("2026-11-21 23:00:00")),
         ("now()::date + 1", day("2026-11-23")),
         ("'5'::bigint", Value::Int(5)),
-        ("CAST('x' AS varchar)", Value::Text("x".into())),
     ] {
         assert_eq!(
             lifted(&format!("SELECT a FROM t WHERE b BETWEEN {written} AND {written} AND c = {written}")),
