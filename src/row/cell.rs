@@ -8,7 +8,7 @@
 //! | REAL, DOUBLE | shortest digits that read back the same | a number; `"NaN"`, `"Infinity"`, `"-Infinity"` |
 //! | VARCHAR | as it is | a string |
 //! | JSON | as it is | nested as written, line breaks as spaces |
-//! | VARBINARY | hex | a string of hex, `"\\x00ff"`, as columns and parameters read it |
+//! | VARBINARY | hex | a string of hex |
 //! | DATE | `2017-01-01` | `"2017-01-01"` |
 //! | TIMESTAMP | `2017-01-01 09:00:00.5` | `"2017-01-01T09:00:00.5"` |
 //! | TIMESTAMPTZ | `2017-01-01 09:00:00+00` | `"2017-01-01T09:00:00Z"` |
@@ -61,8 +61,7 @@ pub fn write_json_cell(out: &mut impl Write, array: &dyn Array, row: usize, fiel
         ValueRef::Text(text) if column_type_of(field) == Some(ColumnType::Json) => nested(out, text)?,
         ValueRef::Text(text) => string(out, text)?,
         ValueRef::Timestamp(us) | ValueRef::TimestampTz(us) => write!(out, "\"{}\"", iso_8601(us, value))?,
-        ValueRef::Bytes(_) => write!(out, "\"\\\\x{value}\"")?,
-        ValueRef::Date(_) | ValueRef::Uuid(_) => write!(out, "\"{value}\"")?,
+        ValueRef::Bytes(_) | ValueRef::Date(_) | ValueRef::Uuid(_) => write!(out, "\"{value}\"")?,
     }
     Ok(())
 }
@@ -151,7 +150,7 @@ mod tests {
             (ColumnType::Varchar, text("a\"\n"), Some("a\"\n"), "\"a\\\"\\n\""),
             (ColumnType::Json, text("{\"a\":\n1.0}"), Some("{\"a\":\n1.0}"), "{\"a\": 1.0}"),
             (ColumnType::Json, text("{a}"), Some("{a}"), "\"{a}\""),
-            (ColumnType::Varbinary, Value::Bytes(vec![0, 255]), Some("00ff"), "\"\\\\x00ff\""),
+            (ColumnType::Varbinary, Value::Bytes(vec![0, 255]), Some("00ff"), "\"00ff\""),
             (ColumnType::Date, Value::Date(0), Some("1970-01-01"), "\"1970-01-01\""),
             (
                 ColumnType::Timestamp,

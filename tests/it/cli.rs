@@ -128,10 +128,7 @@ fn the_machine_face_gives_one_object_a_statement() {
     assert_eq!(rows["columns"], serde_json::json!(["id", "amount", "at", "b", "d", "t"]));
     assert_eq!(rows["types"][0], "BIGINT");
     let text = out.lines().nth(2).unwrap();
-    assert!(
-        text.contains("[[9007199254740993,null,\"2024-02-29T12:00:00\",\"\\\\x00ff\",0.10,true]]"),
-        "{text}"
-    );
+    assert!(text.contains("[[9007199254740993,null,\"2024-02-29T12:00:00\",\"00ff\",0.10,true]]"), "{text}");
     assert!(rows["elapsed_us"].is_u64() && rows["warnings"].is_array() && rows["affected"] == 0);
     let error = &objects[3]["error"];
     assert_eq!((&error["kind"], &error["sqlstate"]), (&"invalid".into(), &"42703".into()));

@@ -7,8 +7,8 @@
 //! Out: [`create`] a file → a [`FileWriter`] takes record batches. The file appears under its name only when it is
 //! complete: a copy that fails leaves nothing.
 //!
-//! What is written reads back as the same values. CSV has VARBINARY as plain hex, JSON Lines as `\x` and hex; both read
-//! it either way. CSV writes '' as `""` and NULL as nothing.
+//! What is written reads back as the same values. Both text formats write VARBINARY as plain hex and
+//! read it with or without `\x`; CSV writes '' as `""` and NULL as nothing.
 
 mod csv;
 mod file;
