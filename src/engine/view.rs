@@ -456,6 +456,7 @@ mod tests {
             "SELECT id FROM t WHERE rowkey LIKE '0000%' OR (a = 1 AND NOT (s NOT LIKE 'a%' OR s ILIKE 'B_'))",
             "SELECT count(*), sum(a) AS total, count(s), sum(d) FROM t WHERE id < 50",
             "SELECT id FROM t LIMIT 3",
+            "SELECT id FROM t WHERE id > 2.5 AND NOT a = 0.5",
         ];
         let others = [
             "SELECT *, rowkey FROM t",
@@ -463,7 +464,6 @@ mod tests {
             "SELECT nothing FROM t",
             "SELECT id FROM v",
             "SELECT id FROM t, t q",
-            "SELECT id FROM t WHERE id = 2.5",
             "SELECT id FROM t WHERE r = 1",
             "SELECT id FROM t ORDER BY s",
             "SELECT a AS id FROM t ORDER BY id",
