@@ -236,9 +236,27 @@ fn compare(left: &Expr, op: CmpOp, right: &Expr, names: &FieldNames) -> Option<P
 
 /// A comparison with a literal of any type, converted exactly to the column's type.
 pub(super) fn compare_value(field: Field, ty: ColumnType, op: CmpOp, value: Value) -> Option<Predicate> {
+    if let (ColumnType::Date, Value::Timestamp(us) | Value::TimestampTz(us)) = (ty, &value) {
+        return with_midnight(field, op, *us);
+    }
     match exact(ty, &value) {
         Some(value) => Some(Predicate::Compare { field, op, value }),
         None => between_values(field, ty, op, &value),
+    }
+}
+
+/// A comparison of a date, which is its midnight, with a time in microseconds.
+fn with_midnight(field: Field, op: CmpOp, us: i64) -> Option<Predicate> {
+    let day = Value::Date(i32::try_from(us.div_euclid(US_PER_DAY)).ok()?);
+    let compare = |op| Some(Predicate::compare(field, op, day));
+    if us.rem_euclid(US_PER_DAY) == 0 {
+        return compare(op);
+    }
+    match op {
+        CmpOp::Eq => Some(never(field)),
+        CmpOp::Ne => Some(never(field).not()),
+        CmpOp::Lt | CmpOp::Le => compare(CmpOp::Le),
+        CmpOp::Gt | CmpOp::Ge => compare(CmpOp::Gt),
     }
 }
 
@@ -254,9 +272,6 @@ pub(super) fn exact(ty: ColumnType, value: &Value) -> Option<Value> {
         (Value::Decimal(..), Value::Decimal(..)) => cast == *value,
         (Value::Decimal(..), Value::Int(b)) => cast == Value::Decimal(i128::from(*b), 0),
         (Value::Uuid(_), Value::Text(text)) => cast.to_string() == *text,
-        (Value::Date(days), Value::Timestamp(us) | Value::TimestampTz(us)) => {
-            i64::from(*days) * US_PER_DAY == *us
-        }
         (Value::Int(a), Value::Int(b)) => a == b,
         (Value::Text(_), Value::Text(_))
         | (Value::Bytes(_), Value::Bytes(_))
@@ -270,17 +285,8 @@ pub(super) fn exact(ty: ColumnType, value: &Value) -> Option<Value> {
     same.then_some(cast)
 }
 
-/// A comparison of an integer column with a number, or of a date with a time, that no value of it equals.
+/// A comparison of an integer column with a number that no value of it equals.
 fn between_values(field: Field, ty: ColumnType, op: CmpOp, value: &Value) -> Option<Predicate> {
-    if let (ColumnType::Date, Value::Timestamp(us) | Value::TimestampTz(us)) = (ty, value) {
-        let before = Value::Date(i32::try_from(us.div_euclid(US_PER_DAY)).ok()?);
-        return Some(match op {
-            CmpOp::Eq => never(field),
-            CmpOp::Ne => never(field).not(),
-            CmpOp::Lt | CmpOp::Le => Predicate::compare(field, CmpOp::Le, before),
-            CmpOp::Gt | CmpOp::Ge => Predicate::compare(field, CmpOp::Gt, before),
-        });
-    }
     let (min, max) = ty.integer_bounds()?;
     let floor = match value {
         Value::Double(d) if d.is_finite() && d.abs() < 1e18 => d.floor() as i128,

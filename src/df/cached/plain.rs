@@ -436,8 +436,8 @@ impl<'p> NamedTable<'p> {
                 self.filters(right, into)
             }
             Expr::Between { expr, negated: false, low, high } => {
-                into.push(self.compare(expr, CmpOp::Ge, low)?);
-                into.push(self.compare(expr, CmpOp::Le, high)?);
+                into.push(self.compare_one(expr, CmpOp::Ge, low)?);
+                into.push(self.compare_one(expr, CmpOp::Le, high)?);
                 Some(())
             }
             term => {
@@ -464,15 +464,16 @@ impl<'p> NamedTable<'p> {
             }
             Expr::UnaryOp { op: UnaryOperator::Not, expr } => self.term(expr).map(not),
             Expr::Between { expr, negated: true, low, high } => {
-                let outside = [self.compare(expr, CmpOp::Lt, low)?, self.compare(expr, CmpOp::Gt, high)?];
-                Some(Template::Any(outside.into()))
+                let outside = [(CmpOp::Lt, low), (CmpOp::Gt, high)];
+                let outside = outside.map(|(op, bound)| self.compare_one(expr, op, bound));
+                Some(Template::Any(outside.into_iter().collect::<Option<_>>()?))
             }
             Expr::BinaryOp { left, op, right } => {
                 let op = parsed_comparison(op)?;
                 self.compare(left, op, right).or_else(|| self.compare(right, flipped(op), left))
             }
             Expr::InList { expr, list, negated } => {
-                let any = list.iter().map(|item| self.compare(expr, CmpOp::Eq, item));
+                let any = list.iter().map(|item| self.compare_one(expr, CmpOp::Eq, item));
                 let any = Template::Any(any.collect::<Option<_>>()?);
                 Some(if *negated { not(any) } else { any })
             }
@@ -521,6 +522,13 @@ impl<'p> NamedTable<'p> {
         Some(Predicate::compare(field, CmpOp::Eq, Value::Boolean(true)))
     }
 
+    /// A column compared with one of several values. Beside a time, a date's texts are read as times.
+    fn compare_one(&self, column: &Expr, op: CmpOp, with: &Expr) -> Option<Template> {
+        let ((_, ty), (value, _)) = (self.field(column)?, self.value(with)?);
+        let is_time = matches!(value, Value::Timestamp(_) | Value::TimestampTz(_));
+        if ty == ColumnType::Date && is_time { None } else { self.compare(column, op, with) }
+    }
+
     /// A column compared with a parameter or a literal.
     fn compare(&self, column: &Expr, op: CmpOp, with: &Expr) -> Option<Template> {
         let (field, ty) = self.field(column)?;
@@ -535,7 +543,10 @@ impl<'p> NamedTable<'p> {
             return None;
         }
         Some(match param {
-            Some(param) => Template::Compare { field, op, ty, param },
+            Some(param) => {
+                let is_time = matches!(value, Value::Timestamp(_) | Value::TimestampTz(_));
+                Template::Compare { field, op, ty, param, with_time: ty == ColumnType::Date && is_time }
+            }
             None => Template::Known(Predicate::compare(field, op, suited_or_same(&value, ty)?.into_owned())),
         })
     }

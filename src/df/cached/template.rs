@@ -27,8 +27,9 @@ use crate::value::{ColumnType, Value, decimal_to_double};
 pub enum Template {
     /// Has no parameters.
     Known(Predicate),
-    /// A column compared with the parameter at this position.
-    Compare { field: Field, op: CmpOp, ty: ColumnType, param: usize },
+    /// A column compared with the parameter at this position. `with_time`: a date with a time, and nothing else beside
+    /// them, such as a text that would then be read as a time.
+    Compare { field: Field, op: CmpOp, ty: ColumnType, param: usize, with_time: bool },
     /// A column LIKE the parameter at this position.
     Like { field: Field, param: usize, case_insensitive: bool },
     /// Conjunction.
@@ -74,11 +75,11 @@ impl Template {
         let params = &*binding.params;
         match self {
             Template::Known(predicate) => Some(predicate.clone()),
-            Template::Compare { field, op, ty, param } => {
+            Template::Compare { field, op, ty, param, with_time } => {
                 let value = params.get(*param)?;
                 match suited(value, *ty) {
                     Some(value) => Some(Predicate::compare(*field, *op, value)),
-                    None => between(*field, *ty, *op, value),
+                    None => between(*field, *ty, *op, value, *with_time),
                 }
             }
             Template::Like { field, param, case_insensitive } => {
@@ -102,10 +103,10 @@ fn filled(terms: &[Template], names: &FieldNames, binding: &Binding) -> Option<V
 }
 
 /// A comparison with a value between two of the column's: `2.5` for an integer, ten o'clock for a date.
-fn between(field: Field, ty: ColumnType, op: CmpOp, value: &Value) -> Option<Predicate> {
+fn between(field: Field, ty: ColumnType, op: CmpOp, value: &Value, with_time: bool) -> Option<Predicate> {
     let is_beside = match value {
         Value::Int(_) | Value::Decimal(..) | Value::Double(_) => ty.integer_bounds().is_some(),
-        Value::Timestamp(_) | Value::TimestampTz(_) => ty == ColumnType::Date,
+        Value::Timestamp(_) | Value::TimestampTz(_) => with_time,
         _ => false,
     };
     if is_beside { compare_value(field, ty, op, value.clone()) } else { None }
@@ -145,7 +146,7 @@ fn compare(column: &Expr, op: CmpOp, param: &Expr, names: &FieldNames) -> Option
     let (field, ty) = names.of(column)?;
     let (param, wanted) = place(placeholder)?;
     let is_same = crate::row::arrow_type(ty) == crate::row::arrow_type(wanted);
-    is_same.then_some(Template::Compare { field, op, ty, param })
+    is_same.then_some(Template::Compare { field, op, ty, param, with_time: false })
 }
 
 /// Position of a parameter, and the type it is compared as.

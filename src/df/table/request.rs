@@ -123,6 +123,7 @@ impl ScanRequest {
             op: CmpOp::Eq,
             ty: *ty,
             param: params + at,
+            with_time: false,
         };
         let others = self.filters.iter().filter(|filter| !self.is_of(filter, on));
         ScanRequest {
