@@ -146,6 +146,8 @@ pub struct NameScope<'a> {
     pub rowkeys: Vec<&'a str>,
     /// Rows of no table, by name; they hide tables of the same name.
     pub rows: Vec<(String, RecordBatch)>,
+    /// What `now()` is in the arguments of table functions, in microseconds since 1970.
+    pub now_us: i64,
 }
 
 impl<'a> NameScope<'a> {

@@ -272,6 +272,7 @@ impl Resolver<'_> {
             },
             rowkeys: Vec::new(),
             rows: Vec::new(),
+            now_us: self.scope.now_us,
         };
         let planned = &PlannedViews::default();
         let (rowkeys, views) = (self.rowkeys.clone(), self.views.clone());
@@ -407,8 +408,7 @@ impl ContextProvider for Resolver<'_> {
             self.is_now.set(false);
         }
         self.taken.borrow_mut().extend(args.iter().flat_map(series::params_of));
-        let now_us = self.scope.binding.as_of_us;
-        let args = series::constants(name, args, self.state, self.params, now_us)?;
+        let args = series::constants(name, args, self.state, self.params, self.scope.now_us)?;
         let args = datafusion::catalog::TableFunctionArgs::new(&args, self.state);
         Ok(provider_as_source(function.create_table_provider_with_args(args)?))
     }

@@ -89,7 +89,7 @@ impl Formulas<'_> {
         let snapshot = self.db.store().snapshot()?;
         let binding = Binding { snapshot, params: Arc::from([]), guards: Guards::default(), as_of_us: 0 };
         static NONE: Moments = Moments::new();
-        Ok(NameScope { catalog, moments: &NONE, binding, rowkeys: Vec::new(), rows: Vec::new() })
+        Ok(NameScope { catalog, moments: &NONE, binding, rowkeys: Vec::new(), rows: Vec::new(), now_us: 0 })
     }
 
     fn column(&mut self, formula: Formula) -> Result<ColumnId> {

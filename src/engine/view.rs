@@ -113,7 +113,14 @@ impl StatementView {
     pub fn scope<'a>(&'a self, rowkey: Option<&'a str>) -> NameScope<'a> {
         let (binding, moments) = (self.binding(Arc::from([])), &self.moments);
         let rowkeys = [ROWKEY].into_iter().chain(rowkey).collect();
-        NameScope { catalog: &self.catalog, moments, binding, rowkeys, rows: Vec::new() }
+        NameScope {
+            catalog: &self.catalog,
+            moments,
+            binding,
+            rowkeys,
+            rows: Vec::new(),
+            now_us: self.now_us(),
+        }
     }
 
     /// The resource limits of a run.
