@@ -16,7 +16,6 @@ use crate::df::query::scalar_of;
 use crate::df::rewrite::settled_type;
 use crate::error::{Error, Result, sqlstate};
 use crate::row::{ColumnBuilder, any_value_at, column_type_of, field};
-use crate::sql::rewrite::ROWKEY;
 use crate::value::{ColumnType, Value};
 use arrow::array::Array;
 use arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
@@ -156,7 +155,6 @@ fn settle(peers: Vec<&mut Expr>, schema: &DFSchema) -> Result<bool> {
         return Err(incomparable(&to.to_string(), &other.to_string())
             .hint(format!("CAST one of them, as in CAST(x AS {})", if to.is_text() { other } else { &to })));
     }
-    let of_rowkey = peers.iter().any(|peer| matches!(peer, Expr::Column(column) if is_rowkey(&column.name)));
     let has_json_text = peers.iter().any(|peer| is_json_text(peer));
     let mut changed = false;
     for (peer, operand) in peers.into_iter().zip(operands) {
@@ -165,11 +163,6 @@ fn settle(peers: Vec<&mut Expr>, schema: &DFSchema) -> Result<bool> {
                 let number = crate::df::expr::value_of(number)?;
                 return Err(incomparable("a text out of JSON", &format!("the number {number}"))
                     .hint(format!("CAST it, as in (doc ->> 'n')::int, or write '{number}'")));
-            }
-            (Operand::Text, Expr::Literal(ScalarValue::Utf8(Some(text)), _))
-                if to == ColumnType::Varbinary && !of_rowkey =>
-            {
-                Value::parse(text, to)?
             }
             (Operand::Text, Expr::Literal(ScalarValue::Utf8(Some(text)), _)) if !to.is_text() => {
                 read(text, to)?
@@ -202,11 +195,6 @@ fn settle(peers: Vec<&mut Expr>, schema: &DFSchema) -> Result<bool> {
         changed = true;
     }
     Ok(changed)
-}
-
-/// A key of a table or index table: texts are compared with its bytes.
-fn is_rowkey(name: &str) -> bool {
-    matches!(name, ROWKEY | "primary_rowkey")
 }
 
 /// A part of a JSON value as text: nobody expects `'5' > '10'` of `doc ->> 'n' > 10`.
@@ -262,8 +250,8 @@ pub fn read(text: &str, ty: ColumnType) -> Result<Value> {
         }
         // Binary keys are compared with the bytes of a text, unless it is in hex.
         ColumnType::Varbinary => match Value::parse(text, ty) {
-            Err(_) if !text.starts_with("\\x") => Value::Bytes(text.as_bytes().to_vec()),
-            bytes => bytes?,
+            Ok(bytes) => bytes,
+            Err(_) => Value::Bytes(text.as_bytes().to_vec()),
         },
         ty => Value::parse(text, ty)?,
     })
