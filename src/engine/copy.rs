@@ -149,6 +149,12 @@ async fn copy_from(session: &mut Session, copy: &Copy) -> Result<Outcome> {
     } else {
         columns.iter().map(|c| column_named(&table, c)).collect::<Result<_>>()?
     };
+    // A load draws each rowkey once. Other buckets are tried where rows are read.
+    let may_draw_again = table.key.is_drawn() && !session.in_transaction();
+    if may_draw_again && copy.file.skip_errors {
+        drop(view);
+        return in_a_transaction(session, copy).await;
+    }
     let mut file = FileRows::open(&copy.file, &table, &columns)?;
     let mut taken = Skipped::default();
     let skipped = copy.file.skip_errors.then_some(&mut taken);
@@ -160,20 +166,12 @@ async fn copy_from(session: &mut Session, copy: &Copy) -> Result<Outcome> {
             inserted.inspect_err(|_| session.undo(&before))
         }
     };
-    // A load draws each rowkey once. Other buckets are tried where rows are read.
     if let Err(e) = &rows
         && e.sqlstate() == sqlstate::UNIQUE
-        && table.key.is_drawn()
-        && !session.in_transaction()
+        && may_draw_again
     {
         drop(view);
-        session.begin(false)?;
-        let copied = Box::pin(copy_from(session, copy)).await;
-        if copied.is_ok() {
-            session.run_commit()?;
-        }
-        session.abandon();
-        return copied;
+        return in_a_transaction(session, copy).await;
     }
     let rows = rows.map_err(|e| match e.sqlstate() {
         sqlstate::UNIQUE => e.hint("ON_ERROR skip leaves out such rows, and counts them"),
@@ -187,6 +185,17 @@ async fn copy_from(session: &mut Session, copy: &Copy) -> Result<Outcome> {
         ", as the table does not take them",
     ));
     Ok(Outcome { affected: Some(rows), warnings, ..session.done("COPY") })
+}
+
+/// COPY FROM in a transaction of its own.
+async fn in_a_transaction(session: &mut Session, copy: &Copy) -> Result<Outcome> {
+    session.begin(false)?;
+    let copied = Box::pin(copy_from(session, copy)).await;
+    if copied.is_ok() {
+        session.run_commit()?;
+    }
+    session.abandon();
+    copied
 }
 
 /// Writes all rows of a file into the open transaction, a chunk at a time; gives their number.

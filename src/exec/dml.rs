@@ -427,16 +427,27 @@ pub fn drawn(n: u64) -> u64 {
 
 /// The error for a duplicate rowkey.
 pub fn duplicate_rowkey(table: &TableDef, rowkey: &[u8]) -> Error {
+    let (why, hint) = match table.key.is_drawn() {
+        true => {
+            ("its bucket was drawn for two rows, and a load draws once", "INSERT and COPY try other buckets")
+        }
+        false => {
+            ("a rowkey identifies one row", "UPSERT overwrites, ON CONFLICT DO NOTHING keeps the old row")
+        }
+    };
+    Error::invalid(format!("rowkey {} exists already in table \"{}\"", table.key.show(rowkey), table.name))
+        .why(why)
+        .hint(hint)
+        .state(sqlstate::UNIQUE)
+}
+
+/// The error for a row of which [all rowkeys](ChangeSet::free) are taken; `rowkey`: one of them.
+pub fn all_taken(table: &TableDef, rowkey: &[u8]) -> Error {
+    let buckets = table.key.parts().iter().find_map(KeyPart::drawn_of).unwrap_or_default();
     let exists = format!("rowkey {} exists already in table \"{}\"", table.key.show(rowkey), table.name);
-    if let Some(buckets) = table.key.parts().iter().find_map(KeyPart::drawn_of) {
-        return Error::invalid(format!("{exists}, and so do those of all other buckets"))
-            .why(format!("random({buckets}) lets {buckets} rows have the same other parts of the key"))
-            .hint("a column that tells these rows apart belongs into the key; REKEY TABLE changes it")
-            .state(sqlstate::UNIQUE);
-    }
-    Error::invalid(exists)
-        .why("a rowkey identifies one row")
-        .hint("UPSERT overwrites, ON CONFLICT DO NOTHING keeps the old row")
+    Error::invalid(format!("{exists}, and so do those of all other buckets"))
+        .why(format!("random({buckets}) lets {buckets} rows have the same other parts of the key"))
+        .hint("a column that tells these rows apart belongs into the key; REKEY TABLE changes it")
         .state(sqlstate::UNIQUE)
 }
 

@@ -20,7 +20,7 @@ use crate::engine::rows::{
 };
 use crate::engine::view::{StatementView, column_named};
 use crate::error::{Error, Result, sqlstate};
-use crate::exec::dml::{ChangeSet, duplicate_rowkey, rowkey_of};
+use crate::exec::dml::{ChangeSet, all_taken, rowkey_of};
 use crate::exec::row_sorter::NumberedRow;
 use crate::key::{ColumnId, Rowkey};
 use crate::row::field;
@@ -42,12 +42,32 @@ pub async fn insert(
     given: WriteInputs<'_>,
     in_transaction: bool,
 ) -> Result<StatementWrites> {
+    match insert_by(view, stmt, given, !in_transaction).await {
+        // A load draws each rowkey once. Other buckets are tried where rows are read.
+        Err(e) if !in_transaction && e.sqlstate() == sqlstate::UNIQUE && is_drawn(view, stmt) => {
+            insert_by(view, stmt, given, false).await
+        }
+        inserted => inserted,
+    }
+}
+
+fn is_drawn(view: &StatementView, stmt: &Insert) -> bool {
+    view.table(&stmt.table).is_ok_and(|table| table.key.is_drawn())
+}
+
+/// [`insert`]; `may_load`: many rows may go through the bulk door.
+async fn insert_by(
+    view: &StatementView,
+    stmt: &Insert,
+    given: WriteInputs<'_>,
+    may_load: bool,
+) -> Result<StatementWrites> {
     let table = view.table(&stmt.table)?;
     // A load purges expired rows first, which may be rows that the statement has read.
     let is_load = matches!(stmt.mode, InsertMode::Insert) && table.ttl_us.is_none();
     let is_query = matches!(stmt.source, InsertSource::Query(_));
     let may_be_many =
-        is_query && !in_transaction && stmt.returning.is_none() && (is_load || merge::can_merge(&table));
+        is_query && may_load && stmt.returning.is_none() && (is_load || merge::can_merge(&table));
     let mut batch = WriteBatch::default();
     let cells = match source_cells(view, &table, stmt, given, may_be_many).await? {
         Sourced::Cells(cells) => cells,
@@ -56,13 +76,7 @@ pub async fn insert(
             let affected = match is_load {
                 true => {
                     let next = || source.next_rows(view, &table);
-                    match load(view, &table, (&columns, stmt.overriding), None, next) {
-                        // A load draws each rowkey once. Other buckets are tried where rows are read.
-                        Err(e) if e.sqlstate() == sqlstate::UNIQUE && table.key.is_drawn() => {
-                            return Box::pin(insert(view, stmt, given, false)).await;
-                        }
-                        loaded => loaded?,
-                    }
+                    load(view, &table, (&columns, stmt.overriding), None, next)?
                 }
                 false => merge::merge(view, &table, stmt, given, (source, columns))?,
             };
@@ -355,7 +369,7 @@ fn stage(
             match (writer.free(rowkey.clone(), &row)?, mode) {
                 (Some(free), _) => rowkey = free,
                 // Whichever row it would overwrite is another one.
-                (None, InsertMode::Upsert) => return Err(duplicate_rowkey(table, &rowkey)),
+                (None, InsertMode::Insert | InsertMode::Upsert) => return Err(all_taken(table, &rowkey)),
                 (None, _) => {}
             }
         }
