@@ -64,8 +64,7 @@ impl Stepped {
         // A date is cast to its midnight.
         let (Expr::Column(_) | Expr::Cast(_)) = expr else { return None };
         let (field, ty) = names.of(expr)?;
-        let is_time = matches!(ty, ColumnType::Date | ColumnType::Timestamp | ColumnType::TimestampTz);
-        is_time.then_some(Stepped { field, ty })
+        ty.is_time().then_some(Stepped { field, ty })
     }
 
     /// Compares the rounded time with `us`.
@@ -119,8 +118,7 @@ impl FormattedTime {
     fn of(expr: &Expr, format: TimeFormat, names: &FieldNames) -> Option<FormattedTime> {
         let Expr::Column(_) = expr else { return None };
         let (field, ty) = names.of(expr)?;
-        let is_time = matches!(ty, ColumnType::Date | ColumnType::Timestamp | ColumnType::TimestampTz);
-        is_time.then_some(FormattedTime { field, ty, format })
+        ty.is_time().then_some(FormattedTime { field, ty, format })
     }
 
     fn compare(&self, op: CmpOp, text: &str) -> Predicate {

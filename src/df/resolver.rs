@@ -20,6 +20,7 @@ use datafusion::logical_expr::{
 use datafusion::sql::planner::{ParserOptions, SqlToRel};
 use sqlparser::ast::{self, ObjectName, Query};
 
+use super::cached::template::params_in;
 use super::errors::{df_error, to_df};
 use super::expressions::step_types::nothing_is_lost;
 use super::functions::{self, series};
@@ -407,7 +408,7 @@ impl ContextProvider for Resolver<'_> {
         if !args.iter().all(series::is_fixed) {
             self.is_now.set(false);
         }
-        self.taken.borrow_mut().extend(args.iter().flat_map(series::params_of));
+        self.taken.borrow_mut().extend(args.iter().flat_map(params_in));
         let args = series::constants(name, args, self.state, self.params, self.scope.now_us)?;
         let args = datafusion::catalog::TableFunctionArgs::new(&args, self.state);
         Ok(provider_as_source(function.create_table_provider_with_args(args)?))

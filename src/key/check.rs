@@ -105,7 +105,7 @@ fn check_literal(delimiter: &str, descending: bool) -> Result<(), Refusal> {
 }
 
 fn check_time(name: &str, ty: ColumnType, format: &str) -> Result<TimeFormat, Refusal> {
-    if !is_time(ty) {
+    if !ty.is_time() {
         return refuse(
             format!("\"{name}\" is {ty}, and to_char formats DATE, TIMESTAMP and TIMESTAMPTZ"),
             format!("use \"{name}\" itself, or lpad({name}, n) for numbers"),
@@ -170,7 +170,7 @@ fn check_type(name: &str, ty: ColumnType, transform: &Transform) -> Result<(), R
         Transform::Rpad { .. } => is_text,
         Transform::Text(_) | Transform::Reverse { width: None, .. } => text::reads_back(ty),
         Transform::ReverseBytes(_) => scalar::width(ty).is_some(),
-        Transform::MaxMinus { .. } => ty.is_integer() || is_time(ty),
+        Transform::MaxMinus { .. } => ty.is_integer() || ty.is_time(),
         Transform::Modulo { .. } => ty.is_integer(),
         _ => true,
     };
@@ -196,13 +196,9 @@ fn instead(name: &str, ty: ColumnType, transform: &Transform) -> String {
         Transform::Modulo { .. } => format!("use md5_bucket({name}, n), which takes every type"),
         Transform::ReverseBytes(_) => format!("use reverse({name})"),
         Transform::MaxMinus { .. } => format!("use \"{name}\" DESC"),
-        _ if is_time(ty) => format!("use \"{name}\" itself, or to_char({name}, 'YYYY-MM-DD HH24:MI:SS')"),
+        _ if ty.is_time() => format!("use \"{name}\" itself, or to_char({name}, 'YYYY-MM-DD HH24:MI:SS')"),
         _ => format!("use \"{name}\" itself"),
     }
-}
-
-pub(super) fn is_time(ty: ColumnType) -> bool {
-    matches!(ty, ColumnType::Date | ColumnType::Timestamp | ColumnType::TimestampTz)
 }
 
 /// How content of variable length is terminated; an error if nothing terminates it.

@@ -1,10 +1,10 @@
 //! Warnings of CREATE: layouts that work, but probably not as intended.
 
-use super::check::is_time;
 use super::part::{ColumnInfo, KeyPart};
 use super::problem::{Concern, Warning};
 use super::text;
 use super::transform::{ColumnId, Shape, Transform};
+use crate::value::ColumnType;
 
 type ColumnLookup<'f, 'a> = &'f dyn Fn(ColumnId) -> ColumnInfo<'a>;
 
@@ -29,7 +29,7 @@ pub(super) fn warnings(parts: &[KeyPart], column: ColumnLookup<'_, '_>) -> Vec<W
 fn hotspot(parts: &[KeyPart], column: ColumnLookup<'_, '_>) -> Option<Warning> {
     let (part, key) = parts.iter().enumerate().find(|(_, p)| !p.is_literal())?;
     let info = column(*key.columns().first()?);
-    let grows = info.identity || is_time(info.ty);
+    let grows = info.identity || info.ty.is_time();
     // The text form of a time, or of numbers with equally many digits, grows as well.
     let follows = key.facts().order.is_some()
         || matches!(&key.form.time, Some(format) if format.sorts())
@@ -40,7 +40,7 @@ fn hotspot(parts: &[KeyPart], column: ColumnLookup<'_, '_>) -> Option<Warning> {
         part,
         what: format!("keys grow with \"{name}\": all new rows go to one end of the table"),
         why: "regions split by key, so one of them takes every write (a hotspot)".into(),
-        hint: if is_time(info.ty) {
+        hint: if info.ty.is_time() {
             format!("lead with another column, or with md5_bucket({name}, 16)")
         } else {
             format!(
@@ -68,7 +68,7 @@ fn about(key: &KeyPart, followed: bool, column: ColumnLookup<'_, '_>) -> Vec<Rem
             "its text does not start with the year and go on to finer units, so ranges of time are not ranges of keys",
             "write the year first, such as 'YYYY-MM-DD HH24:MI:SS'".into(),
         ),
-        Transform::Reverse { .. } if ty.is_some_and(is_time) => remark(
+        Transform::Reverse { .. } if ty.is_some_and(ColumnType::is_time) => remark(
             Concern::ReversedTime,
             format!("{sql} scatters times: a scan may fetch unwanted rows"),
             "reversed formatted times have no order that a query can use",

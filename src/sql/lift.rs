@@ -142,7 +142,7 @@ fn lift_of(sql: &str, has_names: bool) -> Option<Lifted> {
         });
         let lifts = lifts.or_else(|| {
             let is_unseen = selects & 1 == 1 && !has_names && depth == 0;
-            operand(sql, &tokens, at).filter(|_| is_unseen && may_lift())
+            if is_unseen { operand(sql, &tokens, at).filter(|_| may_lift()) } else { None }
         });
         next += lifts.as_ref().map_or(1, |(_, len)| *len);
         let Some((value, len)) = lifts else {

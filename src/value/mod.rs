@@ -109,6 +109,11 @@ impl ColumnType {
         matches!(self, ColumnType::SmallInt | ColumnType::Integer | ColumnType::BigInt)
     }
 
+    /// DATE, TIMESTAMP or TIMESTAMPTZ.
+    pub fn is_time(self) -> bool {
+        matches!(self, ColumnType::Date | ColumnType::Timestamp | ColumnType::TimestampTz)
+    }
+
     /// Held as [`Value::Text`].
     pub fn is_text(self) -> bool {
         matches!(self, ColumnType::Varchar | ColumnType::Json)

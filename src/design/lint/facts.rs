@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::key::{ColumnId, KeyLayout, Rowkey};
 use crate::schema::{IndexId, TableDef, TableStatistics};
 use crate::store::KeyspaceId;
-use crate::value::{ColumnType, Value};
+use crate::value::Value;
 
 /// Delimiters looked for in keys that users concatenated themselves.
 pub(super) const DELIMITERS: &[u8] = b"_:|/#-.,;~";
@@ -198,11 +198,7 @@ pub fn growth(
     let values = values_of(column)?;
     let mut order: Vec<usize> = (0..values.len()).filter(|&at| !values[at].is_null()).collect();
     order.sort_by(|&a, &b| values[a].cmp(&values[b]));
-    let times = table.live_columns().filter(|(id, c)| {
-        *id != column
-            && matches!(c.ty, ColumnType::Date | ColumnType::Timestamp | ColumnType::TimestampTz)
-            && !c.nullable
-    });
+    let times = table.live_columns().filter(|(id, c)| *id != column && c.ty.is_time() && !c.nullable);
     let share = |time: &[Value]| {
         // Only count neighbours that differ in both columns.
         let pairs = || order.windows(2).filter(|p| values[p[0]] != values[p[1]] && time[p[0]] != time[p[1]]);

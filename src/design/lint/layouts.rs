@@ -8,7 +8,6 @@ use crate::design::grouped;
 use crate::key::{ColumnId, Concern};
 use crate::schema::{ColumnStatistics, IndexDef};
 use crate::sql::name_sql;
-use crate::value::ColumnType;
 
 /// Buckets (count) proposed where there were none.
 const BUCKETS: usize = 16;
@@ -265,8 +264,9 @@ fn has_rare_keys(s: &Subject<'_>, index: &IndexDef) -> bool {
 /// Do values of the column grow with time?
 fn grows(s: &Subject<'_>, column: ColumnId) -> bool {
     let info = s.table.column(column);
-    let is_time = matches!(info.ty, ColumnType::Date | ColumnType::Timestamp | ColumnType::TimestampTz);
-    is_time || info.identity.is_some() || s.facts.column(column).is_some_and(|facts| facts.growth.is_some())
+    info.ty.is_time()
+        || info.identity.is_some()
+        || s.facts.column(column).is_some_and(|facts| facts.growth.is_some())
 }
 
 /// Keys concatenated by the user in which the delimiter does not occur equally often.

@@ -25,7 +25,7 @@ use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
-use super::template::{number, place, value_of};
+use super::template::{number, params_in, place, value_of};
 use crate::df::errors::{df_error, to_df};
 use crate::df::parallel::OF_A_SET;
 use crate::df::tree::{RewritePlan, RewriteTree};
@@ -154,12 +154,8 @@ pub fn params_of(plan: &LogicalPlan, counts: &dyn Fn(&LogicalPlan) -> bool) -> D
     plan.apply_with_subqueries(|node| {
         if counts(node) {
             node.apply_expressions(|expr| {
-                expr.apply(|e| {
-                    if let Expr::Placeholder(param) = e {
-                        found.extend(number(param));
-                    }
-                    Ok(TreeNodeRecursion::Continue)
-                })
+                found.extend(params_in(expr));
+                Ok(TreeNodeRecursion::Continue)
             })?;
         }
         Ok(TreeNodeRecursion::Continue)

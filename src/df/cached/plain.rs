@@ -524,9 +524,8 @@ impl<'p> NamedTable<'p> {
 
     /// A column compared with one of several values. Beside a time, a date's texts are read as times.
     fn compare_one(&self, column: &Expr, op: CmpOp, with: &Expr) -> Option<Template> {
-        let ((_, ty), (value, _)) = (self.field(column)?, self.value(with)?);
-        let is_time = matches!(value, Value::Timestamp(_) | Value::TimestampTz(_));
-        if ty == ColumnType::Date && is_time { None } else { self.compare(column, op, with) }
+        let compared = self.compare(column, op, with)?;
+        (!matches!(compared, Template::Compare { with_time: true, .. })).then_some(compared)
     }
 
     /// A column compared with a parameter or a literal.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Schema};
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::execution_props::ExecutionProps;
 use datafusion::logical_expr::expr::Placeholder;
@@ -70,7 +70,8 @@ impl Template {
         }
     }
 
-    /// The filter for these parameters. `None` if a value does not suit, such as `'x'` for a date: then the query has to be planned with the value in it.
+    /// The filter for these parameters. `None` if a value does not suit, such as `'x'` for a date: then the query has to
+    /// be planned with the value in it.
     pub fn fill(&self, names: &FieldNames, binding: &Binding) -> Option<Predicate> {
         let params = &*binding.params;
         match self {
@@ -121,6 +122,19 @@ pub(in crate::df) fn like(field: Field, pattern: &str, case_insensitive: bool) -
 /// The expression contains a parameter.
 pub fn has_params(expr: &Expr) -> bool {
     expr.exists(|e| Ok(matches!(e, Expr::Placeholder(_)))).unwrap_or(true)
+}
+
+/// Positions of the parameters in an expression.
+pub fn params_in(expr: &Expr) -> Vec<usize> {
+    let mut found = Vec::new();
+    // Looking at an expression cannot fail.
+    let _ = expr.apply(|e| {
+        if let Expr::Placeholder(param) = e {
+            found.extend(number(param));
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+    found
 }
 
 /// `column = $1` or `$1 = column`, if both have the same type.
@@ -201,10 +215,9 @@ fn as_other(value: &Value, ty: ColumnType) -> Option<Value> {
 
 /// The text is a time that is no midnight.
 fn has_time_of_day(text: &str) -> bool {
-    match Value::parse(text, ColumnType::Timestamp) {
-        Ok(Value::Timestamp(us)) => us.rem_euclid(US_PER_DAY) != 0,
-        _ => false,
-    }
+    // A date has ten characters at most.
+    text.len() > 10
+        && matches!(Value::parse(text, ColumnType::Timestamp), Ok(Value::Timestamp(us)) if us % US_PER_DAY != 0)
 }
 
 /// The expression with its parameters replaced by their values.

@@ -180,7 +180,7 @@ fn settle(peers: Vec<&mut Expr>, schema: &DFSchema) -> Result<bool> {
                     Value::Int(i @ (0 | 1)) if to == ColumnType::Boolean => Value::Boolean(i == 1),
                     number => {
                         let error = incomparable(&to.to_string(), &format!("the number {number}"));
-                        return Err(match is_time(to) {
+                        return Err(match to.is_time() {
                             true => {
                                 error.hint(format!("to_timestamp({number}) is so many seconds after 1970"))
                             }
@@ -219,15 +219,11 @@ fn is_number(ty: ColumnType) -> bool {
     ty.is_integer() || matches!(ty, ColumnType::Real | ColumnType::Double | ColumnType::Decimal { .. })
 }
 
-fn is_time(ty: ColumnType) -> bool {
-    matches!(ty, ColumnType::Date | ColumnType::Timestamp | ColumnType::TimestampTz)
-}
-
 /// The types have a common order. UUIDs and bytes are compared with text unchanged.
 fn comparable(a: ColumnType, b: ColumnType) -> bool {
     let kind = |ty: ColumnType| match ty {
         ColumnType::Boolean => 0,
-        ty if is_time(ty) => 1,
+        ty if ty.is_time() => 1,
         ty if is_number(ty) => 2,
         _ => 3,
     };

@@ -19,7 +19,6 @@ use datafusion::physical_plan::ExecutionPlan;
 
 pub use self::rows::SeriesExec;
 use self::rows::{Rows, Step};
-use crate::df::cached::template::number;
 use crate::df::errors::to_df;
 use crate::df::expr::value_of;
 use crate::df::query::scalar_of;
@@ -40,18 +39,6 @@ pub fn is_fixed(arg: &Expr) -> bool {
         Ok(call.func.signature().volatility != Volatility::Immutable)
     });
     !changes.unwrap_or(true)
-}
-
-/// Positions of the parameters in an argument.
-pub fn params_of(arg: &Expr) -> Vec<usize> {
-    let mut found = Vec::new();
-    let _ = arg.exists(|expr| {
-        if let Expr::Placeholder(param) = expr {
-            found.extend(number(param));
-        }
-        Ok(false)
-    });
-    found
 }
 
 /// Computes the arguments of a table function, with the values of `$1`, `$2`, ... and of `now()`, in microseconds since
@@ -160,9 +147,6 @@ impl Series {
     }
 
     fn integers(&self, values: &[&ScalarValue]) -> Result<Rows> {
-        if !(1..=3).contains(&values.len()) {
-            return Err(self.usage());
-        }
         let integer = |value: &&ScalarValue| match value_of(value)? {
             Value::Null => Ok(None),
             Value::Int(n) => Ok(Some(n)),
@@ -172,7 +156,8 @@ impl Series {
         let (start, stop, step) = match integers[..] {
             [stop] => (Some(0), stop, Some(1)),
             [start, stop] => (start, stop, Some(1)),
-            _ => (integers[0], integers[1], integers[2]),
+            [start, stop, step] => (start, stop, step),
+            _ => return Err(self.usage()),
         };
         let (Some(start), Some(stop), Some(step)) = (start, stop, step) else {
             return Ok(Rows::none(self.name, ColumnType::BigInt));

@@ -8,7 +8,7 @@
 //! ```
 
 use super::tokens::{Class, Token, text_of};
-use crate::value::{ColumnType, Value, shifted, unit_around};
+use crate::value::{ColumnType, US_PER_DAY, Value, shifted, unit_around};
 
 /// A constant's value.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,23 +57,21 @@ pub enum Clock {
 impl Clock {
     /// The function of this name.
     pub fn named(name: &str) -> Option<Clock> {
-        match name.to_ascii_lowercase().as_str() {
-            "now" | "current_timestamp" => Some(Clock::Time),
-            "current_date" | "today" => Some(Clock::Day),
-            _ => None,
+        let is = |names: [&str; 2]| names.iter().any(|known| known.eq_ignore_ascii_case(name));
+        if is(["now", "current_timestamp"]) {
+            return Some(Clock::Time);
         }
+        is(["current_date", "today"]).then_some(Clock::Day)
     }
 
     /// Its value at a time, in microseconds since 1970 in UTC.
     pub fn at(self, micros: i64) -> Value {
         match self {
             Clock::Time => Value::Timestamp(micros),
-            Clock::Day => Value::Date(micros.div_euclid(DAY_MICROS) as i32),
+            Clock::Day => Value::Date(micros.div_euclid(US_PER_DAY) as i32),
         }
     }
 }
-
-const DAY_MICROS: i64 = 86_400_000_000;
 
 /// What is done with a value.
 #[derive(Clone, Debug, PartialEq)]
@@ -98,14 +96,14 @@ impl Step {
                 Step::Later(Length { days: *more, ..Length::default() }).of(Value::Date(days))?
             }
             (Step::Later(length), Value::Date(days)) => {
-                let us = length.after(i64::from(days) * DAY_MICROS)?;
+                let us = length.after(i64::from(days) * US_PER_DAY)?;
                 // With hours it is a time.
-                if length.micros == 0 { date(us.div_euclid(DAY_MICROS))? } else { Value::Timestamp(us) }
+                if length.micros == 0 { date(us.div_euclid(US_PER_DAY))? } else { Value::Timestamp(us) }
             }
             (Step::Later(length), Value::Timestamp(us)) => Value::Timestamp(length.after(us)?),
             (Step::StartOf(unit), Value::Timestamp(us)) => Value::Timestamp(unit_around(unit, us)?.0),
             (Step::StartOf(unit), Value::Date(days)) => {
-                Value::Timestamp(unit_around(unit, i64::from(days) * DAY_MICROS)?.0)
+                Value::Timestamp(unit_around(unit, i64::from(days) * US_PER_DAY)?.0)
             }
             (Step::As(ty), value) if can_cast(&value, *ty) => value.cast(*ty).ok()?,
             _ => return None,

@@ -18,14 +18,10 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Pla
 
 use crate::df::operators::operator;
 use crate::row::field;
-use crate::value::{ColumnType, ValueRef, timestamp_in_range};
+use crate::value::{ColumnType, US_PER_DAY, ValueRef, timestamp_in_range};
 
 /// Rows (count) of a batch.
 const BATCH_ROWS: usize = 8_192;
-
-/// Microseconds of a month, about.
-const MONTH: i128 = 30 * DAY;
-const DAY: i128 = 86_400_000_000;
 
 /// From one row to the next.
 #[derive(Clone, Copy, Debug)]
@@ -51,8 +47,8 @@ impl Step {
         match self {
             Step::Number(n) => n.into(),
             Step::Interval(step) => {
-                let (months, days) = (i128::from(step.months), i128::from(step.days));
-                months * MONTH + days * DAY + i128::from(step.nanoseconds / 1_000)
+                let days = 30 * i128::from(step.months) + i128::from(step.days);
+                days * i128::from(US_PER_DAY) + i128::from(step.nanoseconds / 1_000)
             }
         }
     }

@@ -407,8 +407,8 @@ impl Sides<'_> {
     /// `table.a = row.x OR table.a = row.y` as one term.
     fn equal_to_any(&self, or: &BinaryExpr, filter: &JoinFilter) -> Option<SeekTerm> {
         let [mut left, right] = [self.compared(or.left(), filter)?, self.compared(or.right(), filter)?];
-        let are_equal = left.op == CmpOp::Eq && right.op == CmpOp::Eq && left.field == right.field;
-        let are_equal = are_equal && !left.is_wide && !right.is_wide;
+        let is_equality = |term: &SeekTerm| term.op == CmpOp::Eq && !term.is_wide;
+        let are_equal = is_equality(&left) && is_equality(&right) && left.field == right.field;
         // An expression could fail for a row that matches by its other value.
         if !are_equal || place(&left.value).is_none() {
             return None;
