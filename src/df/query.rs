@@ -14,7 +14,6 @@ use std::sync::{Arc, LazyLock};
 use arrow::array::RecordBatch;
 use arrow::datatypes::{Field, SchemaRef};
 use datafusion::common::{ParamValues, ScalarValue};
-use datafusion::datasource::source_as_provider;
 use datafusion::error::DataFusionError;
 use datafusion::execution::TaskContext;
 use datafusion::execution::context::SessionState;
@@ -22,7 +21,7 @@ use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::session_state::SessionStateBuilder;
-use datafusion::logical_expr::{Expr, Filter, LogicalPlan};
+use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::analyzer::resolve_grouping_function::ResolveGroupingFunction;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
 use datafusion::optimizer::{Optimizer, OptimizerRule};
@@ -59,7 +58,6 @@ use super::expressions::text::{byte_casts, plain_texts, text_casts, text_operand
 use super::expressions::three_valued::ThreeValued;
 use super::expressions::time_parts::time_parts;
 use super::expressions::time_zone::at_time_zone;
-use super::formula::{formula, formulas_in};
 use super::functions::described::DescribedFunction;
 use super::hints::Hinted;
 use super::operators::apart::{apart, batches_apart};
@@ -70,10 +68,10 @@ use super::operators::recursion::RowByRow;
 use super::operators::scan::threads;
 use super::operators::tell::Telling;
 use super::operators::yielding::Yielding;
+use super::plain_calls::JSON_AGGREGATES;
 use super::resolver::{PlannedViews, Resolver, Types};
 use super::rewrite::{
-    ExpressionRules, JSON_AGGREGATES, NodeRule, below, idle_orders, lag_defaults, lazy_functions,
-    lossy_casts, row_offsets,
+    ExpressionRules, NodeRule, idle_orders, lag_defaults, lazy_functions, lossy_casts, row_offsets,
 };
 use super::rules::above_totals::AboveTotals;
 use super::rules::anti_join::AntiJoin;
@@ -92,7 +90,7 @@ use super::subqueries::join_condition::subqueries_in_on;
 use super::subqueries::or_null::value_or_null;
 use super::subqueries::order_subquery::subqueries_in_order;
 use super::subqueries::outer_types::Coercion;
-use super::table::{Binding, TableSource};
+use super::table::Binding;
 use super::ways::{Keep, Ways, ways};
 use super::{explain, functions};
 use crate::access::Guards;
@@ -103,7 +101,6 @@ use crate::df::functions::{described, tpch};
 use crate::df::operators::{grouped, in_turn};
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::watch::CancelHandle;
-use crate::plan::{Formula, Predicate};
 use crate::sql::mentions_rowkey;
 use crate::sql::rewrite::ROWKEY;
 use crate::store::Snapshot;
@@ -365,7 +362,7 @@ impl Planner {
     }
 
     /// [`Planner::plan`] without parameters, optimised as a whole.
-    fn optimised(&self, query: Query, scope: &NameScope<'_>) -> Result<LogicalPlan> {
+    pub(super) fn optimised(&self, query: Query, scope: &NameScope<'_>) -> Result<LogicalPlan> {
         let plan = self.plan(query, scope, &[])?;
         Stage::Planning.contain(|| self.state.optimize(&plan).map_err(df_error))
     }
@@ -596,30 +593,6 @@ impl Planner {
         Ok((Box::pin(batches), schema))
     }
 
-    /// The condition of a query over one table, for the WHERE of an index.
-    pub fn condition(&self, query: Query, scope: &NameScope<'_>) -> Result<Condition> {
-        let plan = self.optimised(query, scope)?;
-        let (mut found, mut formulas) = (Vec::new(), Vec::new());
-        let source = source_of(&plan)?;
-        conditions(&plan, source.as_ref(), &mut |predicate, expr| {
-            found.push(predicate);
-            if let (Some(source), Some(expr)) = (&source, expr) {
-                formulas.extend(formulas_in(expr, source.names()));
-            }
-        });
-        Ok(Condition { predicate: Predicate::and(found), formulas })
-    }
-
-    /// The formula or column that is the one output of a query over one table; `None` if it is neither.
-    pub fn formula(&self, query: Query, scope: &NameScope<'_>) -> Result<Option<Formula>> {
-        let plan = self.optimised(query, scope)?;
-        let LogicalPlan::Projection(projection) = &plan else { return Ok(None) };
-        let (Some(source), [expr]) = (source_of(&plan)?, &projection.expr[..]) else { return Ok(None) };
-        let expr = at_scan(expr.clone(), &projection.input);
-        let found = expr.and_then(|expr| formula(&expr, source.names())).map(|(formula, _)| formula);
-        Ok(found.filter(|formula| !matches!(formula, Formula::Literal(_))))
-    }
-
     /// All rows of a query in one batch, for small internal queries of a statement.
     pub async fn collect(
         &self,
@@ -635,60 +608,6 @@ impl Planner {
             .map_err(|e| Error::internal("batches of one query differ").caused_by(e))?;
         renamed(batch.columns().to_vec(), batch.num_rows(), &output_schema(&schema))
     }
-}
-
-/// The WHERE of an index.
-pub struct Condition {
-    /// The condition in our algebra.
-    pub predicate: Predicate,
-    /// Formulas that occur in it.
-    pub formulas: Vec<Formula>,
-}
-
-/// The source of the first table that a plan reads.
-fn source_of(plan: &LogicalPlan) -> Result<Option<TableSource>> {
-    if let LogicalPlan::TableScan(scan) = plan {
-        let provider = source_as_provider(&scan.source).map_err(df_error)?;
-        return Ok(provider.downcast_ref::<TableSource>().cloned());
-    }
-    plan.inputs().first().map_or(Ok(None), |input| source_of(input))
-}
-
-/// An expression over `input` as one over the scan: common subexpressions were moved into projections.
-fn at_scan(expr: Expr, input: &LogicalPlan) -> Option<Expr> {
-    match input {
-        LogicalPlan::Projection(projection) => at_scan(below(&expr, input)?, &projection.input),
-        _ => Some(expr),
-    }
-}
-
-/// Visits the conditions on the plan's one table, in our algebra and as DataFusion's expression.
-fn conditions(
-    plan: &LogicalPlan,
-    source: Option<&TableSource>,
-    see: &mut dyn FnMut(Predicate, Option<&Expr>),
-) {
-    match (plan, source) {
-        (LogicalPlan::TableScan(scan), Some(source)) => {
-            scan.filters.iter().for_each(|filter| see(source.predicate(filter), Some(filter)));
-        }
-        (LogicalPlan::TableScan(scan), None) => see(Predicate::Opaque(scan.table_name.to_string()), None),
-        (LogicalPlan::EmptyRelation(_), _) => see(Predicate::False, None),
-        (LogicalPlan::Filter(Filter { predicate, input, .. }), _) => {
-            see(Predicate::Opaque(predicate.to_string()), at_scan(predicate.clone(), input).as_ref());
-        }
-        (LogicalPlan::Projection(_) | LogicalPlan::SubqueryAlias(_), _) => {}
-        // Here the condition depends on other rows.
-        (other, _) => return see(Predicate::Opaque(other.display().to_string()), None),
-    }
-    plan.inputs().into_iter().for_each(|input| conditions(input, source, see));
-}
-
-/// The error for an index condition that our algebra cannot express.
-pub fn too_much_for_an_index() -> Error {
-    Error::unsupported("this WHERE is too much for an index")
-        .why("an entry must be decided from one row's columns and literals alone")
-        .hint("use =, <, BETWEEN, IN, LIKE, IS NULL, AND, OR and NOT on columns, formulas and literals")
 }
 
 /// The type of a parameter with this value; `None` for NULL.
