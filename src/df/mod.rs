@@ -29,6 +29,7 @@ mod hints;
 pub mod index_terms;
 mod information_schema;
 mod inverse;
+mod join_sides;
 mod operators;
 mod order;
 mod parallel;

@@ -1,6 +1,7 @@
 //! A table or index table as DataFusion's table provider.
 
 mod along;
+mod matches;
 mod relation;
 mod request;
 mod stand_in;
@@ -20,6 +21,8 @@ use datafusion::logical_expr::{
 use datafusion::physical_plan::ExecutionPlan;
 
 pub use self::along::ProbePath;
+pub use self::matches::Matches;
+use self::matches::Samples;
 use self::relation::QueryRelation;
 pub use self::relation::TableAdvice;
 pub use self::request::{Bound, ScanRequest};
@@ -167,7 +170,7 @@ impl TableSource {
 
     /// The column is the leading one of some rowkey or index key.
     pub fn leads(&self, column: &str) -> bool {
-        self.relation.led_by(column).is_some()
+        self.field(column).is_some_and(|(field, _)| self.relation.led_by(field, &[]).is_some())
     }
 
     /// The fields under the query's names.
@@ -295,6 +298,7 @@ impl TableSource {
             any_order: self.any_order && order.is_empty(),
             order,
             each: self.each.clone(),
+            samples: Samples::default(),
         };
         let (mut request, bound) = self.in_some_order(request)?;
         let access = &bound.spec.access;

@@ -77,8 +77,8 @@ impl StatisticsProvider for JoinRows {
 fn rows_joined(join: &HashJoinExec, left: Option<f64>, right: Option<f64>) -> Option<f64> {
     let of_left = || join.on().iter().map(|(left, _)| left);
     let of_right = || join.on().iter().map(|(_, right)| right);
-    let asks_right = left.and_then(|rows| Some(rows * rows_of_value(join.right(), of_right())?));
-    let asks_left = right.and_then(|rows| Some(rows * rows_of_value(join.left(), of_left())?));
+    let asks_right = left.and_then(|rows| Some(rows * rows_matched(join.right(), of_right())?));
+    let asks_left = right.and_then(|rows| Some(rows * rows_matched(join.left(), of_left())?));
     let pairs = asks_right.into_iter().chain(asks_left).reduce(f64::min)?;
     match join.join_type() {
         JoinType::Inner => Some(pairs),
@@ -89,16 +89,13 @@ fn rows_joined(join: &HashJoinExec, left: Option<f64>, right: Option<f64>) -> Op
     }
 }
 
-/// Expected rows (count) with one value of these columns, if the side is a single table with a key that one of them
-/// leads.
-pub fn rows_of_value<'e>(
+/// Expected rows (count) with one value in each of these columns, if the side is a single table with a key that one of
+/// them leads.
+pub fn rows_matched<'e>(
     side: &Arc<dyn ExecutionPlan>,
     on: impl Iterator<Item = &'e Arc<dyn PhysicalExpr>>,
 ) -> Option<f64> {
     let (scan, columns) = picked(side)?;
-    let rows = on.filter_map(|expr| {
-        let at = *columns.get(place(expr)?)?;
-        scan.rows_of_value(scan.request.schema.field(at).name())
-    });
-    rows.reduce(f64::min)
+    let fields = on.filter_map(|expr| scan.request.output_field(*columns.get(place(expr)?)?));
+    scan.request.rows_matched(scan.bound().ok()?, &fields.collect::<Vec<_>>())
 }

@@ -26,13 +26,13 @@ use crate::access::{Access, COST, Described, Method, OrderBy, Path, RuntimeKeys,
 use crate::df::computed::shown;
 use crate::df::errors::to_df;
 use crate::df::operators::inputs;
-use crate::df::table::{Binding, Bound, ProbePath, ScanRequest};
+use crate::df::table::{Binding, Bound, Matches, ProbePath, ScanRequest};
 use crate::df::wanted::{FirstFound, RowGoal};
 use crate::error::{Error, Result};
 use crate::exec::scan::{BATCH_ROWS, PARALLEL_WORK, PIECES, Scan, ScanCounters, ScanSpec};
 use crate::key::ColumnId;
 use crate::key::Rowkey;
-use crate::plan::{CmpOp, Field, Predicate};
+use crate::plan::{Field, Predicate};
 use crate::value::{ColumnType, Value};
 
 /// First batch (rows) of a scan whose dynamic filter tightens while it runs.
@@ -70,6 +70,8 @@ pub struct ScanExec {
     by_rows: Option<Arc<ByRows>>,
     /// How a join narrows it, for EXPLAIN.
     told: Arc<[String]>,
+    /// What a join far above is expected to find here: an estimate, if it is far less than all rows.
+    expected: Option<Matches>,
     properties: Arc<PlanProperties>,
 }
 
@@ -111,8 +113,20 @@ impl ScanExec {
             parts: 1,
             by_rows: None,
             told: Arc::from([]),
+            expected: None,
             properties,
         }
+    }
+
+    /// The same scan, of which a join far above will ask for about so many rows.
+    pub fn expecting(&self, expected: Matches) -> ScanExec {
+        ScanExec { expected: Some(expected), ..self.clone() }
+    }
+
+    /// Cost of what is expected to be read, in entries walked; `None` in a cached plan.
+    pub fn expected_work(&self) -> Option<f64> {
+        let all = self.bound().ok()?.spec.access.work();
+        Some(self.expected.map_or(all, |expected| expected.work.min(all)))
     }
 
     /// The same scan shared by several threads, if it is long and its rows may come in any order.
@@ -159,9 +173,9 @@ impl ScanExec {
     }
 
     /// The same scan for a join that looks rows up by values of these columns.
-    pub fn by_values<'c>(&self, columns: impl Iterator<Item = &'c str>) -> ScanExec {
-        let columns = columns.filter(|column| self.request.leads(column));
-        let told = columns.map(|column| format!("{column} IN (what the rows tell)")).collect();
+    pub fn by_values<'c>(&self, columns: impl Iterator<Item = (Field, &'c str)>) -> ScanExec {
+        let columns = columns.filter(|(field, _)| self.request.leads(*field));
+        let told = columns.map(|(_, name)| format!("{name} IN (what the rows tell)")).collect();
         ScanExec { told, followed: self.followed.clone(), ..self.anew(self.bound.clone()) }
     }
 
@@ -329,44 +343,28 @@ impl ScanExec {
         if let Some(few) = self.few {
             return Some(bound.spec.access.work().min(few as f64));
         }
-        let told = told_by.and_then(|rows| {
-            let columns =
-                self.learned.iter().flat_map(|filter| learned::columns(filter, &self.request.schema));
-            let each = columns.filter_map(|column| self.work_of_value(bound, &column));
-            each.reduce(f64::min).map(|each| rows * each)
-        });
-        Some(told.into_iter().fold(bound.spec.access.work(), f64::min))
+        let of_filter = |filter, rows: f64| {
+            let fields = self.fields_of(filter);
+            // Many rows tell the values of each column separately.
+            let together = if rows > learned::PAIRS_MAX as f64 { 1 } else { fields.len().max(1) };
+            let each = fields.chunks(together).filter_map(|fields| self.request.matches(bound, fields));
+            each.map(|each| rows * each.work).reduce(f64::min)
+        };
+        let told = told_by.into_iter();
+        let told =
+            told.flat_map(|rows| self.learned.iter().filter_map(move |filter| of_filter(filter, rows)));
+        Some(told.fold(bound.spec.access.work(), f64::min))
+    }
+
+    /// The columns that a dynamic filter is about.
+    fn fields_of(&self, filter: &Arc<dyn PhysicalExpr>) -> Vec<Field> {
+        let names = learned::columns(filter, &self.request.schema);
+        names.iter().filter_map(|name| self.request.field_of(name)).collect()
     }
 
     /// The consumer stops the scan when it has enough rows.
     pub fn may_stop(&self) -> bool {
         matches!(self.request.rows, RowGoal::About { .. })
-    }
-
-    /// [`ScanRequest::work_of_value`]; where the column has no statistics, a sample value is counted.
-    fn work_of_value(&self, bound: &Bound, column: &str) -> Option<f64> {
-        let Bound { binding, spec, .. } = bound;
-        let guess = self.request.work_of_value(binding, column, spec.access.path)?;
-        let field = self.request.field_of(column)?;
-        if self.request.distinct(binding, field).is_some() {
-            return Some(guess);
-        }
-        let counted = self.expected_for_values(&[(field, CmpOp::Eq)]);
-        Some(counted.map_or(guess, |counted| guess.min(counted.bound.spec.access.work())))
-    }
-
-    /// Expected rows (count) with one value of a column; `None` if no key is led by it, or if it cannot be counted: the
-    /// error of a guess would multiply with each join.
-    pub fn rows_of_value(&self, column: &str) -> Option<f64> {
-        let binding = &self.bound().ok()?.binding;
-        let field = self.request.field_of(column)?;
-        if !self.request.leads(column) {
-            return None;
-        }
-        match self.request.distinct(binding, field) {
-            Some(values) => Some(self.request.entries(binding) / values.max(1.0)),
-            None => Some(self.expected_for_values(&[(field, CmpOp::Eq)])?.bound.rows),
-        }
     }
 
     /// Size of the first batch (rows).
@@ -474,7 +472,9 @@ impl ScanExec {
         let mut all = Vec::new();
         for filter in &self.learned {
             let mut columns = learned::columns(filter, &self.request.schema);
-            columns.retain(|column| self.request.leads(column));
+            columns.retain(|column| {
+                self.request.field_of(column).is_some_and(|field| self.request.leads(field))
+            });
             let by = match learned::is_joins(filter) {
                 true => "IN (what the join finds)",
                 false => "compared with what the subquery gives",
@@ -579,7 +579,8 @@ impl ExecutionPlan for ScanExec {
     fn partition_statistics(&self, _: Option<usize>) -> DfResult<Arc<Statistics>> {
         let mut statistics = Statistics::new_unknown(&self.request.schema);
         if let Some(bound) = &self.bound {
-            statistics.num_rows = Precision::Inexact(bound.rows.ceil() as usize);
+            let rows = self.expected.map_or(bound.rows, |expected| expected.rows.min(bound.rows));
+            statistics.num_rows = Precision::Inexact(rows.ceil() as usize);
         }
         Ok(Arc::new(statistics))
     }

@@ -5,9 +5,9 @@
 
 use std::sync::Arc;
 
+use datafusion::common::DataFusionError;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult};
-use datafusion::common::{DataFusionError, JoinType};
 use datafusion::error::Result as DfResult;
 use datafusion::physical_expr::expressions::{Column, DynamicFilterPhysicalExpr, UnKnownColumn};
 use datafusion::physical_expr::utils::collect_columns;
@@ -32,6 +32,7 @@ use super::learned::is_late;
 use super::lookup::LookupJoinExec;
 use super::scan::ScanExec;
 use super::seek::SeekJoinExec;
+use crate::df::join_sides::{keeps, output_of};
 use crate::df::rules::kept_sorts::FixedExec;
 use crate::df::tree::RewriteTree;
 
@@ -177,7 +178,7 @@ fn told(node: &Plan, filter: &Filter, hear: Hear<'_>) -> DfResult<Option<Plan>> 
         return of_child(0, below.filter(|below| !collect_columns(below).is_empty()));
     }
     if let Some(join) = node.downcast_ref::<HashJoinExec>() {
-        for (child, keeps) in [(0, keeps_left(join)), (1, keeps_right(join))] {
+        for (child, keeps) in keeps(*join.join_type()).into_iter().enumerate() {
             let place = |at| output_of(join, at).filter(|(from, _)| *from == child && keeps);
             let below = moved(filter, &|at| column(node.children()[child], place(at)?.1))?;
             if below.is_some() {
@@ -248,32 +249,4 @@ fn moved(filter: &Filter, below: &dyn Fn(usize) -> Option<Filter>) -> DfResult<O
         })
     });
     Ok(Some(moved.data()?).filter(|_| is_below))
-}
-
-/// Rows of the left side come out unchanged, or not at all.
-fn keeps_left(join: &HashJoinExec) -> bool {
-    use JoinType::{Inner, Left, LeftAnti, LeftMark, LeftSemi};
-    matches!(join.join_type(), Inner | Left | LeftSemi | LeftAnti | LeftMark)
-}
-
-fn keeps_right(join: &HashJoinExec) -> bool {
-    use JoinType::{Inner, Right, RightAnti, RightMark, RightSemi};
-    matches!(join.join_type(), Inner | Right | RightSemi | RightAnti | RightMark)
-}
-
-/// The side of a join (0 or 1) and the column there behind an output column.
-fn output_of(join: &HashJoinExec, at: usize) -> Option<(usize, usize)> {
-    use JoinType::{LeftAnti, LeftMark, LeftSemi, RightAnti, RightMark, RightSemi};
-    let at = match &join.projection {
-        Some(output) => *output.get(at)?,
-        None => at,
-    };
-    let left = join.left().schema().fields().len();
-    let right = join.right().schema().fields().len();
-    match join.join_type() {
-        LeftSemi | LeftAnti | LeftMark => (at < left).then_some((0, at)),
-        RightSemi | RightAnti | RightMark => (at < right).then_some((1, at)),
-        _ if at < left => Some((0, at)),
-        _ => (at - left < right).then_some((1, at - left)),
-    }
 }

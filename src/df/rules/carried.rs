@@ -2,7 +2,8 @@
 //!
 //! In `x.tenant = 3 AND EXISTS (SELECT .. WHERE r.tenant = x.tenant ..)` only rows of `r` with `tenant = 3` can be found,
 //! which may be one range of a key. DataFusion infers that for conditions above a join, and not for anti joins; those of
-//! rewritten subqueries are below it.
+//! rewritten subqueries are below it. Nor does it infer `c.tenant = 3` where `a.tenant = 3`, `b.tenant = a.tenant` and
+//! `c.tenant = b.tenant`: it no longer looks at the outer join when the condition has reached `b`.
 
 use std::sync::Arc;
 
@@ -15,6 +16,7 @@ use datafusion::logical_expr::{Between, BinaryExpr, Distinct, Expr, Filter, Join
 use datafusion::optimizer::optimizer::ApplyOrder;
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
+use crate::df::join_sides::keeps;
 use crate::df::tree::RewriteTree;
 
 /// The rule. Runs before filters are pushed down.
@@ -42,30 +44,47 @@ impl OptimizerRule for Carried {
 /// A condition, and the only column that it is on.
 type Condition = (Column, Expr);
 
-/// The join with more conditions on the side whose rows are only found, not kept; `None` if there are none.
+/// The join with more conditions on a side whose rows are only found, not kept; `None` if there are none.
 fn carried(join: &Join) -> DfResult<Option<LogicalPlan>> {
-    use JoinType::{Left, LeftAnti, LeftMark, LeftSemi, Right, RightAnti, RightMark, RightSemi};
+    use JoinType::{Inner, Left, LeftAnti, LeftMark, LeftSemi, Right, RightAnti, RightMark, RightSemi};
     // Where NULL among the found rows matters, none may go.
     if join.null_aware {
         return Ok(None);
     }
-    let is_left_kept = match join.join_type {
-        Left | LeftSemi | LeftAnti | LeftMark => true,
-        Right | RightSemi | RightAnti | RightMark => false,
+    let (finds_left, finds_right) = match join.join_type {
+        Inner => (true, true),
+        Left | LeftSemi | LeftAnti | LeftMark => (false, true),
+        Right | RightSemi | RightAnti | RightMark => (true, false),
         _ => return Ok(None),
     };
-    let (kept, found) = if is_left_kept { (&join.left, &join.right) } else { (&join.right, &join.left) };
-    let (of_kept, of_found) = (known(kept), known(found));
+    let columns = join.on.iter().filter_map(|(left, right)| Some((left.try_as_col()?, right.try_as_col()?)));
+    let pairs: Vec<(&Column, &Column)> = columns.collect();
+    let swapped: Vec<_> = pairs.iter().map(|(left, right)| (*right, *left)).collect();
+    let right = if finds_right { narrowed(&join.left, &join.right, &pairs)? } else { None };
+    let left = if finds_left { narrowed(&join.right, &join.left, &swapped)? } else { None };
+    if left.is_none() && right.is_none() {
+        return Ok(None);
+    }
+    let left = left.unwrap_or_else(|| Arc::clone(&join.left));
+    let right = right.unwrap_or_else(|| Arc::clone(&join.right));
+    Ok(Some(LogicalPlan::Join(Join { left, right, ..join.clone() })))
+}
+
+/// A side of a join with the conditions that the other one has on columns that are equal; `None` if it has them all.
+fn narrowed(
+    other: &LogicalPlan,
+    found: &Arc<LogicalPlan>,
+    equal: &[(&Column, &Column)],
+) -> DfResult<Option<Arc<LogicalPlan>>> {
+    let (of_other, of_found) = (known(other), known(found));
     let mut more: Vec<Expr> = Vec::new();
-    for (left, right) in &join.on {
-        let (Expr::Column(left), Expr::Column(right)) = (left, right) else { continue };
-        let (from, to) = if is_left_kept { (left, right) } else { (right, left) };
-        if kept.schema().field_from_column(from)?.data_type()
+    for (from, to) in equal {
+        if other.schema().field_from_column(from)?.data_type()
             != found.schema().field_from_column(to)?.data_type()
         {
             continue;
         }
-        for (_, condition) in of_kept.iter().filter(|(column, _)| column == from) {
+        for (_, condition) in of_other.iter().filter(|(column, _)| column == *from) {
             let condition = renamed(condition.clone(), to)?;
             if !more.contains(&condition) && !of_found.iter().any(|(_, known)| *known == condition) {
                 more.push(condition);
@@ -73,12 +92,7 @@ fn carried(join: &Join) -> DfResult<Option<LogicalPlan>> {
         }
     }
     let Some(more) = conjunction(more) else { return Ok(None) };
-    let narrowed = Arc::new(LogicalPlan::Filter(Filter::try_new(more, Arc::clone(found))?));
-    let (left, right) = match is_left_kept {
-        true => (Arc::clone(kept), narrowed),
-        false => (narrowed, Arc::clone(kept)),
-    };
-    Ok(Some(LogicalPlan::Join(Join { left, right, ..join.clone() })))
+    Ok(Some(Arc::new(LogicalPlan::Filter(Filter::try_new(more, Arc::clone(found))?))))
 }
 
 /// Conditions that hold for all rows of a plan, each on one of its columns.
@@ -106,11 +120,7 @@ fn known(plan: &LogicalPlan) -> Vec<Condition> {
         LogicalPlan::Limit(limit) => known(&limit.input),
         LogicalPlan::Distinct(Distinct::All(input)) => known(input),
         LogicalPlan::Join(join) => {
-            use JoinType::{
-                Inner, Left, LeftAnti, LeftMark, LeftSemi, Right, RightAnti, RightMark, RightSemi,
-            };
-            let keeps_left = matches!(join.join_type, Inner | Left | LeftSemi | LeftAnti | LeftMark);
-            let keeps_right = matches!(join.join_type, Inner | Right | RightSemi | RightAnti | RightMark);
+            let [keeps_left, keeps_right] = keeps(join.join_type);
             let mut all = if keeps_left { known(&join.left) } else { Vec::new() };
             if keeps_right {
                 all.extend(known(&join.right));

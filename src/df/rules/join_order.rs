@@ -2,19 +2,25 @@
 //!
 //! DataFusion joins tables in the order of the query, and chooses only the build side of each join. So `users JOIN
 //! comments ON .. JOIN posts ON ..` with a condition on posts reads all users, to find the few posts among their
-//! comments. Where few rows `s` are joined with `a JOIN b` by columns of `b` alone, this rule joins them with `b`
-//! first, and the result looks up `a` by its key: `s JOIN (a JOIN b)` becomes `(s JOIN b) JOIN a`. The side `a` is the
+//! comments. Inner joins are put in the cheapest order ([`search`]). Where few rows look for something in joins, as in
+//! `WHERE EXISTS (SELECT .. FROM comments JOIN users ..)`, the order is the one that is best for these ([`asked`]).
+//!
+//! Where few rows `s` filter `a JOIN b` by columns of `b` alone (`author IN (SELECT ..)`), they filter `b` first, and
+//! the result looks up `a` by its key: `s SEMI JOIN (a JOIN b)` becomes `(s SEMI JOIN b) JOIN a`. The side `a` is the
 //! build side of its join; the probe side is narrowed by a dynamic filter anyway.
 //!
 //! The last message of each room that a user is in, by `m.id = (SELECT max(id) FROM message x WHERE x.room = m.room)`,
 //! is a join of few rows `s` and `a`, filtered by groups `g` of which each row of `s` finds one: `(s JOIN a) SEMI JOIN
 //! g` reads all messages of these rooms. It becomes `(s JOIN g) JOIN a`, which finds one of each.
 
+mod asked;
+mod search;
+
 use std::sync::Arc;
 
 use datafusion::common::JoinType;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::Transformed;
+use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::error::Result as DfResult;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
@@ -26,7 +32,7 @@ use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
 use crate::access::COST;
 use crate::df::cached::plan::place;
-use crate::df::operators::join_rows::{rows_of, rows_of_value};
+use crate::df::operators::join_rows::{rows_matched, rows_of};
 use crate::df::operators::lookup::only_equates;
 use crate::df::tree::RewriteTree;
 
@@ -58,8 +64,10 @@ impl PhysicalOptimizerRule for FewestFirst {
     }
 }
 
-fn fewest_first(plan: Plan, choose: &dyn Fn(Plan) -> DfResult<Plan>) -> DfResult<Plan> {
+fn fewest_first(plan: Plan, choose: &Choose<'_>) -> DfResult<Plan> {
     let mut plan = choose(plan)?;
+    let ordered = plan.rewrite_down(|node| Ok(changed(search::in_best_order(&node)?, node)))?;
+    plan = if ordered.transformed { choose(ordered.data)? } else { ordered.data };
     // Each round moves some table one join outwards.
     for _ in 0..TABLES_MAX {
         let turned = plan.rewrite_up(|node| {
@@ -67,30 +75,36 @@ fn fewest_first(plan: Plan, choose: &dyn Fn(Plan) -> DfResult<Plan>) -> DfResult
                 None => grouped_first(&node)?,
                 turned => turned,
             };
-            Ok(turned.map_or_else(|| Transformed::no(node), Transformed::yes))
+            Ok(changed(turned, node))
         })?;
         if !turned.transformed {
-            return Ok(turned.data);
+            plan = turned.data;
+            break;
         }
         plan = choose(turned.data)?;
     }
-    Ok(plan)
+    // The sides of these joins are final: by its estimate alone, what is asked for may look like the smaller one.
+    plan.rewrite_down(|node| Ok(changed(asked::in_order_for_few(&node, choose)?, node))).data()
 }
 
-/// The reordered join, if this one joins few rows with a join and would be cheaper that way.
+/// Chooses the build side of each join.
+type Choose<'c> = dyn Fn(Plan) -> DfResult<Plan> + 'c;
+
+fn changed(new: Option<Plan>, old: Plan) -> Transformed<Plan> {
+    new.map_or_else(|| Transformed::no(old), Transformed::yes)
+}
+
+/// The reordered semi join, if few rows filter a join and would be cheaper that way.
 fn turned(node: &Plan) -> DfResult<Option<Plan>> {
     let Some(outer) = node.downcast_ref::<HashJoinExec>().filter(|join| is_plain(join)) else {
         return Ok(None);
     };
-    let of_few = match outer.join_type() {
-        JoinType::Inner => outer.left().schema().fields().len(),
-        JoinType::RightSemi => 0,
-        _ => return Ok(None),
-    };
+    if *outer.join_type() != JoinType::RightSemi {
+        return Ok(None);
+    }
     let Some((inner, columns)) = joined(outer.right()) else { return Ok(None) };
     let (a, b) = (inner.left(), inner.right());
-    let of_a = a.schema().fields().len();
-    let of_b = b.schema().fields().len();
+    let (of_a, of_b) = (a.schema().fields().len(), b.schema().fields().len());
 
     let on_b = outer.on().iter().map(|(few, right)| {
         let at = columns.get(place(right)?)?.checked_sub(of_a)?;
@@ -101,10 +115,10 @@ fn turned(node: &Plan) -> DfResult<Option<Plan>> {
     else {
         return Ok(None);
     };
-    if rows_of_value(a, inner.on().iter().map(|(left, _)| left)).is_none() {
+    if rows_matched(a, inner.on().iter().map(|(left, _)| left)).is_none() {
         return Ok(None);
     }
-    let first = HashJoinExecBuilder::new(Arc::clone(outer.left()), Arc::clone(b), on_b, *outer.join_type());
+    let first = HashJoinExecBuilder::new(Arc::clone(outer.left()), Arc::clone(b), on_b, JoinType::RightSemi);
     // An open partition mode would treat sides of unknown size as large.
     let mode = *outer.partition_mode();
     let first: Plan = Arc::new(first.with_partition_mode(mode).build()?);
@@ -112,23 +126,17 @@ fn turned(node: &Plan) -> DfResult<Option<Plan>> {
     if asking * COST.fetch > of_all {
         return Ok(None);
     }
-    let on_a = on_a.into_iter().map(|(of_a, of_b)| (column(&first, of_few + of_b), column(a, of_a)));
-    let on_a = on_a.collect();
+    let on_a = on_a.into_iter().map(|(of_a, of_b)| (column(&first, of_b), column(a, of_a))).collect();
     let then = HashJoinExecBuilder::new(first, Arc::clone(a), on_a, JoinType::Inner);
     let then: Plan = Arc::new(then.with_partition_mode(mode).build()?);
 
-    let stood_at = |at: usize| match at.checked_sub(of_few) {
-        None => at,
-        Some(at) if columns[at] < of_a => of_few + of_b + columns[at],
-        Some(at) => of_few + columns[at] - of_a,
-    };
-    let all = || (0..of_few + columns.len()).collect();
-    let output = outer.projection.as_ref().map_or_else(all, |output| output.to_vec());
+    let stood_at = |at: usize| at.checked_sub(of_a).unwrap_or(of_b + at);
+    let output = outer.projection.as_ref().map_or_else(|| (0..columns.len()).collect(), |o| o.to_vec());
     let schema = outer.schema();
-    let named = output
-        .into_iter()
-        .zip(schema.fields())
-        .map(|(at, field)| ProjectionExpr { expr: column(&then, stood_at(at)), alias: field.name().clone() });
+    let named = output.into_iter().zip(schema.fields()).map(|(at, field)| ProjectionExpr {
+        expr: column(&then, stood_at(columns[at])),
+        alias: field.name().clone(),
+    });
     let named: Vec<ProjectionExpr> = named.collect();
     Ok(Some(Arc::new(ProjectionExec::try_new(named, then)?)))
 }
@@ -142,7 +150,7 @@ fn grouped_first(node: &Plan) -> DfResult<Option<Plan>> {
     let Some((pairs, groups, on)) = filtered_by(outer) else { return Ok(None) };
     let (Some((inner, columns)), Some(grouping)) = (joined(pairs), grouping(groups)) else { return Ok(None) };
     let (few, table) = (inner.left(), inner.right());
-    let found_by_each = rows_of_value(table, inner.on().iter().map(|(_, of_table)| of_table));
+    let found_by_each = rows_matched(table, inner.on().iter().map(|(_, of_table)| of_table));
     let are_few = rows_of(few).zip(rows_of(table)).is_some_and(|(few, all)| few * COST.fetch <= all);
     if !are_few || found_by_each.is_none_or(|rows| rows < 2.0) {
         return Ok(None);

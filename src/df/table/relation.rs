@@ -160,21 +160,21 @@ impl QueryRelation {
         std::iter::once(&self.table.key).chain(indexes)
     }
 
-    /// The field of a column that leads some rowkey or index key.
-    pub(super) fn led_by(&self, column: &str) -> Option<Field> {
-        let (Field::Column(id), _) = self.names.columns.get(column).filter(|_| !self.advice.hints.full)?
-        else {
+    /// The columns of a key before this one, which are all `fixed` to one value; `None`: no key has the column there.
+    pub(super) fn led_by(&self, field: Field, fixed: &[ColumnId]) -> Option<Vec<ColumnId>> {
+        let Field::Column(id) = field else { return None };
+        if self.advice.hints.full {
             return None;
-        };
-        let field = Field::Column(*id);
+        }
         // A bucket has many values, unless the value follows it.
-        let is_bucket = |part: &&KeyPart| part.buckets().is_some() && part.columns().contains(id);
-        let leads = |layout: &KeyLayout| {
-            layout
-                .parts()
-                .iter()
-                .find(|part| !is_bucket(part))
-                .is_some_and(|part| part.columns().contains(id))
+        let is_bucket = |part: &KeyPart| part.buckets().is_some() && part.columns().contains(&id);
+        let is_fixed =
+            |part: &KeyPart| !part.is_random() && part.columns().iter().all(|of| fixed.contains(of));
+        let before = |layout: &KeyLayout| {
+            let parts = layout.parts();
+            let at = parts.iter().position(|part| !is_bucket(part) && !is_fixed(part))?;
+            let fixed = parts[..at].iter().filter(|part| !is_bucket(part));
+            parts[at].columns().contains(&id).then(|| fixed.flat_map(KeyPart::columns).copied().collect())
         };
         // What equals something is not NULL, which may be all that a partial index asks for.
         let is_there = Predicate::not(Predicate::is_null(field));
@@ -182,8 +182,8 @@ impl QueryRelation {
             index.state == IndexState::Ready
                 && index.filter.as_ref().is_some_and(|filter| is_there.implies(filter))
         };
-        let partial = || self.table.indexes.iter().filter(has_all).map(|index| &index.layout);
-        (self.layouts().any(leads) || partial().any(leads)).then_some(field)
+        let partial = self.table.indexes.iter().filter(has_all).map(|index| &index.layout);
+        self.layouts().chain(partial).find_map(before)
     }
 
     pub(super) fn source(&self) -> Source<'_> {

@@ -5,9 +5,10 @@ use std::sync::{Arc, OnceLock};
 
 use arrow::datatypes::{Schema, SchemaRef};
 
+use super::matches::Samples;
 use super::{Binding, QueryRelation};
 use crate::access::{
-    Access, Again, COST, Choice, Each, Guards, Method, Need, OrderBy, Path, Statistics, along, choose,
+    Access, Again, Choice, Each, Guards, Method, Need, OrderBy, Path, Statistics, along, choose,
     choose_again, rows_of, share_of_equals,
 };
 use crate::df::cached::template::{Template, suited_or_same};
@@ -51,6 +52,7 @@ pub struct ScanRequest {
     pub(super) each: Option<Each>,
     /// Rows may come in any order.
     pub any_order: bool,
+    pub(super) samples: Samples,
 }
 
 /// A request with the path chosen for one run.
@@ -136,6 +138,7 @@ impl ScanRequest {
             rows: first.map_or(self.rows, |first| RowGoal::First(first.rows)),
             any_order: self.any_order && first.is_none_or(|first| first.order.is_empty()),
             each: None,
+            samples: Samples::default(),
             ..self.clone()
         }
     }
@@ -385,11 +388,6 @@ impl ScanRequest {
         }
     }
 
-    /// The column is the leading one of some rowkey or index key.
-    pub fn leads(&self, column: &str) -> bool {
-        self.relation.led_by(column).is_some()
-    }
-
     /// Some key sorts rows with equal values of these columns in such an order.
     pub fn orders(&self, behind: &[ColumnId], first: &FirstFound) -> bool {
         let Some(OrderBy { field: Field::Column(wanted), .. }) = first.order.first() else { return false };
@@ -399,26 +397,6 @@ impl ScanRequest {
             parts.next().is_some_and(|part| part.columns() == [*wanted])
         };
         self.relation.layouts().any(orders)
-    }
-
-    /// Cost, in entries walked, of reading the rows with one value of a column; `None` if no key is led by it. `path`:
-    /// how all rows are reached.
-    pub fn work_of_value(&self, binding: &Binding, column: &str, path: Path) -> Option<f64> {
-        let field = self.relation.led_by(column)?;
-        let equal = self.rows_of_value(binding, column)?;
-        let is_covered = matches!(path, Path::IndexOnly(_));
-        let entry = if is_covered { COST.entry } else { COST.entry + COST.fetch };
-        let is_each = |each: &Each| each.of == [field] && each.rows == 1;
-        // Unless only existence is asked, all rows of the value are read.
-        let is_one = self.each.as_ref().is_some_and(is_each) && self.filters.is_empty();
-        Some(if is_one { COST.seek + entry } else { COST.seek + equal * entry })
-    }
-
-    /// Expected rows (count) with one value of a column; `None` if no key is led by it.
-    pub fn rows_of_value(&self, binding: &Binding, column: &str) -> Option<f64> {
-        let field = self.relation.led_by(column)?;
-        let rows = self.entries(binding).max(COST.entries_min as f64);
-        Some(rows * self.share_of_equals(&[field]))
     }
 
     /// Rows (count) of the table.

@@ -257,12 +257,10 @@ impl LookupJoinExec {
         };
         let behind: Vec<ColumnId> = self.on.iter().map(|equal| equal.key).collect();
         let first = scan.first_in_order(&behind);
-        let binding = &scan.bound()?.binding;
-        let of_value = |equal: &JoinColumn| scan.request.rows_of_value(binding, equal.of_table.name());
-        let each = self.on.iter().filter_map(of_value).reduce(f64::min);
+        let each = scan.request.guessed(scan.bound()?, &self.fields());
         Ok(match (first, each, rows_of(&self.rows)) {
             (Some(first), Some(each), Some(rows)) => {
-                rows <= TOGETHER_EXPECTED && rows * each > MANY * first.rows as f64
+                rows <= TOGETHER_EXPECTED && rows * each.rows > MANY * first.rows as f64
             }
             _ => false,
         })
@@ -320,9 +318,10 @@ impl LookupJoinExec {
                 on.iter().map(|equal| format!("{}={}", equal.of_table.name(), shown(equal.of_row.name())));
             (scan.by_rows(ByRows { columns: words.collect(), rows: expected }), LookupBy::Rowkeys)
         } else if (in_order || how.by == LookupBy::Ranges && kind != JoinKind::Found)
-            && on.iter().any(|equal| scan.request.leads(equal.of_table.name()))
+            && on.iter().any(|equal| scan.request.leads(Field::Column(equal.key)))
         {
-            (Some(scan.by_values(on.iter().map(|equal| equal.of_table.name()))), LookupBy::Ranges)
+            let columns = on.iter().map(|equal| (Field::Column(equal.key), equal.of_table.name()));
+            (Some(scan.by_values(columns)), LookupBy::Ranges)
         } else {
             return Ok(None);
         };

@@ -209,10 +209,13 @@ impl LookupJoinExec {
     /// Cost of looking up one outer row by range, in entries walked.
     fn work_of_one(&self) -> Option<f64> {
         let scan = scan_of(&self.table)?;
-        let Bound { binding, spec, .. } = scan.bound().ok()?;
-        let of_value =
-            |equal: &JoinColumn| scan.request.work_of_value(binding, equal.of_table.name(), spec.access.path);
-        self.on.iter().filter_map(of_value).reduce(f64::min)
+        let of_one = scan.request.guessed(scan.bound().ok()?, &self.fields())?;
+        Some(of_one.work)
+    }
+
+    /// The columns of the table that equal one of an outer row.
+    fn fields(&self) -> Vec<Field> {
+        self.on.iter().map(|equal| Field::Column(equal.key)).collect()
     }
 
     /// Cost of the first lookups, before any row comes out; zero for lookups by rowkey.

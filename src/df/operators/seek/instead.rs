@@ -176,7 +176,7 @@ impl<'j> PairwiseJoin<'j> {
             found += of_key;
             work += rows_expected * (ROW + FOUND * looked_at * key.entry);
         }
-        if work >= self.work(rows_expected, scan)? {
+        if work >= self.work(rows_expected, &sides)? {
             return Ok(None);
         }
         let (schema, indices) =
@@ -229,25 +229,22 @@ impl<'j> PairwiseJoin<'j> {
     }
 
     /// Cost of the join as it is, in entries walked.
-    fn work(&self, rows: f64, scan: &ScanExec) -> DfResult<f64> {
-        let Ok(bound) = scan.bound() else { return Ok(0.0) };
+    fn work(&self, rows: f64, sides: &Sides<'_>) -> DfResult<f64> {
+        let Ok(bound) = sides.scan.bound() else { return Ok(0.0) };
         let whole = bound.spec.access.work();
         if self.on.is_empty() {
             return Ok(whole + rows * bound.rows * PAIR);
         }
         // A hash join passes its keys to the scan.
-        let names = self
-            .on
-            .iter()
-            .flat_map(|(left, right)| [left, right])
-            .filter_map(|expr| expr.downcast_ref::<Column>().map(Column::name));
-        let of_name = |name: &str| {
-            let work = scan.request.work_of_value(&bound.binding, name, bound.spec.access.path)?;
-            Some((work, scan.request.rows_of_value(&bound.binding, name)?))
-        };
-        let each = names.filter_map(of_name).min_by(|a, b| a.0.total_cmp(&b.0));
-        let read = each.map_or(whole, |(work, _)| whole.min(rows * (LEARNED + work)));
-        Ok(read + each.map_or(0.0, |(_, equal)| rows * equal * EQUAL_PAIR))
+        let equal = sides.equal(self.on).unwrap_or_default();
+        let fields: Vec<Field> = equal.iter().map(|term| term.field).collect();
+        Ok(match sides.scan.request.guessed(bound, &fields) {
+            Some(each) => {
+                let pairs = rows * each.rows.min(bound.rows);
+                whole.min(rows * (LEARNED + each.work)) + pairs * EQUAL_PAIR
+            }
+            None => whole,
+        })
     }
 }
 

@@ -28,6 +28,7 @@ use crate::error::Result;
 use crate::exec::scan::ScanSpec;
 use crate::exec::sums::{AggregateKind, AggregateTerm, Sums, Total};
 use crate::key::ColumnId;
+use crate::plan::Field;
 use crate::value::Value;
 
 /// Counts the matches.
@@ -82,7 +83,7 @@ impl TotalsOf {
         let all: Vec<usize> = (0..columns.len()).collect();
         let equal = equal_columns(&on, &join.left().schema(), &scan, &all)?;
         // Without a key led by a join column, reading the whole table once is better.
-        equal.iter().any(|equal| scan.request.leads(equal.of_table.name())).then_some(())?;
+        equal.iter().any(|equal| scan.request.leads(Field::Column(equal.key))).then_some(())?;
         let asked = |group: usize| {
             let place = place(&groups.get(group)?.0)?;
             equal.iter().position(|equal| equal.of_table.index() == place)

@@ -1,0 +1,31 @@
+//! The two sides of a join: which rows come out of it, and which columns.
+
+use datafusion::common::JoinType;
+use datafusion::physical_plan::joins::HashJoinExec;
+
+/// Do rows of the left and of the right side come out unchanged, or not at all? A filter on columns of such a side may
+/// as well be below the join.
+pub fn keeps(join: JoinType) -> [bool; 2] {
+    use JoinType::{Inner, Left, LeftAnti, LeftMark, LeftSemi, Right, RightAnti, RightMark, RightSemi};
+    [
+        matches!(join, Inner | Left | LeftSemi | LeftAnti | LeftMark),
+        matches!(join, Inner | Right | RightSemi | RightAnti | RightMark),
+    ]
+}
+
+/// The side of a join (0 or 1) and the column there behind an output column.
+pub fn output_of(join: &HashJoinExec, at: usize) -> Option<(usize, usize)> {
+    use JoinType::{LeftAnti, LeftMark, LeftSemi, RightAnti, RightMark, RightSemi};
+    let at = match &join.projection {
+        Some(output) => *output.get(at)?,
+        None => at,
+    };
+    let left = join.left().schema().fields().len();
+    let right = join.right().schema().fields().len();
+    match join.join_type() {
+        LeftSemi | LeftAnti | LeftMark => (at < left).then_some((0, at)),
+        RightSemi | RightAnti | RightMark => (at < right).then_some((1, at)),
+        _ if at < left => Some((0, at)),
+        _ => (at - left < right).then_some((1, at - left)),
+    }
+}

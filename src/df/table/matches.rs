@@ -1,0 +1,150 @@
+//! Estimates what the rows with one value in each of some columns take: those that an outer row of a join finds.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::{Bound, ScanRequest};
+use crate::access::{COST, Each, Path};
+use crate::df::cached::template::Template;
+use crate::key::ColumnId;
+use crate::plan::{CmpOp, Field, Predicate};
+
+/// What the rows with the same values in some columns are expected to be.
+#[derive(Clone, Copy)]
+pub struct Matches {
+    /// Number of rows.
+    pub rows: f64,
+    /// Cost of reading them, in entries walked.
+    pub work: f64,
+}
+
+/// What was counted for values that the table has, by columns. All runs of a cached plan share it; `None`: there are no
+/// such values, or no key has them together.
+#[derive(Clone, Default)]
+pub(super) struct Samples(Arc<Mutex<Vec<Sample>>>);
+
+type Sample = (Box<[Field]>, Option<Matches>);
+
+impl Samples {
+    /// The sample of these columns, counted when it is asked for the first time.
+    fn of(&self, fields: &[Field], count: impl FnOnce() -> Option<Matches>) -> Option<Matches> {
+        let known = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, sample)) = known().iter().find(|(of, _)| **of == *fields) {
+            return *sample;
+        }
+        let sample = count();
+        known().push((fields.into(), sample));
+        sample
+    }
+}
+
+impl ScanRequest {
+    /// The column leads some rowkey or index key, or stands behind columns there that have one value in each run.
+    pub fn leads(&self, field: Field) -> bool {
+        self.before(field).is_some()
+    }
+
+    /// The columns with one value in each run that stand before this one in a key.
+    fn before(&self, field: Field) -> Option<Vec<ColumnId>> {
+        self.relation.led_by(field, &[]).or_else(|| self.relation.led_by(field, &self.fixed()))
+    }
+
+    /// Expected rows (count) with one value in each of these columns; `None` if no key is led by one of them, or if they
+    /// cannot be counted: the error of a guess would multiply with each join.
+    pub fn rows_matched(&self, bound: &Bound, fields: &[Field]) -> Option<f64> {
+        if !fields.iter().any(|field| self.leads(*field)) {
+            return None;
+        }
+        match self.are_all_known(bound, fields) {
+            true => Some(self.guessed_rows(bound, fields)),
+            false => self.sampled(bound, fields).map(|sample| sample.rows),
+        }
+    }
+
+    /// [`ScanRequest::rows_matched`] and what it costs to read them; guessed if they cannot be counted.
+    pub fn matches(&self, bound: &Bound, fields: &[Field]) -> Option<Matches> {
+        let guess = self.guessed(bound, fields)?;
+        if self.are_all_known(bound, fields) {
+            return Some(Matches { rows: guess.rows.min(self.passing_rows(bound, fields)), ..guess });
+        }
+        let lower = |sample: Matches| Matches { rows: sample.rows, work: sample.work.min(guess.work) };
+        Some(self.sampled(bound, fields).map_or(guess, lower))
+    }
+
+    /// [`ScanRequest::matches`] by statistics alone: few values may have most of the rows, and a sample would not tell.
+    pub fn guessed(&self, bound: &Bound, fields: &[Field]) -> Option<Matches> {
+        if !fields.iter().any(|field| self.leads(*field)) {
+            return None;
+        }
+        let rows = self.guessed_rows(bound, fields);
+        let is_covered = matches!(bound.spec.access.path, Path::IndexOnly(_));
+        let entry = if is_covered { COST.entry } else { COST.entry + COST.fetch };
+        let is_each = |each: &Each| each.of == fields && each.rows == 1;
+        // Unless only existence is asked, all rows of the value are read.
+        let is_one = self.each.as_ref().is_some_and(is_each) && self.filters.is_empty();
+        Some(Matches { rows, work: COST.seek + if is_one { entry } else { rows * entry } })
+    }
+
+    /// [`ScanRequest::guessed_rows`] by the number of rows that pass the filters.
+    fn passing_rows(&self, bound: &Bound, fields: &[Field]) -> f64 {
+        let fixed = self.fixed();
+        let varies = |field: &&Field| fixed.iter().all(|id| **field != Field::Column(*id));
+        let values = fields.iter().filter(varies).map(|field| self.distinct(&bound.binding, *field));
+        let share: Option<f64> = values.map(|values| Some(1.0 / values?.max(1.0))).product();
+        share.map_or(f64::INFINITY, |share| bound.rows * share)
+    }
+
+    /// ANALYZE has counted the values of each column, or they are a whole rowkey.
+    fn are_all_known(&self, bound: &Bound, fields: &[Field]) -> bool {
+        self.is_rowkey(fields) || fields.iter().all(|field| self.distinct(&bound.binding, *field).is_some())
+    }
+
+    fn guessed_rows(&self, bound: &Bound, fields: &[Field]) -> f64 {
+        if self.is_rowkey(fields) {
+            return 1.0;
+        }
+        let before = fields.iter().find_map(|field| self.before(*field)).unwrap_or_default();
+        let others = before.into_iter().map(Field::Column).filter(|field| !fields.contains(field));
+        // The values of columns without statistics may depend on one another.
+        let all = fields.iter().copied().chain(others);
+        let (known, unknown): (Vec<Field>, Vec<Field>) =
+            all.partition(|field| self.distinct(&bound.binding, *field).is_some());
+        let share = self.share_of_equals(&known) * self.share_of_equals(&unknown[..unknown.len().min(1)]);
+        self.entries(&bound.binding).max(COST.entries_min as f64) * share
+    }
+
+    /// These columns and those with one value in each run make up the rowkey.
+    fn is_rowkey(&self, fields: &[Field]) -> bool {
+        let key = &self.table().key;
+        let fixed = self.fixed();
+        let is_told = |id: &ColumnId| fields.contains(&Field::Column(*id)) || fixed.contains(id);
+        !key.is_drawn() && key.columns().iter().all(is_told)
+    }
+
+    /// Rows with values that some row has in these columns.
+    fn sampled(&self, bound: &Bound, fields: &[Field]) -> Option<Matches> {
+        self.samples.of(fields, || {
+            let terms: Vec<_> = fields.iter().map(|field| (*field, CmpOp::Eq)).collect();
+            let condition = self.stand_in(bound, &terms).ok()??;
+            let found = self.narrow(bound, condition).ok()?;
+            let access = &found.spec.access;
+            access.method.is_one_walk().then(|| Matches { rows: found.rows, work: access.work() })
+        })
+    }
+
+    /// Columns that equal a constant or a parameter.
+    fn fixed(&self) -> Vec<ColumnId> {
+        let mut fixed = Vec::new();
+        let mut is_equal = |field: Field, op: CmpOp| match field {
+            Field::Column(id) if op == CmpOp::Eq => fixed.push(id),
+            _ => {}
+        };
+        for filter in &self.filters {
+            match filter {
+                Template::Compare { field, op, .. } => is_equal(*field, *op),
+                Template::Known(Predicate::Compare { field, op, .. }) => is_equal(*field, *op),
+                _ => {}
+            }
+        }
+        fixed
+    }
+}
