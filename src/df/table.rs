@@ -220,10 +220,9 @@ impl TableSource {
         if bound.spec.access.ordered && !request.order.is_empty() {
             return Ok((request, bound));
         }
-        let collected = self.relation.advice.statistics.as_deref();
         let equal = |front: &[OrderBy]| match &self.each {
             Some(each) => each.rows as f64,
-            None => bound.rows * share_of_equals(collected, front.iter().map(|by| by.field)),
+            None => self.equal_rows(&request, &bound, front),
         };
         for (order, rows) in self.wanted.otherwise(equal) {
             let mut other = ScanRequest { order, rows, offset: 0, any_order: false, ..request.clone() };
@@ -238,6 +237,23 @@ impl TableSource {
             }
         }
         Ok((request, bound))
+    }
+
+    /// Rows (count) that are expected to be equal in the columns of an order: by statistics, or else as many as among the
+    /// first rows in that order.
+    fn equal_rows(&self, request: &ScanRequest, bound: &Bound, front: &[OrderBy]) -> f64 {
+        let collected = self.relation.advice.statistics.as_deref();
+        let fields = || front.iter().map(|by| by.field);
+        let is_known = |field| request.distinct(&bound.binding, field).is_some();
+        let counted = || {
+            let rows = RowGoal::About { least: 1, expected: 1 };
+            let first = ScanRequest { order: front.to_vec(), rows, offset: 0, ..request.clone() };
+            let reached = first.bind(&bound.binding).ok()??;
+            let is_sorted = reached.spec.access.ordered;
+            is_sorted.then(|| request.ties(&reached, fields()).ok()?).flatten()
+        };
+        let counted = if fields().all(is_known) { None } else { counted() };
+        counted.unwrap_or_else(|| bound.rows * share_of_equals(collected, fields()))
     }
 
     /// A scan for `filters` and these output columns of the schema.

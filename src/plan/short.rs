@@ -50,12 +50,13 @@ fn short<'p>(predicate: &'p Predicate, layout: &KeyLayout, role: LayoutRole) -> 
     };
     let (mut terms, mut values, mut residual) = (Vec::new(), Vec::new(), Vec::new());
     for term in conjuncts {
-        let Predicate::Compare { field: Field::Column(id), op, value } = term else { return None };
-        if in_layout(layout, *id) {
-            terms.push((*id, *op));
-            values.push(value);
-        } else {
-            residual.push(term.clone());
+        match term {
+            Predicate::Compare { field: Field::Column(id), op, value } if in_layout(layout, *id) => {
+                terms.push((*id, *op));
+                values.push(value);
+            }
+            other if is_outside(layout, other) => residual.push(other.clone()),
+            _ => return None,
         }
     }
     Some(ShortCondition { shape: RangeShape::of(&terms, layout, role)?, values, residual })
@@ -110,7 +111,10 @@ impl RangeShape {
                 [] => {}
                 columns if columns.iter().all(is_known) => bound_parts = at + 1,
                 [column] if between.as_ref().is_some_and(|between| between.column == *column) => {
-                    if parts[at + 1..].iter().any(|part| part.columns().iter().any(|id| is_open(id, at))) {
+                    // Nor to this one's column, if this part gives it exactly.
+                    let is_given = |id: &ColumnId| id == column && layout.giver(*id) == Some(at);
+                    let mut later = parts[at + 1..].iter().flat_map(|part| part.columns());
+                    if later.any(|id| is_open(id, at) && !is_given(id)) {
                         return None;
                     }
                     (bound_parts, is_between) = (at + 1, true);
@@ -232,6 +236,13 @@ impl Between {
         };
         Some(closed(Interval { lower: bound(&self.lower)?, upper: bound(&self.upper)? }))
     }
+}
+
+/// The condition is on columns outside of the layout, and on nothing else.
+fn is_outside(layout: &KeyLayout, condition: &Predicate) -> bool {
+    let is_other = |field: &Field| matches!(field, Field::Column(id) if !in_layout(layout, *id));
+    let fields = condition.fields();
+    !condition.has_opaque() && !fields.is_empty() && fields.iter().all(is_other)
 }
 
 fn in_layout(layout: &KeyLayout, id: ColumnId) -> bool {

@@ -220,12 +220,13 @@ pub(super) fn over(
     Arc::clone(plan).replace_children(vec![input], recompute)
 }
 
-/// Expected outer rows (count), if a lookup join may pay off for a table of this size.
+/// Expected outer rows (count), if a lookup join may pay off for a table of this size. To prepare a hash join takes longer
+/// than a few lookups, however small the table is.
 fn worth_asking(rows: &Arc<dyn ExecutionPlan>, table: &Arc<dyn ExecutionPlan>, how: How) -> Option<f64> {
     let (scan, _) = picked(table)?;
     let entries = scan.bound().ok()?.spec.access.entries;
     let expected = how.expected.or_else(|| rows_of(rows))?;
-    (expected * COST.fetch <= entries).then_some(expected)
+    (expected * COST.fetch <= entries.max(COST.entries_min as f64)).then_some(expected)
 }
 
 impl LookupJoinExec {
@@ -240,7 +241,7 @@ impl LookupJoinExec {
             LookupBy::Ranges => self.work().filter(|work| *work <= PARALLEL_WORK),
         };
         let (Some(work), Some(scan)) = (work, scan_of(&self.table)) else { return Ok(false) };
-        Ok(work <= scan.entries_otherwise()?)
+        Ok(work <= scan.entries_otherwise()?.max(COST.entries_min as f64))
     }
 
     /// A key has the rows that a sort above wants first, for each outer row.
