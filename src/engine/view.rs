@@ -152,10 +152,17 @@ impl StatementView {
         params: &'a [Value],
     ) -> BoxFuture<'a, Result<RecordBatch>> {
         Box::pin(async move {
-            match self.map_rows(asked.lifted.as_ref(), &rows, params).await? {
-                Some(batch) => Ok(batch),
-                None => self.select_once(Arc::unwrap_or_clone(asked).query, rows, params).await,
+            if let Some(batch) = self.map_rows(asked.lifted.as_ref(), &rows, params).await? {
+                return Ok(batch);
             }
+            // Without rows of its own, it is a query whose subqueries read tables: `VALUES (7, (SELECT max(n) ..))`.
+            let again = rows.is_empty().then(|| asked.lifted.as_ref());
+            if let Some((lifted, mut keyed)) = keyed(STREAM, again.flatten(), params, self.settings.guards)
+                && let Some(batch) = self.select_kept(lifted, &mut keyed, None).await?
+            {
+                return Ok(batch);
+            }
+            self.select_once(Arc::unwrap_or_clone(asked).query, rows, params).await
         })
     }
 
@@ -233,7 +240,7 @@ impl StatementView {
         Box::pin(async move {
             if let Some((lifted, mut keyed)) =
                 keyed(name, asked.lifted.as_ref(), params, self.settings.guards)
-                && let Some(batch) = self.select_kept(lifted, &mut keyed, name).await?
+                && let Some(batch) = self.select_kept(lifted, &mut keyed, Some(name)).await?
             {
                 return Ok(batch);
             }
@@ -248,9 +255,9 @@ impl StatementView {
         &self,
         lifted: &Lifted,
         query: &mut Keyed,
-        name: &str,
+        rowkey: Option<&str>,
     ) -> Result<Option<RecordBatch>> {
-        let Some((run, schema)) = self.bind_cached(lifted, query, Some(name)).await? else { return Ok(None) };
+        let Some((run, schema)) = self.bind_cached(lifted, query, rowkey).await? else { return Ok(None) };
         let batches: Vec<RecordBatch> = match run {
             BoundPlan::Alone(mut alone) => {
                 let next = || self.watch.cancel.check().and_then(|()| alone.next_batch()).transpose();

@@ -141,7 +141,8 @@ fn lift_of(sql: &str, has_names: bool) -> Option<Lifted> {
             columns().iter().any(lifts).then_some((value, len))
         });
         let lifts = lifts.or_else(|| {
-            let is_unseen = selects & 1 == 1 && !has_names && depth == 0;
+            // In the outermost list, but in no subquery there.
+            let is_unseen = !has_names && selects == 1 << depth;
             if is_unseen { operand(sql, &tokens, at).filter(|_| may_lift()) } else { None }
         });
         next += lifts.as_ref().map_or(1, |(_, len)| *len);
@@ -298,24 +299,39 @@ fn compared_literal(
     closes.then_some((value, len))
 }
 
-/// The number at `at` that is added, subtracted or multiplied, or the literal that a CASE gives or looks for; and its
-/// number of tokens. In columns without visible names, as of `SET balance = balance - 17`, each text has another.
+/// The number at `at` that is added, subtracted or multiplied, the text that is appended or stands in for NULL, or the
+/// literal that a CASE gives or looks for; and its number of tokens. In columns without visible names, as of `SET balance
+/// = balance - 17`, each text has another.
 fn operand(sql: &str, tokens: &[Token], at: usize) -> Option<(Constant, usize)> {
     let before = tokens.get(at.checked_sub(1)?)?;
     let is_operator = |token: &Token| matches!(token.text(sql), "+" | "-" | "*");
     let of_case = before.is(sql, &["when", "then", "else"]);
     let (here, after) = (&tokens[at], tokens.get(at + 1)?);
+    let for_null = || stands_in_for_null(sql, tokens, at);
+    // Of `||`.
+    let is_appended = || before.text(sql) == "|" || after.text(sql) == "|";
     let value = match here.class {
         Class::Number if of_case || is_operator(before) || is_operator(after) => {
             Value::number(here.text(sql))?
         }
-        Class::Text if of_case => Value::Text(text_of(here.text(sql))),
+        Class::Text if of_case || is_appended() || for_null() => Value::Text(text_of(here.text(sql))),
         _ => return None,
     };
     // Of `THEN 5 + x` and `THEN 'a' || x` only numbers are operands here.
     let is_whole = !of_case || after.is(sql, &["when", "then", "else", "end"]) || is_operator(after);
     let fits = matches!(value, Value::Int(_) | Value::Text(_)) || matches!(value, Value::Decimal(_, 1..));
     (is_whole && fits).then_some((Constant::Value(value), 1))
+}
+
+/// The text at `at` is the last argument of `coalesce(column, ..)`.
+fn stands_in_for_null(sql: &str, tokens: &[Token], at: usize) -> bool {
+    let is_last = tokens.get(at + 1).is_some_and(|after| after.text(sql) == ")");
+    let [.., call, opens, column, comma] = &tokens[..at] else { return false };
+    is_last
+        && comma.text(sql) == ","
+        && column.class == Class::Word
+        && opens.text(sql) == "("
+        && call.is(sql, &["coalesce", "ifnull"])
 }
 
 /// Words that may follow a comparison.

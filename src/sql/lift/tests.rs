@@ -247,13 +247,26 @@ fn operands_are_lifted_where_nobody_sees_the_name() {
     let unnamed = lift_unnamed(sql).unwrap();
     assert_eq!(
         unnamed.text,
-        "SELECT a, b - $1 AS b, c * (d + 5) * $2 AS c, CASE e WHEN $3 THEN $4 WHEN $5 THEN e || 'y' ELSE $6 END AS e FROM t"
+        "SELECT a, b - $1 AS b, c * (d + $2) * $3 AS c, CASE e WHEN $4 THEN $5 WHEN $6 THEN e || $7 ELSE $8 END AS e FROM t"
     );
     let values: Vec<_> = unnamed.values.iter().map(|value| value.value(|| NOW).unwrap()).collect();
-    assert_eq!(values, [int(17), Value::Decimal(25, 1), int(1), text("x"), int(2), text("z")]);
+    assert_eq!(
+        values,
+        [int(17), int(5), Value::Decimal(25, 1), int(1), text("x"), int(2), text("y"), text("z")]
+    );
     assert_eq!(lifted(sql).0, sql);
-    for stays in ["SELECT a / 2, round(b, 2), 9223372036854775808 + c FROM t", "SELECT a FROM t LIMIT 5 + 3"]
-    {
+    assert_eq!(
+        lift_unnamed(
+            "SELECT 'a' || b, coalesce(c, 'd'), upper(e || 'f'), (SELECT 5 + g || 'h' FROM u) FROM t"
+        )
+        .unwrap()
+        .text,
+        "SELECT $1 || b, coalesce(c, $2), upper(e || $3), (SELECT 5 + g || 'h' FROM u) FROM t"
+    );
+    for stays in [
+        "SELECT a / 2, round(b, 2), coalesce(b, 3), 9223372036854775808 + c FROM t",
+        "SELECT a FROM t LIMIT 5 + 3",
+    ] {
         assert_eq!(lift_unnamed(stays).unwrap().text, stays);
     }
 }
