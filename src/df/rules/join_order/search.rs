@@ -7,6 +7,8 @@
 //!
 //! [`ScanRequest::matches`]: crate::df::table::ScanRequest::matches
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use datafusion::common::JoinType;
@@ -19,6 +21,7 @@ use crate::access::COST;
 use crate::df::cached::plan::{picked, place};
 use crate::df::operators::join_rows::rows_of;
 use crate::df::operators::scan::ScanExec;
+use crate::df::table::Matches;
 use crate::plan::Field;
 
 /// Most tables (count) that are put in order: there are 2 to the power of that subsets.
@@ -52,6 +55,8 @@ struct Joins<'p> {
     tables: Vec<Table<'p>>,
     /// Sets of columns that are equal.
     equal: Vec<Vec<Place>>,
+    /// [`Table::matches`] by table and columns: the same is asked for many subsets.
+    known: RefCell<HashMap<(usize, Vec<usize>), Option<Matches>>>,
 }
 
 struct Table<'p> {
@@ -187,12 +192,12 @@ impl<'p> Joins<'p> {
             return None;
         }
         let added = &self.tables[table];
-        let each = added.matches(on.iter().map(|(_, at)| *at));
+        let each = self.matches(table, on.iter().map(|(_, at)| *at).collect());
         // The other way around: what a row of the added table finds in one of the others.
         let back = joined.order.iter().filter_map(|other| {
             let of_other: Option<Vec<usize>> =
                 on.iter().map(|(set, _)| self.column_of(*set, *other)).collect();
-            let (found, _) = self.tables[*other].matches(of_other?.into_iter())?;
+            let found = self.matches(*other, of_other?)?.rows;
             Some(added.rows * found * (joined.rows / self.tables[*other].rows.max(1.0)).min(1.0))
         });
         let values = on.iter().filter_map(|(set, _)| {
@@ -201,12 +206,19 @@ impl<'p> Joins<'p> {
             known.filter_map(|(of, at)| self.tables[*of].distinct(*at)).reduce(f64::max)
         });
         let by_values = values.reduce(f64::max).map(|values| joined.rows * added.rows / values.max(1.0));
-        let forward = each.map(|(rows, _)| joined.rows * rows.min(added.rows));
+        let forward = each.map(|each| joined.rows * each.rows.min(added.rows));
         let known = forward.into_iter().chain(back).chain(by_values).reduce(f64::min);
         let rows = known.unwrap_or_else(|| joined.rows.max(added.rows));
-        let looked_up = each.map_or(f64::INFINITY, |(_, work)| joined.rows * (COST.seek + work));
+        let looked_up = each.map_or(f64::INFINITY, |each| joined.rows * (COST.seek + each.work));
         let order = joined.order.iter().copied().chain([table]).collect();
         Some(Joined { order, rows, cost: joined.cost + looked_up.min(added.cost) + rows })
+    }
+
+    fn matches(&self, table: usize, columns: Vec<usize>) -> Option<Matches> {
+        let mut known = self.known.borrow_mut();
+        *known
+            .entry((table, columns))
+            .or_insert_with_key(|(table, columns)| self.tables[*table].matches(columns))
     }
 
     /// The sets of equal columns that a table shares with others, each with its column there.
@@ -248,11 +260,10 @@ impl<'p> Joins<'p> {
 
 impl Table<'_> {
     /// Expected rows with one value in each of these columns, and the cost of reading them; `None`: no key has them.
-    fn matches(&self, columns: impl Iterator<Item = usize>) -> Option<(f64, f64)> {
+    fn matches(&self, columns: &[usize]) -> Option<Matches> {
         let (scan, places) = self.scan.as_ref()?;
-        let fields = columns.map(|at| scan.request.output_field(*places.get(at)?));
-        let matches = scan.request.matches(scan.bound().ok()?, &fields.collect::<Option<Vec<_>>>()?)?;
-        Some((matches.rows, matches.work))
+        let fields = columns.iter().map(|at| scan.request.output_field(*places.get(*at)?));
+        scan.request.matches(scan.bound().ok()?, &fields.collect::<Option<Vec<_>>>()?)
     }
 
     /// Distinct values (count) of a column, if known.
