@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result, sqlstate};
 use crate::key::{ColumnId, KeyRange};
 use crate::schema::{IndexDef, IndexId, IndexState, Rekey, TableDef, TableId, TableStatistics, ViewDef};
-use crate::store::{DamagedEntry, Direction, KeyspaceId, Reader, Reads, WriteBatch};
+use crate::store::{Direction, KeyspaceId, Reader, Reads, WriteBatch, damaged_entry};
 use crate::suggest::with_suggestion;
 
 /// The keyspace of the catalog itself.
@@ -504,7 +504,7 @@ fn statistics_of(key: &str) -> Option<TableId> {
 
 /// The table whose statistics an error of the store reports as damaged.
 fn damaged_statistics(error: &Error) -> Option<TableId> {
-    let entry = std::error::Error::source(error)?.downcast_ref::<DamagedEntry>()?;
+    let entry = damaged_entry(error)?;
     statistics_of(std::str::from_utf8(&entry.key).ok()?).filter(|_| entry.keyspace == CATALOG_KEYSPACE)
 }
 

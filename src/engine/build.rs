@@ -167,6 +167,11 @@ pub(super) fn undoing() -> CancelHandle {
 
 /// Runs REPAIR INDEX: rebuilds the index from the table.
 pub fn repair(db: &Database, name: &Ident, watch: &Watch) -> Result<()> {
+    let catalog = db.catalog();
+    let (_, index) = catalog.index(&name_of(name)).map_err(|e| e.at(span_of_name(name)))?;
+    if index.state == IndexState::Ready {
+        rehearse(db, index.id, watch)?;
+    }
     let builder = db.change_catalog(&watch.cancel, |catalog| {
         let (table, index) = catalog.index(&name_of(name)).map_err(|e| e.at(span_of_name(name)))?;
         rekey::refuse(&table)?;
@@ -188,6 +193,25 @@ pub fn repair(db: &Database, name: &Ident, watch: &Watch) -> Result<()> {
             Err(e)
         }
     }
+}
+
+/// Makes all entries that an index will have, and writes none: rows that cannot be read, or do not fit into it, are met
+/// while the old entries are still there.
+fn rehearse(db: &Database, id: IndexId, watch: &Watch) -> Result<()> {
+    let mut moment = BuildSnapshot::of(id, db.store().snapshot()?)?;
+    let (_, total) = moment.label(Job::Entries)?;
+    let label = format!("checking the rows for {}", moment.index.name);
+    loop {
+        let done = moment.progress.rows;
+        let progress = &mut |rows| watch.step(&label, done + rows, Some(total), "rows");
+        let gathered;
+        (moment, gathered) = moment.gather(Job::Entries, UNLOCKED_STEP, progress)?;
+        moment.progress.rows += gathered.rows;
+        let Some(last) = gathered.last else { break };
+        moment.progress.last = last.into_bytes();
+    }
+    watch.finish(&label, moment.progress.rows, "rows");
+    Ok(())
 }
 
 /// Finishes the builds that were under way when the database was closed. An index that cannot be finished

@@ -112,6 +112,21 @@ fn left_out(file: &CopyFile, rows: u64, first: Option<&Error>, why: &str) -> Opt
     })
 }
 
+/// A warning about JSON's `null` in a file where that is NULL, if there is any.
+fn json_nulls(file: &CopyFile, nulls: u64) -> Option<Warning> {
+    let what = match nulls {
+        0 => return None,
+        1 => format!("1 value of {} reads back as NULL", file.path),
+        n => format!("{n} values of {} read back as NULL", file.path),
+    };
+    Some(Warning {
+        code: None,
+        what,
+        why: "in JSON lines the null of a JSON column is written as NULL is".into(),
+        hint: "FORMAT csv and FORMAT parquet tell them apart".into(),
+    })
+}
+
 async fn copy_to(session: &mut Session, copy: &Copy, params: &[Value]) -> Result<Outcome> {
     let view = session.view()?;
     let query = match &copy.source {
@@ -133,9 +148,10 @@ async fn copy_to(session: &mut Session, copy: &Copy, params: &[Value]) -> Result
         writer.write(&batch)?;
         view.watch.step(&label, rows, None, "rows")?;
     }
-    writer.finish()?;
+    let nulls = writer.finish()?;
     view.watch.finish(&label, rows, "rows");
-    Ok(Outcome { affected: Some(rows), ..session.done("COPY") })
+    let warnings = json_nulls(&copy.file, nulls).into_iter().collect();
+    Ok(Outcome { affected: Some(rows), warnings, ..session.done("COPY") })
 }
 
 async fn copy_from(session: &mut Session, copy: &Copy) -> Result<Outcome> {

@@ -390,7 +390,8 @@ impl Session {
             | Statement::CreateSnapshot { .. }
             | Statement::DropSnapshot { .. }
             | Statement::Backup { .. }
-            | Statement::Repair { .. } => self.run_admin(statement),
+            | Statement::RepairIndex { .. }
+            | Statement::RepairTable { .. } => self.run_admin(statement),
             Statement::AlterTogether(changes) => {
                 let warnings = self.alter_together(changes).await?;
                 self.db.background.purge(&self.db);

@@ -261,6 +261,11 @@ pub fn check(view: &StatementView, check: &Check) -> Result<(u64, RecordBatch)> 
         ),
         ..Problem::default()
     };
+    Ok((found as u64, problem_rows(report.problems.into_iter().chain([summary]))?))
+}
+
+/// Problems as rows.
+pub(super) fn problem_rows(problems: impl Iterator<Item = Problem>) -> Result<RecordBatch> {
     let mut rows = TextTable::new([
         "problem",
         "table",
@@ -273,12 +278,12 @@ pub fn check(view: &StatementView, check: &Check) -> Result<(u64, RecordBatch)> 
         "detail",
     ]);
     for Problem { problem, table, index, primary_key, index_key, column, table_value, index_value, detail } in
-        report.problems.into_iter().chain([summary])
+        problems
     {
         let problem = problem.to_owned();
         rows.row([problem, table, index, primary_key, index_key, column, table_value, index_value, detail]);
     }
-    Ok((found as u64, rows.finish()?))
+    rows.finish()
 }
 
 struct Description(TextTable<4>);

@@ -18,7 +18,7 @@ use crate::index::{IndexEntry, entry_of, open_entry};
 use crate::key::{KeyRange, hex};
 use crate::row::PackedRow;
 use crate::schema::{IndexDef, IndexState, TableDef};
-use crate::store::{Direction, KeyspaceId, Reader, Snapshot};
+use crate::store::{Direction, KeyspaceId, Reader, Snapshot, damaged_entry};
 use crate::value::{Literal, Value, name_sql};
 
 /// The problem of an index entry that cannot be read.
@@ -29,7 +29,7 @@ const BAD_ENTRY: &str = "bad_index_encoding";
 pub struct Problem {
     /// What kind: `missing_index_entry`, `dangling_index_entry`, `index_value_differs`, `duplicate_unique_value`,
     /// `bad_row_encoding`, `bad_index_encoding`, `key_not_canonical`, `null_in_not_null`, `orphan_data`,
-    /// `index_not_ready`, `checksum`.
+    /// `index_not_ready`, `checksum`; of REPAIR TABLE, `damaged_row` and `entry_of_damaged_row`.
     pub problem: &'static str,
     /// Table.
     pub table: String,
@@ -204,7 +204,8 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Walks a keyspace. A damaged or misplaced entry ends the walk: what follows cannot be reached.
+    /// Walks a keyspace, and reports what is damaged. It goes on behind a damaged entry; a damaged page ends the walk:
+    /// what follows cannot be reached.
     ///
     /// Errors: the store cannot be read; those of `visit`.
     fn walk(
@@ -218,29 +219,70 @@ impl<'a> Checker<'a> {
         let reader = self.snapshot.unrecorded()?;
         let total = reader.entries(keyspace)?;
         let mut cursor = reader.cursor(keyspace, &KeyRange::all(), Direction::Forward)?;
-        let mut n = 0;
+        let (mut n, mut damaged) = (0, 0);
         while !self.full() {
-            let entry = match unless_damaged(cursor.next())? {
-                Ok(entry) => entry,
-                Err(detail) => {
-                    self.found(table, index, Problem { problem: "checksum", detail, ..Problem::default() });
+            match cursor.next() {
+                Ok(Some((key, value))) => {
+                    self.gets.next()?;
+                    visit(self, key, value)?;
+                }
+                Ok(None) => {
+                    self.watch.finish(&label, n, "entries");
+                    // That the keyspace cannot be verified with damaged entries in it goes without saying.
+                    let unproved = if damaged == 0 { self.unproved(keyspace, n, &label)? } else { None };
+                    if let Some(detail) = unproved {
+                        self.found(
+                            table,
+                            index,
+                            Problem { problem: "checksum", detail, ..Problem::default() },
+                        );
+                    }
                     return Ok(());
                 }
-            };
-            let Some((key, value)) = entry else {
-                self.watch.finish(&label, n, "entries");
-                if let Some(detail) = self.unproved(keyspace, n, &label)? {
-                    self.found(table, index, Problem { problem: "checksum", detail, ..Problem::default() });
+                Err(e) => {
+                    let Err(detail) = unless_damaged::<()>(Err(e.copied()))? else { return Ok(()) };
+                    let Some(entry) = damaged_entry(&e) else {
+                        self.found(
+                            table,
+                            index,
+                            Problem { problem: "checksum", detail, ..Problem::default() },
+                        );
+                        return Ok(());
+                    };
+                    damaged += 1;
+                    self.damaged(table, index, &entry.key, detail);
+                    match index {
+                        Some(_) => self.report.entries += 1,
+                        None => self.report.rows += u64::from(keyspace == table.rows()),
+                    }
                 }
-                return Ok(());
-            };
-            self.gets.next()?;
-            visit(self, key, value)?;
+            }
             n += 1;
             self.watch.tick(&label, n, Some(total), "entries")?;
         }
         self.report.complete = false;
         Ok(())
+    }
+
+    /// Reports a damaged entry of a table or an index, unless that was done when it was looked up.
+    fn damaged(&mut self, table: &TableDef, index: Option<&IndexDef>, key: &[u8], detail: String) {
+        let problem = "checksum";
+        let found = match index {
+            Some(index) => {
+                Problem { problem, index_key: shown_key(index, key), detail, ..Problem::default() }
+            }
+            None => Problem { problem, primary_key: table.key.show(key), detail, ..Problem::default() },
+        };
+        let of_index = index.map_or("", |index| &index.name);
+        let is_it = |before: &Problem| {
+            ["checksum", "bad_row_encoding"].contains(&before.problem)
+                && (&before.table[..], &before.index[..]) == (&table.name[..], of_index)
+                && before.index_key == found.index_key
+                && (index.is_some() || before.primary_key == found.primary_key)
+        };
+        if !self.report.problems.iter().any(is_it) {
+            self.found(table, index, found);
+        }
     }
 
     /// Verifies a keyspace in which `n` entries were walked; gives what is wrong with it, if anything.
@@ -497,7 +539,7 @@ fn difference(
 }
 
 /// The layout's part of an entry's key, for display.
-fn shown_key(index: &IndexDef, key: &[u8]) -> String {
+pub(super) fn shown_key(index: &IndexDef, key: &[u8]) -> String {
     index.layout.show(&key[..index.layout.len_in(key).unwrap_or(key.len())])
 }
 
@@ -517,7 +559,7 @@ fn unless_damaged<T>(read: Result<T>) -> Result<std::result::Result<T, String>> 
     }
 }
 
-fn said(e: &Error) -> String {
+pub(super) fn said(e: &Error) -> String {
     match e.reason() {
         Some(why) => format!("{}: {why}", e.what()),
         None => e.what().to_owned(),

@@ -15,6 +15,7 @@ mod gets;
 pub mod groups;
 pub mod joined;
 mod jump;
+pub mod losses;
 mod past;
 mod pieces;
 mod pull;

@@ -178,6 +178,15 @@ pub fn values_into(
     if wanted.has_any_of_key() { decode_key(table, rowkey, values) } else { Ok(()) }
 }
 
+/// Checks that what is stored of a row in one family can be read, its rowkey included.
+///
+/// Errors: `Corrupt`, always about these bytes.
+pub fn check_family(table: &TableDef, family: FamilyId, (rowkey, sealed): (&[u8], &[u8])) -> Result<()> {
+    let mut values = vec![Value::Null; table.columns.len()];
+    unpack_family(table, family, sealed, &ColumnProjection::ALL, &mut values)?;
+    decode_key(table, rowkey, &mut values)
+}
+
 /// Sets the columns that can be decoded from the rowkey.
 pub fn decode_key(table: &TableDef, rowkey: &[u8], values: &mut [Value]) -> Result<()> {
     table

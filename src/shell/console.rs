@@ -190,8 +190,14 @@ impl Console {
         }
     }
 
-    /// Reports an error outside of a statement, such as a missing file; always on stderr.
+    /// Reports an error outside of a statement, such as a missing file or a command that there is not. A machine gets
+    /// an object for it, as for a statement.
     pub fn fail_outside(&mut self, error: Error, place: &Place) -> Step {
+        if self.settings.format == OutputFormat::Jsonl {
+            self.statements += 1;
+            let span = error.span().unwrap_or(Span { line: 1, column: 1, len: 1 });
+            return self.fail(error.at(span), "", place);
+        }
         self.tell(&format!("{}{error}", place.prefix(error.span())))?;
         self.go_on_after_failure()
     }

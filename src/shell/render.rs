@@ -121,6 +121,13 @@ pub struct ResultRows<'a> {
 pub type TextRow = Vec<Option<String>>;
 
 impl ResultRows<'_> {
+    /// The first batch with rows: for formats with a header, which a statement that fails before its first row should
+    /// not leave behind.
+    fn first(&mut self) -> Result<Option<RecordBatch>> {
+        let mut batches = &mut *self.batches;
+        Iterator::find(&mut batches, |batch| !matches!(batch, Ok(batch) if batch.num_rows() == 0)).transpose()
+    }
+
     /// Calls `each` with every row and its schema.
     pub fn for_each(
         self,
@@ -262,9 +269,11 @@ fn wrapped(line: &str, width: Option<usize>) -> String {
     out
 }
 
-fn csv(out: &mut dyn Write, rows: ResultRows<'_>) -> Result<(), RenderError> {
+fn csv(out: &mut dyn Write, mut rows: ResultRows<'_>) -> Result<(), RenderError> {
+    let first = rows.first()?;
     csv_line(out, rows.columns.iter().map(|column| Some(column.name.as_str())))?;
-    rows.for_each(|_, row| Ok(csv_line(out, row.iter().map(Option::as_deref))?))
+    let batches = &mut first.map(Ok).into_iter().chain(rows.batches);
+    ResultRows { batches, ..rows }.for_each(|_, row| Ok(csv_line(out, row.iter().map(Option::as_deref))?))
 }
 
 /// One line of RFC 4180. Written here because the `csv` crate cannot tell NULL (nothing) from the
@@ -285,24 +294,25 @@ fn csv_line<'a>(out: &mut dyn Write, cells: impl Iterator<Item = Option<&'a str>
     out.write_all(b"\n")
 }
 
-fn markdown(out: &mut dyn Write, rows: ResultRows<'_>, null: &str) -> Result<(), RenderError> {
-    let columns = rows.columns;
+fn markdown(out: &mut dyn Write, mut rows: ResultRows<'_>, null: &str) -> Result<(), RenderError> {
+    let (first, columns) = (rows.first()?, rows.columns);
     markdown_line(out, columns.iter().map(|column| markdown_cell(&column.name)))?;
-    // The rule under the header shows the alignment, which is known with the first batch.
-    let mut ruled = false;
-    rows.for_each(|schema, row| {
-        if !ruled {
-            let numeric = schema.fields().iter().map(|f| f.data_type().is_numeric());
-            markdown_line(out, numeric.map(|n| if n { "---:" } else { "---" }.to_owned()))?;
-            ruled = true;
+    // The rule under the header shows the alignment.
+    let rule = |is_numeric| if is_numeric { "---:" } else { "---" }.to_owned();
+    match &first {
+        Some(batch) => {
+            markdown_line(out, batch.schema().fields().iter().map(|f| rule(f.data_type().is_numeric())))?;
         }
+        None => markdown_line(out, columns.iter().map(|_| rule(false)))?,
+    }
+    let batches = &mut first.map(Ok).into_iter().chain(rows.batches);
+    let written = ResultRows { columns, batches }.for_each(|_, row| {
         let cells = row.iter().map(|cell| markdown_cell(cell.as_deref().unwrap_or(null)));
         Ok(markdown_line(out, cells)?)
-    })?;
-    if !ruled {
-        markdown_line(out, columns.iter().map(|_| "---".to_owned()))?;
-    }
-    Ok(writeln!(out)?)
+    });
+    // A blank line ends the table, even if a failure has cut it short.
+    writeln!(out)?;
+    written
 }
 
 fn markdown_line(out: &mut dyn Write, cells: impl Iterator<Item = String>) -> io::Result<()> {
@@ -369,6 +379,27 @@ mod tests {
         assert!(is_plan("EXPLAIN", &columns(&[("plan", "VARCHAR")])));
         assert!(!is_plan("SELECT", &columns(&[("plan", "VARCHAR")])));
         assert!(!is_plan("EXPLAIN", &columns(&[("a", "VARCHAR"), ("plan", "VARCHAR")])));
+    }
+
+    #[test]
+    fn a_statement_that_fails_before_its_first_row_leaves_no_header_and_one_that_fails_later_a_whole_table() {
+        let (columns, batch) = orders();
+        let (failure, empty) = (|| Err(Error::division_by_zero()), batch.slice(0, 0));
+        type Render = fn(&mut dyn Write, ResultRows<'_>) -> Result<(), RenderError>;
+        let written = |render: Render, batches: Vec<Result<RecordBatch>>| {
+            let mut out = Vec::new();
+            let rows = ResultRows { columns: &columns, batches: &mut batches.into_iter() };
+            assert!(matches!(render(&mut out, rows), Err(RenderError::Query(_))));
+            String::from_utf8(out).unwrap()
+        };
+        let in_markdown: Render = |out, rows| markdown(out, rows, "NULL");
+        for render in [csv, in_markdown] {
+            assert_eq!(written(render, vec![Ok(empty.clone()), failure()]), "");
+        }
+        assert_eq!(
+            written(in_markdown, vec![Ok(batch.slice(0, 1)), failure()]),
+            "| order_id | note |\n| ---: | --- |\n| 7 | paid |\n\n"
+        );
     }
 
     #[test]

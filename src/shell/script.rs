@@ -92,9 +92,9 @@ fn run_sql(console: &mut Console, mut pieces: TextDecoder<impl BufRead>, top: Pl
     let mut feeder = Feeder::new(top.file.clone());
     loop {
         match pieces.next() {
-            Ok(Some(piece)) => feeder.feed(&piece, console)?,
+            Ok(Some(Piece::Text(text))) => feeder.feed(&text, console)?,
+            Ok(Some(Piece::NoText(error))) => feeder.spoil(error, console)?,
             Ok(None) => return feeder.finish(console),
-            // Do not trust anything after undecodable bytes.
             Err(error) => return console.fail_outside(error, &top),
         }
     }
@@ -116,17 +116,22 @@ pub fn run_typed(console: &mut Console, text: &str, feeder: &mut Feeder) -> Step
 
 fn run_requests(console: &mut Console, mut pieces: TextDecoder<impl BufRead>, top: Place) -> Step {
     let mut place = top.clone();
-    let mut line = String::new();
+    let (mut line, mut spoiled) = (String::new(), None);
     loop {
-        let piece = match pieces.next() {
-            Ok(piece) => piece,
+        let mut ended = false;
+        match pieces.next() {
+            Ok(Some(Piece::Text(text))) => line.push_str(&text),
+            Ok(Some(Piece::NoText(error))) => {
+                spoiled.get_or_insert(error);
+            }
+            Ok(None) => ended = true,
             Err(error) => return console.fail_outside(error, &top),
-        };
-        let ended = piece.is_none();
-        line.push_str(piece.as_deref().unwrap_or_default());
+        }
         if ended || line.ends_with('\n') {
-            if !line.trim().is_empty() {
-                console.request(line.trim_end(), &place)?;
+            match spoiled.take() {
+                Some(error) => console.fail_outside(error, &top)?,
+                None if line.trim().is_empty() => {}
+                None => console.request(line.trim_end(), &place)?,
             }
             place.line += 1;
             line.clear();
@@ -168,12 +173,21 @@ pub struct Feeder {
     at_line_start: bool,
     /// 1-based number of the current line.
     line: u32,
+    /// The current statement or command holds bytes that are no text, and has been refused: it does not run.
+    spoiled: bool,
 }
 
 impl Feeder {
     /// A feeder at the start of a script; `file` is its name for messages.
     pub fn new(file: Option<String>) -> Self {
-        Feeder { file, splitter: Splitter::new(), held: String::new(), at_line_start: true, line: 1 }
+        Feeder {
+            file,
+            splitter: Splitter::new(),
+            held: String::new(),
+            at_line_start: true,
+            line: 1,
+            spoiled: false,
+        }
     }
 
     /// Has a statement begun but not ended?
@@ -199,6 +213,16 @@ impl Feeder {
         self.run_statements(console)
     }
 
+    /// Takes bytes that are no text, as `error` says: the statement or command they are in is refused, once, and does
+    /// not run.
+    fn spoil(&mut self, error: Error, console: &mut Console) -> Step {
+        self.feed("\u{fffd}", console)?;
+        if std::mem::replace(&mut self.spoiled, true) {
+            return Ok(());
+        }
+        console.fail_outside(error, &self.place(1))
+    }
+
     /// Runs the rest, which has no `;`.
     pub fn finish(&mut self, console: &mut Console) -> Step {
         if self.is_command_here() {
@@ -207,7 +231,7 @@ impl Feeder {
         let held = self.take_held();
         self.splitter.push(&held);
         self.run_statements(console)?;
-        let rest = self.splitter.finish();
+        let rest = self.splitter.finish().filter(|_| !self.spoiled);
         rest.map_or(Ok(()), |rest| console.statement(&rest.text, &self.place(rest.line)))
     }
 
@@ -237,11 +261,14 @@ impl Feeder {
         let line = self.take_held();
         // Keep the splitter's line count right.
         self.splitter.push("\n");
-        console.command(&line, &place)
+        if std::mem::take(&mut self.spoiled) { Ok(()) } else { console.command(&line, &place) }
     }
 
     fn run_statements(&mut self, console: &mut Console) -> Step {
         while let Some(statement) = self.splitter.next_statement() {
+            if std::mem::take(&mut self.spoiled) {
+                continue;
+            }
             console.statement(&statement.text, &self.place(statement.line))?;
         }
         Ok(())
@@ -258,10 +285,18 @@ impl Feeder {
     }
 }
 
+/// A piece of a source.
+enum Piece {
+    /// Text, never empty, up to the end of a line at most.
+    Text(String),
+    /// Bytes that begin no character; the error says so.
+    NoText(Error),
+}
+
 /// Decodes bytes to text as they arrive, not past the end of a line. Skips a byte order mark.
 struct TextDecoder<R> {
     reader: R,
-    /// Bytes of an incomplete character.
+    /// Bytes not decoded yet.
     pending: Vec<u8>,
     line: u32,
     at_start: bool,
@@ -272,31 +307,51 @@ impl<R: BufRead> TextDecoder<R> {
         TextDecoder { reader, pending: Vec::new(), line: 1, at_start: true }
     }
 
-    /// The next piece, never empty; `None` at the end.
+    /// The next piece; `None` at the end.
     ///
-    /// Errors: `Invalid`, with the line, if bytes are not UTF-8; `Unavailable` when reading fails.
-    fn next(&mut self) -> Result<Option<String>> {
+    /// Errors: `Unavailable` when reading fails.
+    fn next(&mut self) -> Result<Option<Piece>> {
         loop {
-            let Some(mut bytes) = self.read()? else { return Ok(None) };
-            let whole = match str::from_utf8(&bytes) {
-                Ok(_) => bytes.len(),
-                Err(e) if e.error_len().is_none() => e.valid_up_to(),
-                Err(e) => return Err(self.not_utf8(bytes[e.valid_up_to()])),
+            let (whole, strange) = match str::from_utf8(&self.pending) {
+                Ok(text) => (text.len(), None),
+                Err(e) => (e.valid_up_to(), e.error_len()),
             };
-            self.pending = bytes.split_off(whole);
-            let mut text = String::from_utf8(bytes).map_err(|_| Error::internal("a piece is no text"))?;
-            if !text.is_empty() && std::mem::take(&mut self.at_start) && text.starts_with('\u{feff}') {
-                text.remove(0);
-            }
-            self.line += u32::from(text.ends_with('\n'));
-            if !text.is_empty() {
-                return Ok(Some(text));
+            match strange.filter(|_| whole == 0) {
+                Some(len) => return Ok(Some(self.no_text(len))),
+                None if whole > 0 => {
+                    let text = self.take(whole)?;
+                    if !text.is_empty() {
+                        return Ok(Some(Piece::Text(text)));
+                    }
+                }
+                // A character cut short.
+                None if !self.fill()? => {
+                    let len = self.pending.len();
+                    return Ok((len > 0).then(|| self.no_text(len)));
+                }
+                None => {}
             }
         }
     }
 
-    /// The pending bytes and those available, up to the end of the line; `None` at the end.
-    fn read(&mut self) -> Result<Option<Vec<u8>>> {
+    /// Takes pending bytes that are text.
+    fn take(&mut self, len: usize) -> Result<String> {
+        let text = String::from_utf8(self.pending.drain(..len).collect())
+            .map_err(|_| Error::internal("a piece is no text"))?;
+        self.line += u32::from(text.ends_with('\n'));
+        let is_marked = std::mem::take(&mut self.at_start) && text.starts_with('\u{feff}');
+        Ok(if is_marked { text.replacen('\u{feff}', "", 1) } else { text })
+    }
+
+    /// Takes pending bytes that are none.
+    fn no_text(&mut self, len: usize) -> Piece {
+        let byte = self.pending[0];
+        self.pending.drain(..len);
+        Piece::NoText(self.not_utf8(byte))
+    }
+
+    /// Adds the bytes that are there, up to the end of the line, to those pending; false at the end.
+    fn fill(&mut self) -> Result<bool> {
         let there = loop {
             match self.reader.fill_buf() {
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
@@ -304,13 +359,9 @@ impl<R: BufRead> TextDecoder<R> {
             }
         };
         let len = there.iter().position(|&b| b == b'\n').map_or(there.len(), |at| at + 1);
-        if len == 0 {
-            return self.pending.first().map_or(Ok(None), |&byte| Err(self.not_utf8(byte)));
-        }
-        let mut bytes = std::mem::take(&mut self.pending);
-        bytes.extend_from_slice(&there[..len]);
+        self.pending.extend_from_slice(&there[..len]);
         self.reader.consume(len);
-        Ok(Some(bytes))
+        Ok(len > 0)
     }
 
     fn not_utf8(&self, byte: u8) -> Error {
@@ -391,9 +442,31 @@ mod tests {
     #[test]
     fn bytes_that_are_no_text_are_refused_with_their_line() {
         let (out, err) = run_bytes(b"SELECT 1 AS n;\nSELECT '\xff';\nSELECT 2 AS n;");
-        assert_eq!(out, "n\n1\n");
+        assert_eq!(out, "n\n1\nn\n2\n", "the statements around it run");
         assert!(err.starts_with("s.sql:2: error: line 2 is not UTF-8\n  why: byte FF begins"), "{err}");
+        let (out, err) =
+            run_bytes(b".echo one\n.echo \xff\n.echo two\nSELECT '\xff', '\xff\n\xff'; SELECT 3 AS n;");
+        assert_eq!((&out[..], err.matches("is not UTF-8").count()), ("one\ntwo\nn\n3\n", 2));
         assert!(run_bytes(b"SELECT '\xe6\xb7").1.contains("line 1 is not UTF-8"), "cut inside a character");
+    }
+
+    #[test]
+    fn a_machine_gets_an_object_for_what_is_no_text_and_for_an_unknown_command() {
+        let settings = Settings { format: OutputFormat::Jsonl, ..csv() };
+        let numbered = |run: &dyn Fn(&mut Console) -> Step| {
+            let (mut console, out, err) = console(settings.clone());
+            run(&mut console).unwrap();
+            assert_eq!(err.take(), "");
+            let object = |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap();
+            let seen = |o: serde_json::Value| (o["statement"].as_u64(), o["error"]["line"].as_u64());
+            out.take().lines().map(object).map(seen).collect::<Vec<_>>()
+        };
+        let bytes = b"select 1;\nselect '\xff';\nselect 2;\n.modd\n";
+        let found = numbered(&|console| run_sql(console, TextDecoder::new(&bytes[..]), Place::TOP));
+        assert_eq!(found, [(Some(1), None), (Some(2), Some(2)), (Some(3), None), (Some(4), Some(4))]);
+        let lines = b"{\"sql\": \"select 1\"}\n{\"sql\": \"select '\xff'\"}\n{\"sql\": \"select 2\"}";
+        let found = numbered(&|console| run_requests(console, TextDecoder::new(&lines[..]), Place::TOP));
+        assert_eq!(found, [(Some(1), None), (Some(2), Some(2)), (Some(3), None)]);
     }
 
     #[test]

@@ -83,7 +83,9 @@ pub enum Statement {
     /// `BACKUP TO 'directory'`
     Backup { path: String },
     /// `REPAIR INDEX i [DRY RUN]`
-    Repair { index: Ident, dry_run: bool },
+    RepairIndex { index: Ident, dry_run: bool },
+    /// `REPAIR TABLE t [DRY RUN]`
+    RepairTable { table: Ident, dry_run: bool },
     /// `SET [LOCAL] name = value`; NULL for DEFAULT
     Set { local: bool, name: String, value: Value },
 }
@@ -600,7 +602,7 @@ impl Statement {
             Statement::Design(design) => design.kind_name(),
             Statement::Check(_) => "CHECK",
             Statement::Backup { .. } => "BACKUP",
-            Statement::Repair { .. } => "REPAIR",
+            Statement::RepairIndex { .. } | Statement::RepairTable { .. } => "REPAIR",
             Statement::Set { .. } => "SET",
         }
     }

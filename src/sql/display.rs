@@ -133,8 +133,11 @@ impl Display for Statement {
             Statement::Design(design) => design.fmt(f),
             Statement::Check(check) => check.fmt(f),
             Statement::Backup { path } => write!(f, "BACKUP TO {}", Literal(ValueRef::Text(path))),
-            Statement::Repair { index, dry_run } => {
+            Statement::RepairIndex { index, dry_run } => {
                 write!(f, "REPAIR INDEX {index}{}", when(*dry_run, " DRY RUN"))
+            }
+            Statement::RepairTable { table, dry_run } => {
+                write!(f, "REPAIR TABLE {table}{}", when(*dry_run, " DRY RUN"))
             }
             Statement::Set { local, name, value } => {
                 write!(f, "SET {}{} = {}", when(*local, "LOCAL "), setting(name), Literal(value.as_ref()))

@@ -103,7 +103,8 @@ macro_rules! walk {
                         | Statement::Describe { .. }
                         | Statement::Check(_)
                         | Statement::Backup { .. }
-                        | Statement::Repair { .. }
+                        | Statement::RepairIndex { .. }
+                        | Statement::RepairTable { .. }
                         | Statement::Set { .. } => ControlFlow::Continue(()),
                     }
                 }

@@ -44,6 +44,7 @@ mod tail;
 
 use std::fs::{self, File};
 use std::io::{self, Seek, SeekFrom, Write};
+use std::mem;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -140,10 +141,20 @@ impl Log {
     /// Errors: `Unavailable`; then the log is unchanged, or accepts nothing more.
     pub(super) fn append(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> Result<()> {
         self.trust.check()?;
-        self.record.clear();
-        self.record.resize(RECORD_HEADER_BYTES, 0);
-        write(&mut self.record);
-        let content = &self.record[RECORD_HEADER_BYTES..];
+        let mut record = mem::take(&mut self.record);
+        record.clear();
+        record.resize(RECORD_HEADER_BYTES, 0);
+        write(&mut record);
+        let appended = self.append_record(&mut record);
+        if record.capacity() <= RECORD_KEPT_BYTES {
+            self.record = record;
+        }
+        appended
+    }
+
+    /// Appends a record whose header is still to be filled in. Errors: as [`Log::append`].
+    fn append_record(&mut self, record: &mut [u8]) -> Result<()> {
+        let content = &record[RECORD_HEADER_BYTES..];
         let len = u32::try_from(content.len()).map_err(|_| {
             Error::invalid("the commit is too large")
                 .why("one commit holds less than 4 GiB")
@@ -154,10 +165,10 @@ impl Log {
             Durability::Relaxed => self.next | NOT_FLUSHED,
         };
         let sum = xxh3_64_with_seed(content, number);
-        self.record[..4].copy_from_slice(&len.to_le_bytes());
-        self.record[4..12].copy_from_slice(&number.to_le_bytes());
-        self.record[12..20].copy_from_slice(&sum.to_le_bytes());
-        if let Err(e) = self.write() {
+        record[..4].copy_from_slice(&len.to_le_bytes());
+        record[4..12].copy_from_slice(&number.to_le_bytes());
+        record[12..20].copy_from_slice(&sum.to_le_bytes());
+        if let Err(e) = self.write(record) {
             // Cuts off the record, which may be half written.
             let cut = self.file.set_len(self.end).and_then(|()| self.file.seek(SeekFrom::Start(self.end)));
             if cut.and_then(|_| self.file.sync_all()).is_err() {
@@ -169,13 +180,10 @@ impl Log {
         if self.durability == Durability::Sync {
             self.file.sync_data().map_err(|e| self.trust.after_flush(e))?;
             self.mark.acknowledge(self.next);
-            self.flushed = self.end + self.record.len() as u64;
+            self.flushed = self.end + record.len() as u64;
         }
-        self.end += self.record.len() as u64;
+        self.end += record.len() as u64;
         self.next += 1;
-        if self.record.capacity() > RECORD_KEPT_BYTES {
-            self.record = Vec::new();
-        }
         Ok(())
     }
 
@@ -190,8 +198,8 @@ impl Log {
         Ok(())
     }
 
-    fn write(&mut self) -> io::Result<()> {
-        let end = self.end + self.record.len() as u64;
+    fn write(&mut self, record: &[u8]) -> io::Result<()> {
+        let end = self.end + record.len() as u64;
         if end > self.room {
             // The zeros first: once the record is whole, readers of a relaxed log believe it.
             let ahead = end.next_multiple_of(AHEAD_BYTES);
@@ -200,7 +208,7 @@ impl Log {
             self.file.seek(SeekFrom::Start(self.end))?;
             self.room = ahead;
         }
-        self.file.write_all(&self.record)
+        self.file.write_all(record)
     }
 
     /// Begins a new segment; gives the number of the previous one.
@@ -523,6 +531,16 @@ mod tests {
         assert!(!path_of(folder.path(), 1).exists());
         let (_, records) = open(folder.path()).unwrap();
         assert_eq!((&records[0][..], &records[3][..], records.len()), ("three", "six", 4));
+    }
+
+    #[test]
+    fn a_record_that_is_refused_leaves_no_large_buffer_behind() {
+        let (_folder, mut log) = log(&["one"]);
+        assert!(log.record.capacity() > 0);
+        // The file is open for reading only: nothing can be written.
+        log.file = File::open(path_of(&log.folder, 1)).unwrap();
+        assert!(log.append(|out| out.resize(RECORD_KEPT_BYTES + 1, 0)).is_err());
+        assert_eq!(log.record.capacity(), 0);
     }
 
     #[test]

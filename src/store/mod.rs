@@ -267,6 +267,11 @@ impl fmt::Display for DamagedEntry {
 
 impl std::error::Error for DamagedEntry {}
 
+/// The damaged entry that an error is about; `None`: it is about something else.
+pub fn damaged_entry(error: &Error) -> Option<&DamagedEntry> {
+    std::error::Error::source(error)?.downcast_ref()
+}
+
 /// Source of the error about a keyspace whose pages are damaged.
 #[derive(Debug)]
 pub struct DamagedKeyspace(pub KeyspaceId);
@@ -287,7 +292,8 @@ pub type Visit<'v> = dyn FnMut(&[u8], &[u8]) -> Result<bool> + 'v;
 
 /// A position in a range.
 pub trait Cursor {
-    /// The next entry, or `None` at the end of the range; after that, always `None`.
+    /// The next entry, or `None` at the end of the range; after that, always `None`. After an error about a
+    /// [`DamagedEntry`] it goes on behind that entry.
     fn next(&mut self) -> Result<Option<Entry<'_>>>;
 
     /// Shows the following entries to `visit`, as [`Cursor::next`] gives them one by one. True: `visit` stopped the

@@ -4,6 +4,7 @@
 //! `DAMAGE_ROUNDS` (default 40) says how many bits are flipped, `DAMAGE_SEED` which.
 
 mod index;
+mod row;
 
 use std::collections::BTreeMap;
 use std::fs;

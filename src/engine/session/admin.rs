@@ -6,7 +6,7 @@ use sqlparser::ast::Ident;
 
 use super::{IN_STEPS, Session};
 use crate::engine::outcome::Outcome;
-use crate::engine::{analyze, backup, build, moments, show};
+use crate::engine::{analyze, backup, build, moments, repair, show};
 use crate::error::{Error, Result};
 use crate::sql::{Check, CheckTarget, Statement};
 
@@ -54,11 +54,16 @@ impl Session {
                 let entries = backup::backup(&self.db, Path::new(path), self.db.engine(), &self.watch)?;
                 Ok(Outcome { affected: Some(entries), ..self.done(tag) })
             }
-            Statement::Repair { index, dry_run: true } => {
+            Statement::RepairIndex { index, dry_run: true } => {
                 let target = CheckTarget::Index(index.clone());
                 self.check(&Check { target, fast: false, limit: None })
             }
-            Statement::Repair { index, dry_run: false } => {
+            Statement::RepairTable { table, dry_run } => {
+                self.outside_transaction(tag, "what it removes is removed at once")?;
+                let (removed, rows) = repair::table(&self.db, table, *dry_run, &self.watch)?;
+                Ok(Outcome { affected: Some(removed), ..self.table_outcome(tag, rows)? })
+            }
+            Statement::RepairIndex { index, dry_run: false } => {
                 self.outside_transaction(tag, IN_STEPS)?;
                 build::repair(&self.db, index, &self.watch)?;
                 Ok(self.done(tag))

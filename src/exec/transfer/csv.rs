@@ -370,9 +370,9 @@ impl FileWriter for CsvWriter {
         Ok(())
     }
 
-    fn finish(mut self: Box<Self>) -> Result<()> {
+    fn finish(mut self: Box<Self>) -> Result<u64> {
         self.out.write_all(&self.rows)?;
-        self.out.commit()
+        self.out.commit().map(|()| 0)
     }
 }
 

@@ -1,8 +1,8 @@
 //! JSON lines: one object per line, its members the columns.
 //!
 //! Members are split, but not decoded, so that numbers keep all their digits and a JSON column keeps its text as
-//! written. A column without a member is not given; one with `null` is NULL, even in a JSON column: `null` is the one
-//! JSON value that does not survive a round trip.
+//! written. A column without a member is not given; one with `null` is NULL, even in a JSON column, as others write NULL
+//! so: `null` is the one JSON value that does not survive a round trip, and the writer counts how often it was written.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -184,6 +184,8 @@ pub struct JsonlWriter {
     /// `{"a":`, `,"b":`, ...: what comes before each column's value.
     leads: Vec<String>,
     rows: Vec<u8>,
+    /// Values written as `null` that are not NULL, but JSON (count).
+    nulls: u64,
 }
 
 impl JsonlWriter {
@@ -202,7 +204,7 @@ impl JsonlWriter {
         };
         let names = schema.fields().iter().map(|f| f.name().as_str());
         let leads = names.enumerate().map(lead).collect::<Result<_>>()?;
-        Ok(JsonlWriter { out, schema, leads, rows: Vec::new() })
+        Ok(JsonlWriter { out, schema, leads, rows: Vec::new(), nulls: 0 })
     }
 }
 
@@ -211,7 +213,10 @@ impl FileWriter for JsonlWriter {
         for row in 0..batch.num_rows() {
             for ((lead, array), field) in self.leads.iter().zip(batch.columns()).zip(self.schema.fields()) {
                 self.rows.extend_from_slice(lead.as_bytes());
+                let start = self.rows.len();
                 write_json_cell(&mut self.rows, array, row, field)?;
+                let is_null = self.rows[start..].trim_ascii() == b"null";
+                self.nulls += u64::from(is_null && array.is_valid(row));
             }
             self.rows.extend_from_slice(b"}\n");
         }
@@ -220,8 +225,8 @@ impl FileWriter for JsonlWriter {
         Ok(())
     }
 
-    fn finish(self: Box<Self>) -> Result<()> {
-        self.out.commit()
+    fn finish(self: Box<Self>) -> Result<u64> {
+        self.out.commit().map(|()| self.nulls)
     }
 }
 

@@ -7,7 +7,7 @@
 //! Out: [`create`] a file → a [`FileWriter`] takes record batches. The file appears under its name only when it is
 //! complete: a copy that fails leaves nothing.
 //!
-//! What is written reads back as the same values. Both text formats write VARBINARY as plain hex and
+//! What is written reads back as the same values, but for the `null` of a JSON column in JSON lines. Both text formats write VARBINARY as plain hex and
 //! read it with or without `\x`; CSV writes '' as `""` and NULL as nothing.
 
 mod csv;
@@ -80,8 +80,8 @@ pub trait FileWriter: Send {
     /// Adds the rows of a batch of the writer's schema.
     fn write(&mut self, batch: &RecordBatch) -> Result<()>;
 
-    /// Completes the file and puts it in its place.
-    fn finish(self: Box<Self>) -> Result<()>;
+    /// Completes the file and puts it in its place. Gives how many values read back as NULL, which they are not.
+    fn finish(self: Box<Self>) -> Result<u64>;
 }
 
 /// Opens a file to read rows into `target`.

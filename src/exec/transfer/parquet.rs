@@ -150,10 +150,10 @@ impl FileWriter for ParquetWriter {
         Ok(self.writer.write(batch)?)
     }
 
-    fn finish(self: Box<Self>) -> Result<()> {
+    fn finish(self: Box<Self>) -> Result<u64> {
         let mut out = self.writer.into_inner()?;
         out.flush()?;
-        out.commit()
+        out.commit().map(|()| 0)
     }
 }
 

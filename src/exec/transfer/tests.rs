@@ -3,6 +3,7 @@
 use std::fs;
 use std::sync::{Arc, LazyLock};
 
+use ::arrow::array::{ArrayRef, StringArray};
 use ::arrow::datatypes::Schema;
 use proptest::prelude::*;
 
@@ -150,6 +151,20 @@ fn written<T>(
     assert!(!path.exists());
     writer.finish().unwrap();
     then(&path)
+}
+
+#[test]
+fn a_json_null_that_json_lines_write_as_null_is_counted() {
+    let schema = Arc::new(Schema::new(vec![field("doc", ColumnType::Json, true)]));
+    let texts = [Some("null"), None, Some(" null\n"), Some("\"null\""), Some("[null]")];
+    let column: ArrayRef = Arc::new(StringArray::from(texts.to_vec()));
+    let batch = RecordBatch::try_new(schema.clone(), vec![column]).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    for (format, lost) in [(FileFormat::Jsonl, 2), (csv(), 0), (FileFormat::Parquet, 0)] {
+        let mut writer = create(&directory.path().join("out"), &format, schema.clone()).unwrap();
+        writer.write(&batch).unwrap();
+        assert_eq!(writer.finish().unwrap(), lost, "{format:?}");
+    }
 }
 
 #[test]

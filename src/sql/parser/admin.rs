@@ -326,9 +326,15 @@ impl Parser<'_> {
 
     pub(super) fn repair(&mut self) -> Result<Statement> {
         self.expect_word("REPAIR")?;
-        self.expect_word("INDEX")?;
+        if self.word("TABLE") {
+            let table = self.object_name("the name of a table")?;
+            return Ok(Statement::RepairTable { table, dry_run: self.words(&["DRY", "RUN"]) });
+        }
+        if !self.word("INDEX") {
+            return Err(self.expected("TABLE or INDEX"));
+        }
         let index = self.object_name("the name of an index")?;
-        Ok(Statement::Repair { index, dry_run: self.words(&["DRY", "RUN"]) })
+        Ok(Statement::RepairIndex { index, dry_run: self.words(&["DRY", "RUN"]) })
     }
 
     pub(super) fn set(&mut self) -> Result<Statement> {

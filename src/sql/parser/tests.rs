@@ -235,6 +235,8 @@ const STATEMENTS: &[(&str, &str)] = &[
     ("CHECK DATABASE FULL", "CHECK DATABASE"),
     ("BACKUP TO 'it''s here'", "="),
     ("REPAIR INDEX i DRY RUN", "="),
+    ("REPAIR TABLE t", "="),
+    ("REPAIR TABLE t DRY RUN", "="),
     ("SET a.B TO 'x'", "SET a.b = 'x'"),
     ("SET time zone 'UTC'", "SET time_zone = 'UTC'"),
     ("SET n = -5", "="),

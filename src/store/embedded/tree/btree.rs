@@ -7,8 +7,8 @@
 //!
 //! A value's checksum covers its keyspace and key ([`seal`](super::seal)), so an entry that is returned is right.
 //! That no entry lies between two positions is proved by the entries around the gap: two neighbours in one leaf whose
-//! checksums hold, and whose order to the next entries on either side is right (a damaged offset that points at
-//! another node would break it). A gap at the end of a leaf takes more: the leaf and the branches above it must be
+//! keys are proved ([`prove_key`]), and whose order to the next entries on either side is right (a damaged offset that
+//! points at another node would break it). A gap at the end of a leaf takes more: the leaf and the branches above it must be
 //! whole, and all keys of the next leaf must lie between the separators that led there. A walk gives an entry only
 //! after checking its order to the next one.
 //!
@@ -25,7 +25,7 @@ use super::ahead::Ahead;
 use super::map::Pages;
 use super::meta::Root;
 use super::page::{Node, Page, Stored, compare};
-use super::seal::unseal;
+use super::seal::{prove_key, unseal};
 use super::tally::Tally;
 use crate::error::{Error, Result};
 use crate::key::{End, KeyRange, hex};
@@ -102,7 +102,7 @@ impl<'m> Btree<'m> {
     ) -> Result<Option<&'m [u8]>> {
         let Some(at) = leaf.near(direction, 0) else { return Ok(None) };
         let (key, stored) = self.entry(leaf, at)?;
-        unseal(self.keyspace, key, stored)?;
+        prove_key(self.keyspace, key, stored)?;
         if !suits(key) {
             return Err(self.misplaced(key));
         }

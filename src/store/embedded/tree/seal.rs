@@ -39,6 +39,51 @@ pub(super) fn unseal<'a>(keyspace: KeyspaceId, key: &[u8], stored: &'a [u8]) -> 
     }
 }
 
+/// Proves the key of an entry that is not asked for, and only bounds what is. If the checksum does not hold, because one
+/// flipped bit of the value, or of the checksum itself, keeps it from holding, the key is the one that was written.
+///
+/// Errors: `Corrupt`, naming keyspace and key, when the key may be what is wrong.
+#[inline]
+pub(super) fn prove_key(keyspace: KeyspaceId, key: &[u8], stored: &[u8]) -> Result<()> {
+    match unseal(keyspace, key, stored) {
+        Err(e) if !is_damage_behind(keyspace, key, stored) => Err(e),
+        _ => Ok(()),
+    }
+}
+
+/// Of longer values, in bytes, no flipped bit is looked for: that takes a checksum of the whole for each bit.
+const SEARCHED_BYTES: usize = 4096;
+
+/// Whether one flipped bit behind the key explains the damage.
+#[cold]
+fn is_damage_behind(keyspace: KeyspaceId, key: &[u8], stored: &[u8]) -> bool {
+    let Some((value, sum)) = stored.split_last_chunk::<CHECKSUM_BYTES>() else { return false };
+    if checksum_undamaged(keyspace, key, stored).is_some() {
+        return true;
+    }
+    let (mut value, sum) = (value.to_vec(), u32::from_le_bytes(*sum));
+    value.len() <= SEARCHED_BYTES
+        && (0..8 * value.len()).any(|bit| {
+            let (at, flip) = (bit / 8, 1u8 << (bit % 8));
+            value[at] ^= flip;
+            let holds = checksum(keyspace, key, &value) == sum;
+            value[at] ^= flip;
+            holds
+        })
+}
+
+/// The checksum that an entry was written with, if one bit of it was flipped since; `None` if that is not what is wrong.
+pub(super) fn checksum_undamaged(
+    keyspace: KeyspaceId,
+    key: &[u8],
+    stored: &[u8],
+) -> Option<[u8; CHECKSUM_BYTES]> {
+    let (value, sum) = stored.split_last_chunk::<CHECKSUM_BYTES>()?;
+    let wanted = checksum(keyspace, key, value);
+    let is_one_bit = (wanted ^ u32::from_le_bytes(*sum)).is_power_of_two();
+    is_one_bit.then(|| wanted.to_le_bytes())
+}
+
 #[cold]
 fn damaged(keyspace: KeyspaceId, key: &[u8]) -> Error {
     let entry = DamagedEntry { keyspace, key: key.to_vec() };
@@ -79,6 +124,29 @@ mod tests {
             let at = at.index(stored.len());
             stored[at] ^= 1u8 << bit;
             prop_assert_eq!(unseal(keyspace, &key, &stored).unwrap_err().kind(), Kind::Corrupt);
+        }
+
+        #[test]
+        fn a_flipped_bit_is_found_in_the_value_or_the_checksum_and_never_taken_for_one_in_the_key(
+            key in prop::collection::vec(any::<u8>(), 1..20),
+            value in prop::collection::vec(any::<u8>(), 0..40),
+            at in any::<prop::sample::Index>(),
+            bit in 0u32..8,
+        ) {
+            let keyspace = KeyspaceId(7);
+            let mut stored = Vec::new();
+            seal(&mut stored, keyspace, &key, &value);
+            let sum = *stored.last_chunk::<CHECKSUM_BYTES>().unwrap();
+            prop_assert!(prove_key(keyspace, &key, &stored).is_ok());
+            let mut other = key.clone();
+            other[at.index(key.len())] ^= 1u8 << bit;
+            prop_assert!(prove_key(keyspace, &other, &stored).is_err());
+            let at = at.index(stored.len());
+            stored[at] ^= 1u8 << bit;
+            prop_assert!(prove_key(keyspace, &key, &stored).is_ok());
+            prop_assert!(prove_key(keyspace, &other, &stored).is_err());
+            let is_in_sum = at >= value.len();
+            prop_assert_eq!(checksum_undamaged(keyspace, &key, &stored), is_in_sum.then_some(sum));
         }
 
         #[test]

@@ -13,7 +13,7 @@ use super::btree::{Btree, BtreePosition};
 use super::map::Pages;
 use super::meta::{Meta, Root};
 use super::page::compare;
-use super::seal::unseal;
+use super::seal::{prove_key, unseal};
 use super::tally::{TALLIES, Tally};
 use super::{KEYSPACES, STATE, Tree, VERSION_KEY, aside, keyspace_of};
 use crate::error::{Error, Result};
@@ -288,7 +288,7 @@ impl<'a> TreeCursor<'a> {
 
 impl<'a> TreeCursor<'a> {
     /// Shows entries to `visit`. A damaged key may look as if the range ended before it, and a damaged page may lead
-    /// astray. So the entry that ends the range is checked like one inside, and keys must ascend.
+    /// astray. So the key of the entry that ends the range is proved, and keys must ascend.
     #[inline]
     fn show(&mut self, mut visit: impl FnMut(&'a [u8], &'a [u8]) -> Result<bool>) -> Result<bool> {
         let TreeCursor { keyspace, direction, limit, place } = self;
@@ -300,9 +300,11 @@ impl<'a> TreeCursor<'a> {
             (Some(limit), Direction::Reverse) => compare(key, limit).is_lt(),
         };
         let stopped = found.walk(*direction, |key, stored| {
-            let value = unseal(*keyspace, key, stored)?;
             ended = is_past(key);
-            if ended { Ok(false) } else { visit(key, value) }
+            match ended {
+                true => prove_key(*keyspace, key, stored).map(|()| false),
+                false => visit(key, unseal(*keyspace, key, stored)?),
+            }
         })?;
         if ended || !stopped {
             *place = None;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use heed::types::Bytes;
 use heed::{CommitOrAbort, PutFlags, RwTxn};
 
-use super::seal::{seal, unseal};
+use super::seal::{checksum_undamaged, seal, unseal};
 use super::tally::Tally;
 use super::vet::{Deed, Vet};
 use super::{KeyspaceHandle, Keyspaces, STATE, Tree, VERSION_KEY, aside, name_of};
@@ -176,7 +176,11 @@ impl<'t> TreeWriter<'t> {
         let Some(database) = self.keyspaces.get(&keyspace).filter(|_| !key.is_empty()) else { return Ok(()) };
         self.vet.get_mut().before(keyspace, key, Deed::Delete)?;
         if let Some(before) = database.get(&self.txn, key)? {
-            self.written.entry(keyspace).or_default().change.take(before);
+            let change = &mut self.written.entry(keyspace).or_default().change;
+            match checksum_undamaged(keyspace, key, before) {
+                Some(sum) => change.take(&sum),
+                None => change.take(before),
+            }
             database.delete(&mut self.txn, key)?;
         }
         Ok(())
