@@ -10,7 +10,7 @@ use super::{
     Assigned, ROWKEY, StatementWrites, WriteInputs, WriteTarget, assigned_columns, column_item, key_update,
     name_in, relations, select,
 };
-use crate::engine::bulk::check_reads;
+use crate::engine::bulk::{check_reads, commit};
 use crate::engine::rows::{check_constraints, check_null, literal};
 use crate::engine::view::StatementView;
 use crate::error::{Error, Result, sqlstate};
@@ -195,10 +195,7 @@ impl<'a> Rewriting<'a> {
             }
         }
         self.writes.move_into(&mut *writer)?;
-        check_reads(view, table, &*writer)?;
-        // Last check for cancellation: a commit is not interrupted.
-        view.watch.cancel.check()?;
-        writer.commit()?;
+        commit(view, table, writer)?;
         view.watch.finish("writing rows", self.affected, "rows");
         Ok(StatementWrites { batch: WriteBatch::default(), affected: self.affected, returning: None })
     }
