@@ -1,4 +1,4 @@
-//! Rewrites of single expressions in a plan.
+//! Rules made of functions, and rewrites of single expressions in a plan.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -16,6 +16,9 @@ use datafusion::logical_expr::type_coercion::binary::comparison_coercion;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, cast};
 use datafusion::optimizer::analyzer::AnalyzerRule;
+use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::ExecutionPlan;
 
 use super::errors::to_df;
 use crate::df::tree::{RewritePlan, RewriteTree};
@@ -49,6 +52,52 @@ impl AnalyzerRule for NodeRule {
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DfResult<LogicalPlan> {
         plan.rewrite_up_with_subqueries(self.1).data()
+    }
+}
+
+/// A physical optimizer rule that is one function.
+#[derive(Debug)]
+pub struct PlanRule(pub &'static str, pub fn(Plan, &ConfigOptions) -> DfResult<Plan>);
+
+type Plan = Arc<dyn ExecutionPlan>;
+
+impl PhysicalOptimizerRule for PlanRule {
+    fn name(&self) -> &str {
+        self.0
+    }
+
+    fn optimize(&self, plan: Plan, options: &ConfigOptions) -> DfResult<Plan> {
+        self.1(plan, options)
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// An optimizer rule that is one function: of each node in this order, or of a whole plan.
+#[derive(Debug)]
+pub struct LogicalRule(
+    pub &'static str,
+    pub Option<ApplyOrder>,
+    pub fn(LogicalPlan) -> DfResult<Transformed<LogicalPlan>>,
+);
+
+impl OptimizerRule for LogicalRule {
+    fn name(&self) -> &str {
+        self.0
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        self.1
+    }
+
+    fn supports_rewrite(&self) -> bool {
+        true
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, _: &dyn OptimizerConfig) -> DfResult<Transformed<LogicalPlan>> {
+        self.2(plan)
     }
 }
 
