@@ -25,6 +25,7 @@ use super::operators::recursion::RecursionExec;
 use super::operators::scan::ScanExec;
 use super::operators::seek::SeekJoinExec;
 use super::table::TableSource;
+use crate::df::rewrite::bare;
 use crate::df::tree::RewritePlan;
 use crate::exec::scan::PARALLEL_WORK;
 
@@ -117,13 +118,8 @@ fn equals_subquery(term: &Arc<dyn PhysicalExpr>) -> bool {
 }
 
 fn is_unordered(expr: &Expr) -> bool {
-    match expr {
-        Expr::Alias(alias) => is_unordered(&alias.expr),
-        Expr::AggregateFunction(call) => {
-            OF_A_SET.contains(&call.func.name()) && call.params.order_by.is_empty()
-        }
-        _ => false,
-    }
+    let Expr::AggregateFunction(call) = bare(expr) else { return false };
+    OF_A_SET.contains(&call.func.name()) && call.params.order_by.is_empty()
 }
 
 /// The plan with `any_order` set in its source, if it reads one table without a limit.

@@ -172,8 +172,15 @@ fn computes(plan: &LogicalPlan) -> bool {
 
 /// The expression is a column, possibly aliased.
 fn is_column(expr: &Expr) -> bool {
-    let named = if let Expr::Alias(alias) = expr { &alias.expr } else { expr };
-    matches!(named, Expr::Column(_))
+    matches!(bare(expr), Expr::Column(_))
+}
+
+/// An expression without its aliases.
+pub fn bare(expr: &Expr) -> &Expr {
+    match expr {
+        Expr::Alias(alias) => bare(&alias.expr),
+        expr => expr,
+    }
 }
 
 /// Rewrites an expression of a node under its old output name. For grouping sets, the expressions inside are rewritten.

@@ -19,7 +19,7 @@ use datafusion::logical_expr::{
 };
 
 use crate::access::{Each, OrderBy};
-use crate::df::rewrite::below;
+use crate::df::rewrite::{bare, below};
 use crate::df::table::TableSource;
 use crate::df::tree::RewritePlan;
 use crate::df::wanted::FirstFound;
@@ -53,14 +53,6 @@ pub fn from_one_end(plan: LogicalPlan) -> DfResult<LogicalPlan> {
         Ok(changed.map_or(Transformed::no(node), Transformed::yes))
     })?;
     Ok(changed.data)
-}
-
-/// An expression without its aliases.
-fn bare(expr: &Expr) -> &Expr {
-    match expr {
-        Expr::Alias(alias) => bare(&alias.expr),
-        expr => expr,
-    }
 }
 
 /// The column, if the expression is one, possibly aliased.
