@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use datafusion::common::tree_node::Transformed;
 use datafusion::datasource::source::DataSourceExec;
-use datafusion::datasource::{provider_as_source, source_as_provider};
+use datafusion::datasource::source_as_provider;
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, Operator};
 use datafusion::physical_expr::expressions::BinaryExpr;
@@ -25,7 +25,7 @@ use super::operators::recursion::RecursionExec;
 use super::operators::scan::ScanExec;
 use super::operators::seek::SeekJoinExec;
 use super::table::TableSource;
-use crate::df::rewrite::bare;
+use crate::df::rewrite::{bare, with_source};
 use crate::df::tree::RewritePlan;
 use crate::exec::scan::PARALLEL_WORK;
 
@@ -135,10 +135,7 @@ fn in_any_order(plan: &LogicalPlan) -> DfResult<Option<LogicalPlan>> {
         LogicalPlan::TableScan(scan) if scan.fetch.is_none() => {
             let provider = source_as_provider(&scan.source)?;
             let Some(source) = provider.downcast_ref::<TableSource>() else { return Ok(None) };
-            let (mut scan, mut source) = (scan.clone(), source.clone());
-            source.any_order = true;
-            scan.source = provider_as_source(Arc::new(source));
-            Ok(Some(LogicalPlan::TableScan(scan)))
+            Ok(Some(LogicalPlan::TableScan(with_source(scan, source, |source| source.any_order = true))))
         }
         _ => Ok(None),
     }

@@ -8,19 +8,21 @@ use arrow::datatypes::{DECIMAL256_MAX_PRECISION, DataType, FieldRef};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, ScalarValue};
 use datafusion::config::ConfigOptions;
+use datafusion::datasource::provider_as_source;
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::expr::{AggregateFunction, Cast, ScalarFunction, TryCast};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::type_coercion::binary::comparison_coercion;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, cast};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, TableScan, cast};
 use datafusion::optimizer::analyzer::AnalyzerRule;
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 
 use super::errors::to_df;
+use super::table::TableSource;
 use crate::df::tree::{RewritePlan, RewriteTree};
 use crate::error::{Error, sqlstate};
 
@@ -276,6 +278,17 @@ fn size(expr: &Expr) -> usize {
         Ok(TreeNodeRecursion::Continue)
     });
     nodes
+}
+
+/// The scan with its source changed.
+pub fn with_source(
+    scan: &TableScan,
+    source: &TableSource,
+    change: impl FnOnce(&mut TableSource),
+) -> TableScan {
+    let mut source = source.clone();
+    change(&mut source);
+    TableScan { source: provider_as_source(Arc::new(source)), ..scan.clone() }
 }
 
 /// Rewrites an expression over the output of a projection or an alias as one over its input; `None` if it names
