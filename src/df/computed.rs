@@ -14,7 +14,6 @@ use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     Expr, ExprSchemable, LogicalPlan, Projection, Sort, SubqueryAlias, TableScan,
 };
-use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 use std::sync::Arc;
 
 use super::rewrite::{below, rename_kept};
@@ -30,26 +29,13 @@ const NODES_MAX: usize = 200;
 
 /// The optimizer rule. It runs after filter pushdown, as a scan's conditions may imply the WHERE of an index, and
 /// before the rule that removes unused columns.
-#[derive(Debug)]
-pub struct ComputedColumns;
-
-impl OptimizerRule for ComputedColumns {
-    fn name(&self) -> &str {
-        "computed_columns"
-    }
-
-    fn supports_rewrite(&self) -> bool {
-        true
-    }
-
-    fn rewrite(&self, plan: LogicalPlan, _: &dyn OptimizerConfig) -> DfResult<Transformed<LogicalPlan>> {
-        let mut sources = Vec::new();
-        plan.rewrite_up_with_subqueries(|node| match node {
-            LogicalPlan::TableScan(scan) => widened(scan, &mut sources),
-            node if sources.is_empty() => Ok(Transformed::no(node)),
-            node => replaced(node, &sources),
-        })
-    }
+pub fn computed_columns(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
+    let mut sources = Vec::new();
+    plan.rewrite_up_with_subqueries(|node| match node {
+        LogicalPlan::TableScan(scan) => widened(scan, &mut sources),
+        node if sources.is_empty() => Ok(Transformed::no(node)),
+        node => replaced(node, &sources),
+    })
 }
 
 /// Name of a formula's hidden column in the source with this number.

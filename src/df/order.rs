@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use datafusion::common::Column;
 use datafusion::common::tree_node::Transformed;
-use datafusion::datasource::{provider_as_source, source_as_provider};
+use datafusion::datasource::source_as_provider;
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::expr::{Sort as SortExpr, WindowFunctionParams};
 use datafusion::logical_expr::{
@@ -23,6 +23,7 @@ use super::rewrite::below;
 use super::table::TableSource;
 use super::wanted::{FirstFound, Wanted, WantedRows};
 use crate::access::OrderBy;
+use crate::df::rewrite::with_source;
 use crate::df::tree::RewritePlan;
 
 /// Largest top-k (rows) that is followed into a join.
@@ -194,14 +195,11 @@ fn follow(
                 (natural || !nullable).then_some(OrderBy { field, descending: by.descending })
             };
             let Some((order, what)) = front(&order, what, order_by) else { return Ok(None) };
-            let mut source = source.clone();
-            match what {
+            let told = with_source(scan, source, |source| match what {
                 WantedRows::Found(rows) => source.first_found = Some(FirstFound { order, rows }),
                 _ => source.wanted = Wanted { order, what },
-            }
-            let mut scan = scan.clone();
-            scan.source = provider_as_source(Arc::new(source));
-            Ok(Some(LogicalPlan::TableScan(scan)))
+            });
+            Ok(Some(LogicalPlan::TableScan(told)))
         }
         _ => Ok(None),
     }

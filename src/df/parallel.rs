@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use datafusion::common::tree_node::Transformed;
 use datafusion::datasource::source::DataSourceExec;
-use datafusion::datasource::{provider_as_source, source_as_provider};
+use datafusion::datasource::source_as_provider;
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, Operator};
 use datafusion::physical_expr::expressions::BinaryExpr;
@@ -25,6 +25,7 @@ use super::operators::recursion::RecursionExec;
 use super::operators::scan::ScanExec;
 use super::operators::seek::SeekJoinExec;
 use super::table::TableSource;
+use crate::df::rewrite::{bare, with_source};
 use crate::df::tree::RewritePlan;
 use crate::exec::scan::PARALLEL_WORK;
 
@@ -117,13 +118,8 @@ fn equals_subquery(term: &Arc<dyn PhysicalExpr>) -> bool {
 }
 
 fn is_unordered(expr: &Expr) -> bool {
-    match expr {
-        Expr::Alias(alias) => is_unordered(&alias.expr),
-        Expr::AggregateFunction(call) => {
-            OF_A_SET.contains(&call.func.name()) && call.params.order_by.is_empty()
-        }
-        _ => false,
-    }
+    let Expr::AggregateFunction(call) = bare(expr) else { return false };
+    OF_A_SET.contains(&call.func.name()) && call.params.order_by.is_empty()
 }
 
 /// The plan with `any_order` set in its source, if it reads one table without a limit.
@@ -139,10 +135,7 @@ fn in_any_order(plan: &LogicalPlan) -> DfResult<Option<LogicalPlan>> {
         LogicalPlan::TableScan(scan) if scan.fetch.is_none() => {
             let provider = source_as_provider(&scan.source)?;
             let Some(source) = provider.downcast_ref::<TableSource>() else { return Ok(None) };
-            let (mut scan, mut source) = (scan.clone(), source.clone());
-            source.any_order = true;
-            scan.source = provider_as_source(Arc::new(source));
-            Ok(Some(LogicalPlan::TableScan(scan)))
+            Ok(Some(LogicalPlan::TableScan(with_source(scan, source, |source| source.any_order = true))))
         }
         _ => Ok(None),
     }

@@ -7,7 +7,9 @@ use sqlparser::ast::{self, Query, UnaryOperator, VisitorMut};
 
 use crate::df::functions::json_building::BETWEEN;
 use crate::df::functions::{DATE_OF_PATTERN, TIME_OF_PATTERN};
+use crate::df::tree::balanced;
 use crate::error::{Error, Result, sqlstate};
+use crate::sql::rewrite::{take, unnamed};
 use crate::sql::visit::{visit_expressions, visit_mut};
 use crate::sql::{name_of, span_of};
 use crate::value::json_dollar_path;
@@ -176,7 +178,7 @@ impl VisitorMut for PlainCalls<'_> {
                                 steps.into_iter().map(|step| ast::Value::SingleQuotedString(step).into());
                             let steps = steps.map(ast::Expr::Value);
                             let of = take(arguments(call)[0]);
-                            *expr = called("json_extract_path_text", [of].into_iter().chain(steps));
+                            *expr = crate::sql::call("json_extract_path_text", [of].into_iter().chain(steps));
                         }
                     }
                     // DataFusion's `base64` has no padding.
@@ -257,17 +259,12 @@ fn like_each(like: &mut ast::Expr) -> Option<ast::Expr> {
         }
         like
     });
-    any_of(each.collect()).map(|any| ast::Expr::Nested(Box::new(any)))
-}
-
-/// One condition or another, as a tree that is not deep; `None` for no conditions.
-fn any_of(mut conditions: Vec<ast::Expr>) -> Option<ast::Expr> {
-    if conditions.len() < 2 {
-        return conditions.pop();
-    }
-    let rest = conditions.split_off(conditions.len() / 2);
-    let (left, right) = (Box::new(any_of(conditions)?), Box::new(any_of(rest)?));
-    Some(ast::Expr::BinaryOp { left, op: ast::BinaryOperator::Or, right })
+    let either = |left, right| ast::Expr::BinaryOp {
+        left: Box::new(left),
+        op: ast::BinaryOperator::Or,
+        right: Box::new(right),
+    };
+    balanced(each.collect(), &either).map(|any| ast::Expr::Nested(Box::new(any)))
 }
 
 /// `json_agg(x ORDER BY y)` as `json_of_elements(string_agg(json_element(x), ', ' ORDER BY y))`; `json_object_agg` and
@@ -279,7 +276,7 @@ fn json_aggregate(name: &str, call: &mut ast::Function) -> Option<ast::Expr> {
             (Some((_, whole, part @ "json_member")), args) if args.len() == 2 => (whole, part),
             _ => return None,
         };
-    let part = called(part, arguments(call).into_iter().map(take));
+    let part = crate::sql::call(part, arguments(call).into_iter().map(take));
     let between = ast::Expr::value(ast::Value::SingleQuotedString(BETWEEN.to_owned()));
     if let ast::FunctionArguments::List(list) = &mut call.args {
         list.args = [part, between].map(unnamed).into();
@@ -323,18 +320,6 @@ fn text_of(expr: &ast::Expr) -> Option<&str> {
     }
 }
 
-fn called(name: &str, args: impl IntoIterator<Item = ast::Expr>) -> ast::Expr {
-    let mut call = crate::sql::call(name, []);
-    if let ast::Expr::Function(ast::Function { args: ast::FunctionArguments::List(list), .. }) = &mut call {
-        list.args = args.into_iter().map(unnamed).collect();
-    }
-    call
-}
-
-fn unnamed(expr: ast::Expr) -> ast::FunctionArg {
-    ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr))
-}
-
 /// The digits of a number literal.
 fn digits_of(expr: &mut ast::Expr) -> Option<&mut String> {
     match expr {
@@ -360,10 +345,6 @@ fn arguments(call: &mut ast::Function) -> Vec<&mut ast::Expr> {
 
 fn is_null(expr: &ast::Expr) -> bool {
     matches!(expr, ast::Expr::Value(ast::ValueWithSpan { value: ast::Value::Null, .. }))
-}
-
-fn take(expr: &mut ast::Expr) -> ast::Expr {
-    std::mem::replace(expr, ast::Expr::value(ast::Value::Null))
 }
 
 fn cast_as(expr: ast::Expr, data_type: ast::DataType) -> ast::Expr {

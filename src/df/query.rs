@@ -24,7 +24,7 @@ use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::analyzer::resolve_grouping_function::ResolveGroupingFunction;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
-use datafusion::optimizer::{Optimizer, OptimizerRule};
+use datafusion::optimizer::{ApplyOrder, Optimizer, OptimizerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
@@ -36,7 +36,7 @@ use sqlparser::ast::{Function, ObjectNamePart, Query};
 use super::cached::page::{DependsOn, Paging};
 use super::cached::plan::{UnboundPlan, depends_on_time, output_schema, renamed};
 use super::cached::row_map::RowMap;
-use super::computed::ComputedColumns;
+use super::computed::computed_columns;
 use super::contained::Stage;
 use super::errors::df_error;
 use super::expressions::beside::{beside_columns, beside_subqueries};
@@ -61,28 +61,29 @@ use super::expressions::time_zone::at_time_zone;
 use super::functions::described::DescribedFunction;
 use super::hints::Hinted;
 use super::operators::apart::{apart, batches_apart};
-use super::operators::few_first::FewFirst;
+use super::operators::few_first::few_first;
 use super::operators::join_rows::estimates;
-use super::operators::pages::Pages;
-use super::operators::recursion::RowByRow;
+use super::operators::pages::pages;
+use super::operators::recursion::row_by_row;
 use super::operators::scan::threads;
 use super::operators::tell::Telling;
-use super::operators::yielding::Yielding;
+use super::operators::yielding::yielding;
 use super::plain_calls::JSON_AGGREGATES;
 use super::resolver::{PlannedViews, Resolver, Types};
 use super::rewrite::{
-    ExpressionRules, NodeRule, idle_orders, lag_defaults, lazy_functions, lossy_casts, row_offsets,
+    ExpressionRules, LogicalRule, NodeRule, PlanRule, idle_orders, lag_defaults, lazy_functions, lossy_casts,
+    row_offsets,
 };
 use super::rules::above_totals::AboveTotals;
-use super::rules::anti_join::AntiJoin;
+use super::rules::anti_join::anti_join;
 use super::rules::carried::Carried;
 use super::rules::frames::{frames_of_bytes, wide_frames};
 use super::rules::join_order::FewestFirst;
 use super::rules::kept_apart::KeptApart;
 use super::rules::kept_sorts::FixedRows;
 use super::rules::multisets::numbered;
-use super::rules::null_frames::WholeFrames;
-use super::rules::offset::Offset;
+use super::rules::null_frames::whole_frames;
+use super::rules::offset::offset;
 use super::rules::picking::PickApart;
 use super::rules::satisfied::Satisfied;
 use super::subqueries::correlated::Correlated;
@@ -315,12 +316,15 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
                 rules.push(Arc::new(KeptApart::of_sums(rule)) as _);
             }
             "extract_equijoin_predicate" => rules.push(Arc::new(KeptApart::of_a_join(rule)) as _),
-            "eliminate_outer_join" => rules.extend([rule, Arc::new(AntiJoin) as _]),
+            "eliminate_outer_join" => {
+                let anti_join = LogicalRule("anti_join", Some(ApplyOrder::TopDown), anti_join);
+                rules.extend([rule, Arc::new(anti_join) as _]);
+            }
             "push_down_filter" => {
                 rules.extend([
                     Arc::new(Carried) as _,
                     Arc::new(AboveTotals(rule)) as _,
-                    Arc::new(ComputedColumns) as _,
+                    Arc::new(LogicalRule("computed_columns", None, computed_columns)) as _,
                 ]);
             }
             _ => rules.push(rule),
@@ -343,12 +347,15 @@ fn physical_optimizer_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync
             _ => rules.push(rule),
         }
     }
-    rules.push(Arc::new(WholeFrames));
-    rules.push(Arc::new(Offset));
-    rules.push(Arc::new(FewFirst));
-    rules.push(Arc::new(RowByRow));
-    rules.push(Arc::new(Pages));
-    rules.push(Arc::new(Yielding));
+    let last = [
+        PlanRule("whole_frames", whole_frames),
+        PlanRule("offset", offset),
+        PlanRule("few_first", |plan, _| few_first(plan, None)),
+        PlanRule("row_by_row", row_by_row),
+        PlanRule("pages", pages),
+        PlanRule("yielding", yielding),
+    ];
+    rules.extend(last.map(|rule| Arc::new(rule) as _));
     rules
 }
 

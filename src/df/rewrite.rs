@@ -1,4 +1,4 @@
-//! Rewrites of single expressions in a plan.
+//! Rules made of functions, and rewrites of single expressions in a plan.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -8,16 +8,21 @@ use arrow::datatypes::{DECIMAL256_MAX_PRECISION, DataType, FieldRef};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, ScalarValue};
 use datafusion::config::ConfigOptions;
+use datafusion::datasource::provider_as_source;
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::expr::{AggregateFunction, Cast, ScalarFunction, TryCast};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::type_coercion::binary::comparison_coercion;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, cast};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, TableScan, cast};
 use datafusion::optimizer::analyzer::AnalyzerRule;
+use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::ExecutionPlan;
 
 use super::errors::to_df;
+use super::table::TableSource;
 use crate::df::tree::{RewritePlan, RewriteTree};
 use crate::error::{Error, sqlstate};
 
@@ -49,6 +54,52 @@ impl AnalyzerRule for NodeRule {
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DfResult<LogicalPlan> {
         plan.rewrite_up_with_subqueries(self.1).data()
+    }
+}
+
+/// A physical optimizer rule that is one function.
+#[derive(Debug)]
+pub struct PlanRule(pub &'static str, pub fn(Plan, &ConfigOptions) -> DfResult<Plan>);
+
+type Plan = Arc<dyn ExecutionPlan>;
+
+impl PhysicalOptimizerRule for PlanRule {
+    fn name(&self) -> &str {
+        self.0
+    }
+
+    fn optimize(&self, plan: Plan, options: &ConfigOptions) -> DfResult<Plan> {
+        self.1(plan, options)
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// An optimizer rule that is one function: of each node in this order, or of a whole plan.
+#[derive(Debug)]
+pub struct LogicalRule(
+    pub &'static str,
+    pub Option<ApplyOrder>,
+    pub fn(LogicalPlan) -> DfResult<Transformed<LogicalPlan>>,
+);
+
+impl OptimizerRule for LogicalRule {
+    fn name(&self) -> &str {
+        self.0
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        self.1
+    }
+
+    fn supports_rewrite(&self) -> bool {
+        true
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, _: &dyn OptimizerConfig) -> DfResult<Transformed<LogicalPlan>> {
+        self.2(plan)
     }
 }
 
@@ -123,8 +174,15 @@ fn computes(plan: &LogicalPlan) -> bool {
 
 /// The expression is a column, possibly aliased.
 fn is_column(expr: &Expr) -> bool {
-    let named = if let Expr::Alias(alias) = expr { &alias.expr } else { expr };
-    matches!(named, Expr::Column(_))
+    matches!(bare(expr), Expr::Column(_))
+}
+
+/// An expression without its aliases.
+pub fn bare(expr: &Expr) -> &Expr {
+    match expr {
+        Expr::Alias(alias) => bare(&alias.expr),
+        expr => expr,
+    }
 }
 
 /// Rewrites an expression of a node under its old output name. For grouping sets, the expressions inside are rewritten.
@@ -220,6 +278,17 @@ fn size(expr: &Expr) -> usize {
         Ok(TreeNodeRecursion::Continue)
     });
     nodes
+}
+
+/// The scan with its source changed.
+pub fn with_source(
+    scan: &TableScan,
+    source: &TableSource,
+    change: impl FnOnce(&mut TableSource),
+) -> TableScan {
+    let mut source = source.clone();
+    change(&mut source);
+    TableScan { source: provider_as_source(Arc::new(source)), ..scan.clone() }
 }
 
 /// Rewrites an expression over the output of a projection or an alias as one over its input; `None` if it names

@@ -107,6 +107,15 @@ pub fn locked(view: &StatementView) -> Result<StatementView> {
     })
 }
 
+/// Ends a statement that wrote through the bulk door. Errors: as of [`check_reads`], or the statement is cancelled.
+pub fn commit(view: &StatementView, table: &TableDef, writer: Box<dyn BulkWriter + '_>) -> Result<()> {
+    // Nobody else has written meanwhile, so this checks what was read since the first check.
+    check_reads(view, table, &*writer)?;
+    // Last check for cancellation: a commit is not interrupted.
+    view.watch.cancel.check()?;
+    writer.commit()
+}
+
 /// Errors: `Conflict` when what the view recorded, or a definition that a write of `table` relies on, has changed.
 pub fn check_reads(view: &StatementView, table: &TableDef, writer: &dyn BulkWriter) -> Result<()> {
     let recorded = view.recording.as_ref().map(|recording| recording.reads());

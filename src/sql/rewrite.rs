@@ -433,8 +433,13 @@ fn plain_cast(cast: &mut Expr) -> Result<()> {
 }
 
 /// A call of a function with these arguments.
-pub fn call_of<const N: usize>(name: &str, args: [Expr; N]) -> Expr {
-    call(name, args.map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg))).to_vec())
+pub fn call_of(name: &str, args: impl IntoIterator<Item = Expr>) -> Expr {
+    call(name, args.into_iter().map(unnamed).collect())
+}
+
+/// An argument of a function.
+pub fn unnamed(expr: Expr) -> FunctionArg {
+    FunctionArg::Unnamed(FunctionArgExpr::Expr(expr))
 }
 
 /// A call of a function.
@@ -523,7 +528,8 @@ fn either_way_round(between: &mut Expr, copies: &mut Copies) -> Result<()> {
     Ok(())
 }
 
-pub(super) fn take(expr: &mut Expr) -> Expr {
+/// The expression, in whose place NULL is left.
+pub fn take(expr: &mut Expr) -> Expr {
     std::mem::replace(expr, Expr::Value(Value::Null.into()))
 }
 

@@ -8,8 +8,12 @@ use std::sync::Arc;
 use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::error::Result as DfResult;
+use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_expr::expressions::{Column, DynamicFilterPhysicalExpr, Literal};
+use datafusion::physical_expr::expressions::{
+    BinaryExpr, Column, DynamicFilterPhysicalExpr, InListExpr, IsNotNullExpr, IsNullExpr, LikeExpr, Literal,
+    NotExpr,
+};
 use datafusion::physical_expr::window::WindowExpr;
 use datafusion::physical_expr_common::physical_expr::fmt_sql;
 use datafusion::physical_expr_common::sort_expr::PhysicalSortExpr;
@@ -58,14 +62,68 @@ pub(in crate::df) fn sql(expr: &Arc<dyn PhysicalExpr>) -> String {
         } else if let Some(literal) = expr.downcast_ref::<Literal>() {
             sql_literal(literal.value())
         } else {
-            return Ok(Transformed::no(expr));
+            return in_brackets(expr);
         };
-        Ok(Transformed::yes(Arc::new(Column::new(&name, 0)) as Arc<dyn PhysicalExpr>))
+        Ok(Transformed::yes(verbatim(&name)))
     });
     match named {
         Ok(named) => words(&fmt_sql(&*named.data).to_string()),
         Err(_) => without_places(&expr.to_string()),
     }
+}
+
+/// An expression that is shown as this text.
+fn verbatim(text: &str) -> Arc<dyn PhysicalExpr> {
+    Arc::new(Column::new(text, 0))
+}
+
+/// Puts operands into parentheses where they would be read as others: DataFusion's text has them only for an operator
+/// that binds less than the operator around it.
+fn in_brackets(expr: Arc<dyn PhysicalExpr>) -> DfResult<Transformed<Arc<dyn PhysicalExpr>>> {
+    let mut changed = false;
+    let operands: Vec<_> = expr
+        .children()
+        .into_iter()
+        .enumerate()
+        .map(|(at, operand)| {
+            if !is_torn(&*expr, at, &**operand) {
+                return Arc::clone(operand);
+            }
+            changed = true;
+            verbatim(&format!("({})", fmt_sql(&**operand)))
+        })
+        .collect();
+    match changed {
+        true => expr.with_new_children(operands).map(Transformed::yes),
+        false => Ok(Transformed::no(expr)),
+    }
+}
+
+/// Without parentheses, only a part of this operand would belong to the expression.
+fn is_torn(expr: &dyn PhysicalExpr, at: usize, operand: &dyn PhysicalExpr) -> bool {
+    let op = operand.downcast_ref::<BinaryExpr>().map(BinaryExpr::op);
+    if let Some(around) = expr.downcast_ref::<BinaryExpr>().map(BinaryExpr::op) {
+        let is_second = at == 1 && op.is_some_and(|op| op.precedence() == around.precedence());
+        let is_chain = op == Some(around) && is_associative(*around);
+        return is_second && !is_chain || is_test(operand) && !around.is_logic_operator();
+    }
+    if expr.is::<NotExpr>() {
+        return op.is_some_and(Operator::is_logic_operator);
+    }
+    at == 0 && is_test(expr) && (is_test(operand) || op.is_some_and(|op| !op.is_numerical_operators()))
+}
+
+fn is_associative(op: Operator) -> bool {
+    matches!(op, Operator::And | Operator::Or | Operator::Plus | Operator::Multiply | Operator::StringConcat)
+}
+
+/// The operator is written in words, beside its operand: NOT, IS NULL, IN, LIKE.
+fn is_test(expr: &dyn PhysicalExpr) -> bool {
+    expr.is::<NotExpr>()
+        || expr.is::<IsNullExpr>()
+        || expr.is::<IsNotNullExpr>()
+        || expr.is::<InListExpr>()
+        || expr.is::<LikeExpr>()
 }
 
 /// What the operator shows of itself, and how it reads in SQL.
@@ -313,7 +371,40 @@ fn decimal(inner: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use arrow::datatypes::{DataType, Field, Schema};
+    use datafusion::physical_expr::expressions::col;
+
     use super::*;
+
+    #[test]
+    fn operands_are_in_parentheses_where_they_would_be_read_as_others() {
+        let schema =
+            Schema::new(["p", "q", "r"].map(|name| Field::new(name, DataType::Boolean, true)).to_vec());
+        let column = |name: &str| col(name, &schema).unwrap();
+        let binary = |left, op, right| Arc::new(BinaryExpr::new(left, op, right)) as Arc<dyn PhysicalExpr>;
+        let (p, q, r) = (column("p"), column("q"), column("r"));
+        let either = || binary(Arc::clone(&p), Operator::Or, Arc::clone(&q));
+        let equal = || binary(Arc::clone(&p), Operator::Eq, Arc::clone(&q));
+        let less = |left, right| binary(left, Operator::Minus, right);
+        let negated = |expr| Arc::new(NotExpr::new(expr)) as Arc<dyn PhysicalExpr>;
+        let is_null = |expr| Arc::new(IsNullExpr::new(expr)) as Arc<dyn PhysicalExpr>;
+        let cases = [
+            (negated(either()), "NOT (p OR q)"),
+            (negated(equal()), "NOT p = q"),
+            (negated(is_null(either())), "NOT (p OR q) IS NULL"),
+            (is_null(either()), "(p OR q) IS NULL"),
+            (is_null(negated(column("p"))), "(NOT p) IS NULL"),
+            (is_null(less(column("p"), column("q"))), "p - q IS NULL"),
+            (binary(negated(column("p")), Operator::Eq, is_null(column("q"))), "(NOT p) = (q IS NULL)"),
+            (binary(negated(column("p")), Operator::And, is_null(column("q"))), "NOT p AND q IS NULL"),
+            (binary(either(), Operator::And, either()), "(p OR q) AND (p OR q)"),
+            (less(column("p"), less(column("q"), r)), "p - (q - r)"),
+            (less(less(column("p"), column("q")), column("r")), "p - q - r"),
+        ];
+        for (expr, shown) in cases {
+            assert_eq!(sql(&expr), shown);
+        }
+    }
 
     #[test]
     fn names_are_sql() {

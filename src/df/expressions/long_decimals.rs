@@ -63,15 +63,17 @@ fn lengthen(peers: Vec<&mut Expr>, schema: &DFSchema) -> bool {
 fn digits(expr: &Expr, ty: &DataType) -> Option<Digits> {
     let all = |number: u128| number.checked_ilog10().map_or(0, |log| log as u8 + 1);
     match expr {
-        Expr::Literal(ScalarValue::Int64(Some(number)), _) => {
-            return Some((all(number.unsigned_abs().into()), 0));
-        }
+        Expr::Literal(ScalarValue::Int64(Some(number)), _) => Some((all(number.unsigned_abs().into()), 0)),
         Expr::Literal(ScalarValue::Decimal128(Some(number), _, scale @ 0..), _) => {
             let scale = scale.unsigned_abs();
-            return Some((all(number.unsigned_abs()).saturating_sub(scale), scale));
+            Some((all(number.unsigned_abs()).saturating_sub(scale), scale))
         }
-        _ => {}
+        _ => digits_of_type(ty),
     }
+}
+
+/// Most digits of a value of an exact type; `None` for other types.
+pub fn digits_of_type(ty: &DataType) -> Option<Digits> {
     Some(match ty {
         DataType::Decimal128(precision, scale @ 0..) | DataType::Decimal256(precision, scale @ 0..) => {
             (precision.saturating_sub(scale.unsigned_abs()), scale.unsigned_abs())

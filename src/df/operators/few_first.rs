@@ -5,9 +5,7 @@
 
 use std::sync::Arc;
 
-use datafusion::common::config::ConfigOptions;
 use datafusion::error::Result as DfResult;
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::coop::CooperativeExec;
@@ -24,25 +22,7 @@ use super::seek::SeekJoinExec;
 use crate::df::operators::over_changed;
 use crate::df::rules::kept_sorts::FixedExec;
 
-/// Tells scans how few rows may be enough.
-#[derive(Debug)]
-pub struct FewFirst;
-
-impl PhysicalOptimizerRule for FewFirst {
-    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> DfResult<Arc<dyn ExecutionPlan>> {
-        few_first(plan, None)
-    }
-
-    fn name(&self) -> &str {
-        "few_first"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
-}
-
-/// The plan for a consumer of at most `rows` rows, if known.
+/// Tells scans how few rows may be enough, for a consumer of at most `rows` rows, if known.
 pub fn few_first(plan: Arc<dyn ExecutionPlan>, rows: Option<usize>) -> DfResult<Arc<dyn ExecutionPlan>> {
     if let Some(scan) = plan.downcast_ref::<ScanExec>() {
         return Ok(match rows {

@@ -22,6 +22,7 @@ use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 
 use crate::df::expr::{FieldNames, predicate};
+use crate::df::tree::balanced;
 use crate::plan::Predicate;
 
 /// Most tuples (count) of several keys that are looked up as tuples; of more, the values of each key are looked up
@@ -89,7 +90,8 @@ impl FilterReader<'_> {
         if let Some(case) = filter.downcast_ref::<CaseExpr>() {
             // Branches are the partitions of the join: all together are what it can match.
             let branches = case.when_then_expr().iter().map(|(_, then)| then).chain(case.else_expr());
-            return any_of(branches.map(|then| self.condition(then)).collect::<Option<_>>()?);
+            let conditions = branches.map(|then| self.condition(then)).collect::<Option<_>>()?;
+            return balanced(conditions, &Expr::or);
         }
         if let Some(binary) = filter.downcast_ref::<BinaryExpr>() {
             let both = || (self.condition(binary.left()), self.condition(binary.right()));
@@ -167,7 +169,7 @@ impl FilterReader<'_> {
             let equal = |row: Vec<ScalarValue>| {
                 keys.iter().zip(row).map(|(key, value)| key.clone().eq(lit(value))).reduce(Expr::and)
             };
-            return any_of(rows.into_iter().map(equal).collect::<Option<_>>()?);
+            return balanced(rows.into_iter().map(equal).collect::<Option<_>>()?, &Expr::or);
         }
         // This is exact if only one key varies.
         let listed = keys
@@ -188,20 +190,4 @@ impl FilterReader<'_> {
         }
         Some(few)
     }
-}
-
-/// Disjunction of the conditions, as a balanced tree.
-fn any_of(mut conditions: Vec<Expr>) -> Option<Expr> {
-    while conditions.len() > 1 {
-        let mut rest = conditions.into_iter();
-        let mut pairs = Vec::new();
-        while let Some(first) = rest.next() {
-            pairs.push(match rest.next() {
-                Some(second) => first.or(second),
-                None => first,
-            });
-        }
-        conditions = pairs;
-    }
-    conditions.pop()
 }

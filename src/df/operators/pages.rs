@@ -13,7 +13,6 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::error::Result as DfResult;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -35,27 +34,14 @@ const SKIP_MIN: usize = 500;
 const EQUAL_EXPECTED: usize = 256;
 
 /// Puts [`PageExec`] above limits of sorts whose input is sorted by a prefix.
-#[derive(Debug)]
-pub struct Pages;
-
-impl PhysicalOptimizerRule for Pages {
-    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> DfResult<Arc<dyn ExecutionPlan>> {
-        plan.rewrite_up(|node| {
-            Ok(match Page::of(&node) {
-                Some(_) => Transformed::yes(Arc::new(PageExec { limit: node })),
-                None => Transformed::no(node),
-            })
+pub fn pages(plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> DfResult<Arc<dyn ExecutionPlan>> {
+    plan.rewrite_up(|node| {
+        Ok(match Page::of(&node) {
+            Some(_) => Transformed::yes(Arc::new(PageExec { limit: node })),
+            None => Transformed::no(node),
         })
-        .data()
-    }
-
-    fn name(&self) -> &str {
-        "pages"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
+    })
+    .data()
 }
 
 /// LIMIT and OFFSET of a sorted scan.

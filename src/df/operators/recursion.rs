@@ -17,7 +17,6 @@ use datafusion::error::{DataFusionError, Result as DfResult};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::aggregates::group_values::{GroupValues, new_group_values};
 use datafusion::physical_plan::aggregates::order::GroupOrdering;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
@@ -40,28 +39,15 @@ use crate::df::tree::RewriteTree;
 use crate::error::Error;
 
 /// Makes [`RecursionExec`] run the recursive queries it can.
-#[derive(Debug)]
-pub struct RowByRow;
-
-impl PhysicalOptimizerRule for RowByRow {
-    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> DfResult<Arc<dyn ExecutionPlan>> {
-        plan.rewrite_up(|node| {
-            let steps = node.downcast_ref::<RecursiveQueryExec>().and_then(BatchOperations::of);
-            Ok(match steps {
-                Some(_) => Transformed::yes(Arc::new(RecursionExec { query: node })),
-                None => Transformed::no(node),
-            })
+pub fn row_by_row(plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> DfResult<Arc<dyn ExecutionPlan>> {
+    plan.rewrite_up(|node| {
+        let steps = node.downcast_ref::<RecursiveQueryExec>().and_then(BatchOperations::of);
+        Ok(match steps {
+            Some(_) => Transformed::yes(Arc::new(RecursionExec { query: node })),
+            None => Transformed::no(node),
         })
-        .data()
-    }
-
-    fn name(&self) -> &str {
-        "row_by_row"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
+    })
+    .data()
 }
 
 /// A [`RecursiveQueryExec`] whose steps look at one row at a time.

@@ -8,32 +8,18 @@ use std::sync::Arc;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::error::Result as DfResult;
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::coop::CooperativeExec;
 
 use crate::df::tree::RewriteTree;
 
 /// Adds a yield point above every operator with several inputs.
-#[derive(Debug)]
-pub struct Yielding;
-
-impl PhysicalOptimizerRule for Yielding {
-    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> DfResult<Arc<dyn ExecutionPlan>> {
-        plan.rewrite_up(|plan| {
-            Ok(match plan.children().len() {
-                0 | 1 => Transformed::no(plan),
-                _ => Transformed::yes(Arc::new(CooperativeExec::new(plan))),
-            })
+pub fn yielding(plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> DfResult<Arc<dyn ExecutionPlan>> {
+    plan.rewrite_up(|plan| {
+        Ok(match plan.children().len() {
+            0 | 1 => Transformed::no(plan),
+            _ => Transformed::yes(Arc::new(CooperativeExec::new(plan))),
         })
-        .data()
-    }
-
-    fn name(&self) -> &str {
-        "yielding"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
+    })
+    .data()
 }

@@ -10,31 +10,16 @@ use datafusion::common::{JoinType, NullEquality, ScalarValue};
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction};
 use datafusion::logical_expr::{Expr, Filter, Join, LogicalPlan, LogicalPlanBuilder};
-use datafusion::optimizer::optimizer::ApplyOrder;
-use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
 use crate::df::table::TableSource;
 
-/// The rule.
-#[derive(Debug)]
-pub struct AntiJoin;
-
-impl OptimizerRule for AntiJoin {
-    fn name(&self) -> &str {
-        "anti_join"
-    }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        Some(ApplyOrder::TopDown)
-    }
-
-    fn rewrite(&self, plan: LogicalPlan, _: &dyn OptimizerConfig) -> DfResult<Transformed<LogicalPlan>> {
-        let LogicalPlan::Filter(filter) = &plan else { return Ok(Transformed::no(plan)) };
-        Ok(match rewritten(filter)? {
-            Some(anti) => Transformed::yes(anti),
-            None => Transformed::no(plan),
-        })
-    }
+/// The rule, for one node.
+pub fn anti_join(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
+    let LogicalPlan::Filter(filter) = &plan else { return Ok(Transformed::no(plan)) };
+    Ok(match rewritten(filter)? {
+        Some(anti) => Transformed::yes(anti),
+        None => Transformed::no(plan),
+    })
 }
 
 fn rewritten(filter: &Filter) -> DfResult<Option<LogicalPlan>> {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, JoinType, ScalarValue};
-use datafusion::datasource::{provider_as_source, source_as_provider};
+use datafusion::datasource::source_as_provider;
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::expr::{AggregateFunction, NullTreatment, Sort};
 use datafusion::logical_expr::utils::split_conjunction;
@@ -19,7 +19,7 @@ use datafusion::logical_expr::{
 };
 
 use crate::access::{Each, OrderBy};
-use crate::df::rewrite::below;
+use crate::df::rewrite::{bare, below, with_source};
 use crate::df::table::TableSource;
 use crate::df::tree::RewritePlan;
 use crate::df::wanted::FirstFound;
@@ -53,14 +53,6 @@ pub fn from_one_end(plan: LogicalPlan) -> DfResult<LogicalPlan> {
         Ok(changed.map_or(Transformed::no(node), Transformed::yes))
     })?;
     Ok(changed.data)
-}
-
-/// An expression without its aliases.
-fn bare(expr: &Expr) -> &Expr {
-    match expr {
-        Expr::Alias(alias) => bare(&alias.expr),
-        expr => expr,
-    }
 }
 
 /// The column, if the expression is one, possibly aliased.
@@ -292,9 +284,8 @@ impl Enough<'_> {
         };
         let told = |scan: &TableScan, source: &TableSource, columns: &[Column]| {
             let order = (self.order)(source, columns)?;
-            let mut source = source.clone();
-            source.first_of_row = Some(FirstFound { order, rows: self.rows });
-            Some(TableScan { source: provider_as_source(Arc::new(source)), ..scan.clone() })
+            let first = FirstFound { order, rows: self.rows };
+            Some(with_source(scan, source, |source| source.first_of_row = Some(first)))
         };
         let mut join = join.clone();
         let table = match (has(&join.left, groups), has(&join.right, groups)) {
@@ -310,9 +301,7 @@ impl Enough<'_> {
 
 /// Tells the scan's source that a few rows of each group are enough.
 fn told_each(scan: &TableScan, source: &TableSource, each: Each) -> TableScan {
-    let mut source = source.clone();
-    source.each = Some(each);
-    TableScan { source: provider_as_source(Arc::new(source)), ..scan.clone() }
+    with_source(scan, source, |source| source.each = Some(each))
 }
 
 fn fields_of(source: &TableSource, columns: &[Column]) -> Option<Vec<Field>> {

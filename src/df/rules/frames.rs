@@ -17,7 +17,7 @@ use datafusion::logical_expr::{
 };
 
 use crate::df::errors::to_df;
-use crate::df::rewrite::{rename_kept, settled_type};
+use crate::df::rewrite::{bare, rename_kept, settled_type};
 use crate::df::tree::{RewritePlan, RewriteTree};
 use crate::error::{Error, sqlstate};
 
@@ -60,10 +60,7 @@ pub fn wide_frames(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
 
 /// The window of a RANGE frame with a distance, and what it is ordered by.
 fn with_distance(expr: &Expr) -> Option<(&WindowFunctionParams, &Sort)> {
-    let Expr::WindowFunction(window) = (if let Expr::Alias(alias) = expr { &*alias.expr } else { expr })
-    else {
-        return None;
-    };
+    let Expr::WindowFunction(window) = bare(expr) else { return None };
     let WindowFrame { units, start_bound, end_bound, .. } = &window.params.window_frame;
     let is_by_value = *units == WindowFrameUnits::Range;
     let has_distance = is_by_value && (is_offset(start_bound) || is_offset(end_bound));

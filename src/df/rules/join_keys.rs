@@ -100,6 +100,6 @@ fn bytes_of_integer(ty: &DataType) -> Option<usize> {
 }
 
 /// The column is one of a table and leads some key.
-fn leads(column: &Column, plan: &LogicalPlan) -> DfResult<bool> {
+pub fn leads(column: &Column, plan: &LogicalPlan) -> DfResult<bool> {
     Ok(TableSource::behind(column, plan)?.is_some_and(|(source, name)| source.leads(&name)))
 }

@@ -15,5 +15,6 @@ pub(super) mod multisets;
 pub(super) mod null_frames;
 pub(super) mod offset;
 pub(super) mod picking;
+pub(super) mod risk;
 pub(super) mod satisfied;
 pub(super) mod short_circuit;

@@ -12,7 +12,6 @@ use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::WindowFrameUnits;
 use datafusion::physical_expr::PhysicalSortExpr;
 use datafusion::physical_expr::window::WindowExpr;
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::physical_plan::{ExecutionPlan, InputOrderMode};
 
@@ -20,35 +19,22 @@ use super::frames::is_offset;
 use crate::df::tree::RewriteTree;
 
 /// Replaces such windows by ones that read whole partitions.
-#[derive(Debug)]
-pub struct WholeFrames;
-
-impl PhysicalOptimizerRule for WholeFrames {
-    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> DfResult<Arc<dyn ExecutionPlan>> {
-        plan.rewrite_up(|node| {
-            let Some(window) = node.downcast_ref::<BoundedWindowAggExec>() else {
-                return Ok(Transformed::no(node));
-            };
-            let input = window.input().schema();
-            let is_sorted = window.input_order_mode == InputOrderMode::Sorted;
-            if !is_sorted || !window.window_expr().iter().any(|window| ends_at_nulls(window, &input)) {
-                return Ok(Transformed::no(node));
-            }
-            let spread = !window.partition_keys().is_empty();
-            let whole =
-                WindowAggExec::try_new(window.window_expr().to_vec(), Arc::clone(window.input()), spread)?;
-            Ok(Transformed::yes(Arc::new(whole) as _))
-        })
-        .data()
-    }
-
-    fn name(&self) -> &str {
-        "WholeFrames"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
+pub fn whole_frames(plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> DfResult<Arc<dyn ExecutionPlan>> {
+    plan.rewrite_up(|node| {
+        let Some(window) = node.downcast_ref::<BoundedWindowAggExec>() else {
+            return Ok(Transformed::no(node));
+        };
+        let input = window.input().schema();
+        let is_sorted = window.input_order_mode == InputOrderMode::Sorted;
+        if !is_sorted || !window.window_expr().iter().any(|window| ends_at_nulls(window, &input)) {
+            return Ok(Transformed::no(node));
+        }
+        let spread = !window.partition_keys().is_empty();
+        let whole =
+            WindowAggExec::try_new(window.window_expr().to_vec(), Arc::clone(window.input()), spread)?;
+        Ok(Transformed::yes(Arc::new(whole) as _))
+    })
+    .data()
 }
 
 /// The frame has an offset, and a sort key may be NULL and last.

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::error::Result as DfResult;
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::projection::ProjectionExec;
@@ -16,26 +15,13 @@ use crate::df::operators::scan::ScanExec;
 use crate::df::tree::RewriteTree;
 
 /// The rule.
-#[derive(Debug)]
-pub struct Offset;
-
-impl PhysicalOptimizerRule for Offset {
-    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> DfResult<Arc<dyn ExecutionPlan>> {
-        plan.rewrite_up(|node| {
-            let limit = node.downcast_ref::<GlobalLimitExec>().filter(|limit| limit.skip() > 0);
-            let without = limit.map(|limit| without_first(limit.input(), limit.skip(), limit.fetch()));
-            Ok(without.transpose()?.flatten().map_or_else(|| Transformed::no(node), Transformed::yes))
-        })
-        .data()
-    }
-
-    fn name(&self) -> &str {
-        "offset"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
+pub fn offset(plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> DfResult<Arc<dyn ExecutionPlan>> {
+    plan.rewrite_up(|node| {
+        let limit = node.downcast_ref::<GlobalLimitExec>().filter(|limit| limit.skip() > 0);
+        let without = limit.map(|limit| without_first(limit.input(), limit.skip(), limit.fetch()));
+        Ok(without.transpose()?.flatten().map_or_else(|| Transformed::no(node), Transformed::yes))
+    })
+    .data()
 }
 
 /// The plan with offset `skip` and limit `fetch`; `None` if it is not a single scan.

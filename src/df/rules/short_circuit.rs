@@ -4,112 +4,104 @@
 //! other side has decided. [`short_circuits`] makes a CASE of it, which evaluates its branches for their own rows only.
 //! It runs after the optimizer, which finds no key ranges in a CASE.
 
+use std::collections::BTreeMap;
+
+use datafusion::common::DFSchema;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::split_binary_owned;
+use datafusion::logical_expr::utils::{merge_schema, split_binary_owned};
 use datafusion::logical_expr::{BinaryExpr, Case, Expr, LogicalPlan, Operator, binary_expr, lit};
 
+use super::risk::{Risk, Risks};
 use crate::df::tree::{RewritePlan, RewriteTree};
 
 /// Rewrites every AND and OR with a term that may fail, except in filters of scans.
 pub fn short_circuits(plan: LogicalPlan) -> DfResult<LogicalPlan> {
-    let mut risky = false;
-    plan.apply_with_subqueries(|node| {
-        node.apply_expressions(|expr| {
-            risky |= may_fail(expr)?;
-            Ok(TreeNodeRecursion::Continue)
-        })
-    })?;
-    if !risky {
-        return Ok(plan);
-    }
     let rewritten = plan.rewrite_up_with_subqueries(|node| {
-        if matches!(node, LogicalPlan::TableScan(_)) {
+        if matches!(node, LogicalPlan::TableScan(_)) || !has_alternatives(&node)? {
             return Ok(Transformed::no(node));
         }
-        let names = NamePreserver::new(&node);
+        let (names, schema) = (NamePreserver::new(&node), merge_schema(&node.inputs()));
+        let guards = Guards::of(&node, &schema);
         node.rewrite_own_expressions(|expr| {
             let name = names.save(&expr);
-            Ok(expr.rewrite_down(decided_first)?.update_data(|expr| name.restore(expr)))
+            Ok(expr.rewrite_down(|expr| guards.decided_first(expr))?.update_data(|expr| name.restore(expr)))
         })
     });
     rewritten.map(|rewritten| rewritten.data)
 }
 
-/// `a OR b` → `CASE WHEN a THEN true ELSE a OR b END`, `a AND b` → `CASE WHEN NOT a THEN false ELSE a AND b END`, where
-/// `a` has all terms that cannot fail: the optimizer reorders terms anyway. Unknown stays unknown.
-fn decided_first(expr: Expr) -> DfResult<Transformed<Expr>> {
-    let op = match &expr {
-        Expr::BinaryExpr(BinaryExpr { op: op @ (Operator::And | Operator::Or), .. }) if may_fail(&expr)? => {
-            *op
-        }
-        _ => return Ok(Transformed::no(expr)),
-    };
-    let (mut sure, mut risky) = (None, None);
-    for term in split_binary_owned(expr, op) {
-        // A volatile term, which is evaluated twice in front, stays behind.
-        let side = if may_fail(&term)? || term.is_volatile() { &mut risky } else { &mut sure };
-        let term = term.rewrite_down(decided_first)?.data;
-        *side = Some(match side.take() {
-            Some(terms) => binary_expr(terms, op, term),
-            None => term,
-        });
-    }
-    let decided = match (sure, risky) {
-        (Some(sure), Some(risky)) => {
-            let (when, then) = if op == Operator::Or { (sure.clone(), true) } else { (!sure.clone(), false) };
-            let branch = (Box::new(when), Box::new(lit(then)));
-            Expr::Case(Case::new(None, vec![branch], Some(Box::new(binary_expr(sure, op, risky)))))
-        }
-        (Some(all), None) | (None, Some(all)) => all,
-        (None, None) => lit(op == Operator::And),
-    };
-    Ok(Transformed::new(decided, true, TreeNodeRecursion::Jump))
+/// The node has an AND or an OR.
+fn has_alternatives(node: &LogicalPlan) -> DfResult<bool> {
+    let mut found = false;
+    node.apply_expressions(|expr| {
+        found |= expr.exists(|expr| Ok(logical(expr).is_some()))?;
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(found)
 }
 
-/// Functions that not every value of their types may be given to.
-const FAILING: [&str; 17] = [
-    "as_json",
-    "as_uuid",
-    "cast",
-    "chr",
-    "code",
-    "factorial",
-    "json_array_length",
-    "json_contains",
-    "json_extract_path",
-    "json_extract_path_text",
-    "json_get",
-    "json_get_text",
-    "json_typeof",
-    "ln",
-    "log",
-    "power",
-    "sqrt",
-];
-
-/// The expression divides by what may be 0, or calls one of [`FAILING`].
-fn may_fail(expr: &Expr) -> DfResult<bool> {
-    expr.exists(|e| {
-        Ok(match e {
-            Expr::BinaryExpr(BinaryExpr { op: Operator::Divide | Operator::Modulo, right, .. }) => {
-                !is_not_zero(right)
-            }
-            Expr::ScalarFunction(call) => match call.func.name() {
-                "divide" | "modulo" => !call.args.get(1).is_some_and(is_not_zero),
-                name => FAILING.contains(&name),
-            },
-            _ => false,
-        })
-    })
-}
-
-fn is_not_zero(expr: &Expr) -> bool {
+fn logical(expr: &Expr) -> Option<Operator> {
     match expr {
-        Expr::Literal(value, _) => {
-            datafusion::common::ScalarValue::new_zero(&value.data_type()).is_ok_and(|zero| zero != *value)
+        Expr::BinaryExpr(BinaryExpr { op: op @ (Operator::And | Operator::Or), .. }) => Some(*op),
+        _ => None,
+    }
+}
+
+/// The rewrite of a node's expressions.
+struct Guards<'n> {
+    risks: Risks<'n>,
+    /// The condition of a join: joins that seek rows read its terms, but not those in a CASE.
+    is_of_join: bool,
+}
+
+impl<'n> Guards<'n> {
+    fn of(node: &LogicalPlan, schema: &'n DFSchema) -> Guards<'n> {
+        Guards { risks: Risks { schema }, is_of_join: matches!(node, LogicalPlan::Join(_)) }
+    }
+
+    /// `a OR b` → `CASE WHEN a THEN true ELSE a OR b END`, `a AND b` → `CASE WHEN NOT a THEN false ELSE a AND b END`,
+    /// where `a` has all terms that cannot fail, and `b` first those that seldom do: the optimizer reorders terms
+    /// anyway. Unknown stays unknown.
+    fn decided_first(&self, expr: Expr) -> DfResult<Transformed<Expr>> {
+        let Some(op) = logical(&expr).filter(|_| self.risk(&expr) > Risk::None) else {
+            return Ok(Transformed::no(expr));
+        };
+        let mut groups: BTreeMap<Risk, Expr> = BTreeMap::new();
+        for term in split_binary_owned(expr, op) {
+            // A volatile term, which is evaluated twice in front, stays behind.
+            let risk = if term.is_volatile() { Risk::High } else { self.risk(&term) };
+            let term = term.rewrite_down(|expr| self.decided_first(expr))?.data;
+            let terms = match groups.remove(&risk) {
+                Some(terms) => binary_expr(terms, op, term),
+                None => term,
+            };
+            groups.insert(risk, terms);
         }
-        _ => false,
+        let decided = groups.into_values().rev().reduce(|rest, first| self.decides(first, op, rest));
+        let decided = decided.unwrap_or_else(|| lit(op == Operator::And));
+        Ok(Transformed::new(decided, true, TreeNodeRecursion::Jump))
+    }
+
+    /// `first op rest`, where `rest` is evaluated for the rows that `first` does not decide. In the condition of a
+    /// join, `first` stays a term of its own: `a AND CASE WHEN NOT a THEN false ELSE b END`.
+    fn decides(&self, first: Expr, op: Operator, rest: Expr) -> Expr {
+        let (when, then) = match op {
+            Operator::Or => (first.clone(), true),
+            _ => (!first.clone(), false),
+        };
+        let case = |otherwise| {
+            let branch = (Box::new(when), Box::new(lit(then)));
+            Expr::Case(Case::new(None, vec![branch], Some(Box::new(otherwise))))
+        };
+        match self.is_of_join && op == Operator::And {
+            true => first.and(case(rest)),
+            false => case(binary_expr(first, op, rest)),
+        }
+    }
+
+    fn risk(&self, expr: &Expr) -> Risk {
+        if self.is_of_join { self.risks.of_join(expr) } else { self.risks.of(expr) }
     }
 }

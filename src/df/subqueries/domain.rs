@@ -28,6 +28,7 @@ use super::correlated::{UniqueNames, outer_columns, settled, subquery_in, subque
 use super::one_row::one_row;
 use crate::df::errors::to_df;
 use crate::df::rewrite::below;
+use crate::df::rules::join_keys::leads;
 use crate::df::table::TableSource;
 use crate::df::tree::{RewritePlan, RewriteTree};
 use crate::error::Error;
@@ -254,7 +255,7 @@ fn columns_equal_to_outer(plan: &LogicalPlan) -> Option<Vec<(Column, Column)>> {
             let equal = terms.filter(|term| takes_outer(term, &filter.input)).map(equal_to_outer);
             let pairs = equal.collect::<Option<Vec<_>>>()?;
             // Without a key, all rows would be sorted, not only those that outer rows find.
-            let is_found = |(_, column): &(Column, Column)| leads_a_key(&filter.input, column);
+            let is_found = |(_, column): &(Column, Column)| leads(column, &filter.input).unwrap_or(false);
             let are_found = outer_columns(&filter.input).is_empty() && pairs.iter().any(is_found);
             return are_found.then_some(pairs);
         }
@@ -268,24 +269,6 @@ fn columns_equal_to_outer(plan: &LogicalPlan) -> Option<Vec<(Column, Column)>> {
         _ => false,
     };
     if passes { columns_equal_to_outer(plan.inputs()[0]) } else { None }
-}
-
-/// A key of the table that a plan reads begins with this column of the plan.
-fn leads_a_key(plan: &LogicalPlan, column: &Column) -> bool {
-    match plan {
-        LogicalPlan::TableScan(scan) => source_as_provider(&scan.source).is_ok_and(|provider| {
-            provider.downcast_ref().is_some_and(|table: &TableSource| table.leads(&column.name))
-        }),
-        LogicalPlan::Filter(filter) => leads_a_key(&filter.input, column),
-        LogicalPlan::Projection(Projection { input, .. })
-        | LogicalPlan::SubqueryAlias(SubqueryAlias { input, .. }) => {
-            match below(&Expr::Column(column.clone()), plan) {
-                Some(Expr::Column(column)) => leads_a_key(input, &column),
-                _ => false,
-            }
-        }
-        _ => false,
-    }
 }
 
 /// The outer column and the column in `column = outer`.

@@ -11,7 +11,7 @@ use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::expr::Sort as SortExpr;
 use datafusion::logical_expr::{Expr, Limit, LogicalPlan, Projection, Sort, SubqueryAlias};
 
-use super::correlated::is_pulled_up_total;
+use super::correlated::{has_subquery, is_pulled_up_total};
 use crate::df::rewrite::below;
 
 /// Moves a limit below projections with correlated subqueries.
@@ -47,7 +47,7 @@ impl FirstRows<'_> {
             ) => {
                 let under = |by: &SortExpr| {
                     let expr = below(&by.expr, plan)?;
-                    (!expr.is_volatile() && !holds_subquery(&expr)).then(|| SortExpr { expr, ..by.clone() })
+                    (!expr.is_volatile() && !has_subquery(&expr)).then(|| SortExpr { expr, ..by.clone() })
                 };
                 let order = match order {
                     None => None,
@@ -70,13 +70,6 @@ impl FirstRows<'_> {
             }
         }
     }
-}
-
-fn holds_subquery(expr: &Expr) -> bool {
-    let is_one = |e: &Expr| {
-        matches!(e, Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_) | Expr::SetComparison(_))
-    };
-    expr.exists(|e| Ok(is_one(e))).unwrap_or(true)
 }
 
 /// The expression has a correlated subquery other than a simple total: DataFusion's join handles such totals well for

@@ -3,17 +3,17 @@
 use std::collections::HashSet;
 
 use arrow::array::{Array, ArrayRef, RecordBatch};
-use sqlparser::ast::{LimitClause, OrderBy, OrderByKind, Query};
+use sqlparser::ast::{Expr, LimitClause, OrderBy, OrderByKind, Query};
 
 use super::returned::{OtherColumns, Returned};
 use super::{
     Assigned, ROWKEY, StatementWrites, WriteInputs, WriteTarget, assigned_columns, column_item, key_update,
     name_in, relations, select,
 };
-use crate::engine::bulk::check_reads;
+use crate::engine::bulk::{check_reads, commit};
 use crate::engine::rows::{check_constraints, check_null, literal};
 use crate::engine::view::StatementView;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, sqlstate};
 use crate::exec::dml::{ROWS_READ, Writes};
 use crate::exec::stored::{self, StoredRow};
 use crate::key::Rowkey;
@@ -64,10 +64,44 @@ pub async fn delete(view: &StatementView, stmt: &Delete, given: WriteInputs<'_>)
         Returned::new(view, &table, &name_in(&stmt.table, &stmt.alias), &stmt.returning, &stmt.using)?;
     let computed = returned.takes_nothing().then(Vec::new);
     let query = queries.rows.of(computed, || delete_query(stmt, &returned))?;
-    let found = view.select_rowkeys(query, ROWKEY, params).await?;
+    let mut found = view.select_rowkeys(query, ROWKEY, params).await?;
+    if let Some(limit) = limit_of_pairs(stmt) {
+        found = first_rows(found, limit_value(view, limit, params).await?)?;
+    }
     let (found, taken) = returned.split(found)?;
     let target = WriteTarget::new(view, &table, (&stmt.table, &stmt.alias), &returned.items, params);
     Rewriting::new(target, found.num_rows(), None).all(FoundRows::new(found, is_joined), taken).await
+}
+
+/// The LIMIT of a DELETE whose query finds pairs of rows, of which it counts the first ones only.
+fn limit_of_pairs(stmt: &Delete) -> Option<&Expr> {
+    stmt.limit.as_ref().filter(|_| !stmt.using.is_empty())
+}
+
+/// The number of rows in a LIMIT; `None`: all. Errors: it is no number, or is negative.
+async fn limit_value(view: &StatementView, limit: &Expr, params: &[Value]) -> Result<Option<usize>> {
+    let number = view.compute(&format!("SELECT CAST({limit} AS BIGINT)"), Vec::new(), params).await?;
+    match any_value_at(number.column(0), 0)? {
+        Value::Int(rows) => usize::try_from(rows).map(Some).map_err(|_| {
+            Error::invalid(format!("LIMIT takes a number of rows, not {rows}"))
+                .hint("write LIMIT 10")
+                .state(sqlstate::LIMIT_COUNT)
+        }),
+        _ => Ok(None),
+    }
+}
+
+/// The pairs found of the first `limit` rows.
+fn first_rows(found: RecordBatch, limit: Option<usize>) -> Result<RecordBatch> {
+    let Some(limit) = limit else { return Ok(found) };
+    let mut rows = HashSet::new();
+    for at in 0..found.num_rows() {
+        rows.insert(rowkey_at(found.column(0), at)?);
+        if rows.len() > limit {
+            return Ok(found.slice(0, at));
+        }
+    }
+    Ok(found)
 }
 
 /// Can the DELETE clear its table without visiting the rows? It must ask for nothing but their number, they
@@ -161,10 +195,7 @@ impl<'a> Rewriting<'a> {
             }
         }
         self.writes.move_into(&mut *writer)?;
-        check_reads(view, table, &*writer)?;
-        // Last check for cancellation: a commit is not interrupted.
-        view.watch.cancel.check()?;
-        writer.commit()?;
+        commit(view, table, writer)?;
         view.watch.finish("writing rows", self.affected, "rows");
         Ok(StatementWrites { batch: WriteBatch::default(), affected: self.affected, returning: None })
     }
@@ -361,7 +392,7 @@ fn delete_query(stmt: &Delete, returned: &Returned) -> Result<Query> {
         query.order_by =
             Some(OrderBy { kind: OrderByKind::Expressions(stmt.order_by.clone()), interpolate: None });
     }
-    if stmt.limit.is_some() {
+    if stmt.limit.is_some() && limit_of_pairs(stmt).is_none() {
         query.limit_clause =
             Some(LimitClause::LimitOffset { limit: stmt.limit.clone(), offset: None, limit_by: Vec::new() });
     }

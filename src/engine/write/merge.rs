@@ -6,7 +6,7 @@
 
 use super::insert::{changed, proposed};
 use super::{StagedChanges, WriteInputs};
-use crate::engine::bulk::{check_reads, locked};
+use crate::engine::bulk::{check_reads, commit, locked};
 use crate::engine::query_rows::QueryRows;
 use crate::engine::rows::PartialRows;
 use crate::engine::view::StatementView;
@@ -65,11 +65,7 @@ pub(super) fn merge(
     })?;
     writes.move_into(&mut *writer)?;
     counters.mutations.iter().try_for_each(|mutation| mutation.write_to(&mut *writer))?;
-    // Nobody else has written meanwhile, so this checks what the query has read since the first check.
-    check_reads(view, table, &*writer)?;
-    // Last check for cancellation: a commit is not interrupted.
-    watch.cancel.check()?;
-    writer.commit()?;
+    commit(view, table, writer)?;
     watch.finish(&label, total, "rows");
     Ok(affected)
 }

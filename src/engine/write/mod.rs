@@ -40,7 +40,7 @@ use crate::sql::{
 use crate::store::WriteBatch;
 use crate::value::Value;
 
-use returned::OtherColumns;
+use returned::{OtherColumns, expanded};
 
 pub use change::{delete, update};
 pub use insert::{insert, insert_cells};
@@ -139,20 +139,21 @@ impl<'a> WriteTarget<'a> {
         if let Some(others) = &self.others {
             batch = others.beside(&batch)?;
         }
-        let all = || table.live_columns().map(|(_, c)| quote(&c.name)).collect::<Vec<_>>().join(", ");
-        let list: Vec<String> = items
-            .iter()
-            .map(|item| match item {
-                SelectItem::Wildcard(_) => all(),
-                SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(of), _)
+        let columns: Vec<String> = table.live_columns().map(|(_, c)| c.name.clone()).collect();
+        let mut list = Vec::with_capacity(items.len());
+        for item in items {
+            match item {
+                SelectItem::Wildcard(options) => list.extend(expanded(options, &columns, None)?),
+                SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(of), options)
                     if table_name_of(of).is_ok_and(|of| of == self.name) =>
                 {
-                    all()
+                    list.extend(expanded(options, &columns, None)?);
                 }
                 // A wildcard of another table: the query will report that it does not exist.
-                item => item.to_string(),
-            })
-            .collect();
+                item => list.push(item.clone()),
+            }
+        }
+        let list: Vec<String> = list.iter().map(SelectItem::to_string).collect();
         // Subqueries in RETURNING read the table as it was before.
         let (written, name) = (quote(WRITTEN), quote(&self.name));
         let sql = format!("SELECT {} FROM {written} AS {name}", list.join(", "));

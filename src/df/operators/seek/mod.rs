@@ -236,17 +236,16 @@ impl Seeking {
                 Err(some) => Predicate::is_in(term.field, some),
             });
         }
-        let unlike = match self.place + 1 < join.places.len() && join.kind.shows_found() {
-            true => Some(Predicate::or(condition[place.common..].iter().map(is_not_so))),
-            false => None,
-        };
-        condition.extend(self.unlike.iter().cloned());
-        let condition = Predicate::and(condition);
+        let others = self.unlike.clone();
         if let Some(error) = failed {
             // A row without a match by the other terms does not evaluate this one.
+            let condition = Predicate::and(condition.into_iter().chain(others));
             return if join.finds(condition, &place.paths)? { Err(df_error(error)) } else { Ok(None) };
         }
-        self.unlike.extend(unlike);
+        if self.place + 1 < join.places.len() && join.kind.shows_found() {
+            self.unlike.push(Predicate::or(condition[place.common..].iter().map(is_not_so)));
+        }
+        let condition = Predicate::and(condition.into_iter().chain(others));
         let way = &mut self.ways[self.place];
         join.scan()?.on_way(condition, join.first.as_ref(), &place.paths, way)
     }
