@@ -139,7 +139,7 @@ pub fn in_row(error: Error, at: usize, n: usize) -> Error {
     }
 }
 
-fn always_identity(column: &Column) -> Error {
+pub fn always_identity(column: &Column) -> Error {
     Error::invalid(format!("column \"{}\" numbers itself", column.name))
         .why("it is GENERATED ALWAYS AS IDENTITY")
         .hint("leave it out, write DEFAULT, or say OVERRIDING SYSTEM VALUE")
