@@ -493,8 +493,9 @@ fn families(edit: &mut CatalogEdit, defs: &[FamilyDef]) -> Result<Vec<Family>> {
         }
         families.push(Family { name, keyspace: edit.new_keyspace(), compression });
     }
-    if families.len() > FAMILIES_MAX {
+    if families.len() - 1 > FAMILIES_MAX {
         return Err(Error::invalid(format!("a table has {FAMILIES_MAX} column families at the most"))
+            .why("beside the default one")
             .hint("put columns that are read together into one family")
             .state(sqlstate::LIMIT));
     }
