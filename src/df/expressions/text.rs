@@ -83,14 +83,14 @@ impl JoinedParameters {
             Some(_) => false,
             None => !field.data_type().is_null(),
         });
-        if let Expr::Placeholder(param) = side
-            && param.field.as_ref().is_none_or(|field| field.data_type().is_null())
-            && !is_kept
-            && !number_of(&param.id).is_some_and(|at| self.are_bytes.get(at) == Some(&true))
-        {
-            param.field = Some(Arc::new(Field::new(&param.id, DataType::Utf8, true)));
-            *side = cast(std::mem::take(side), DataType::Utf8);
+        let Expr::Placeholder(param) = side else { return };
+        if is_kept || param.field.as_ref().is_some_and(|field| !field.data_type().is_null()) {
+            return;
         }
+        let are_bytes = number_of(&param.id).is_some_and(|at| self.are_bytes.get(at) == Some(&true));
+        let ty = if are_bytes { DataType::Binary } else { DataType::Utf8 };
+        param.field = Some(Arc::new(Field::new(&param.id, ty.clone(), true)));
+        *side = cast(std::mem::take(side), ty);
     }
 }
 
