@@ -104,6 +104,7 @@ macro_rules! walk {
                         | Statement::Check(_)
                         | Statement::Backup { .. }
                         | Statement::Repair { .. }
+                        | Statement::Nothing { .. }
                         | Statement::Set { .. } => ControlFlow::Continue(()),
                     }
                 }
