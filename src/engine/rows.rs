@@ -136,8 +136,8 @@ pub fn assign(value: Value, column: &Column) -> Result<Value> {
 fn of_column(error: Error, column: &Column) -> Error {
     let why = format!("column \"{}\" is {}", column.name, column.ty);
     match error.reason() {
-        // What is wrong in it, and where.
-        Some(reason) if column.ty == ColumnType::Json => {
+        // What is wrong in JSON, and where.
+        Some(reason) if reason.contains(" at line ") => {
             let why = format!("{why}; {reason}");
             error.why(why)
         }
