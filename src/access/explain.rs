@@ -12,11 +12,11 @@ use std::fmt::{self, Write};
 use serde::Serialize;
 
 use super::path::{Access, Method, Path, SetOp, Source};
-use crate::key::{End, KeyLayout, KeyPart, KeyRange, Rowkey, hex};
-use crate::plan::{Field, Predicate};
+use crate::key::{ColumnId, End, KeyLayout, KeyPart, KeyRange, Rowkey, hex};
+use crate::plan::{CmpOp, Field, Predicate};
 use crate::schema::TableDef;
 use crate::store::Direction;
-use crate::value::{Literal, ValueRef};
+use crate::value::{Literal, Value, ValueRef};
 
 /// Ranges or keys listed before the rest is only counted.
 const LISTED: usize = 10;
@@ -117,7 +117,8 @@ pub fn describe(source: Source<'_>, access: &Access, limit: Option<u64>, verbose
         Method::Get(keys) => {
             out.class = if keys.len() == 1 { "Get" } else { "MultiGet" };
             out.key_count = Some(keys.len());
-            out.keys = keys.iter().take(LISTED).map(|key| show_key(table, key, verbose)).collect();
+            let asked = if keys.len() == 1 { asked_for(table, access) } else { Vec::new() };
+            out.keys = keys.iter().take(LISTED).map(|key| show_key(table, key, &asked, verbose)).collect();
         }
         Method::Scan { ranges, direction, merge, skip } => {
             let whole = ranges.is_all();
@@ -257,13 +258,28 @@ fn listed(shown: &[String], n: usize) -> String {
     out
 }
 
-/// `'000000100042' <- order_id=240001000000`
-fn show_key(table: &TableDef, key: &Rowkey, verbose: bool) -> String {
+/// The values that the filter gives key columns which cannot be told from the key, such as that of `md5(id)`.
+fn asked_for(table: &TableDef, access: &Access) -> Vec<(ColumnId, Value)> {
+    let is_lost = |id: ColumnId| table.is_key_column(id) && !table.key.decodable().contains(&id);
+    let filter = Predicate::from(access.filter.clone());
+    let asked = filter.conjuncts().into_iter().filter_map(|term| match term {
+        Predicate::Compare { field: Field::Column(id), op: CmpOp::Eq, value } if is_lost(id) => {
+            Some((id, value))
+        }
+        _ => None,
+    });
+    asked.collect()
+}
+
+/// `'000000100042' <- order_id=240001000000`; `asked`: values that the key does not tell.
+fn show_key(table: &TableDef, key: &Rowkey, asked: &[(ColumnId, Value)], verbose: bool) -> String {
     let mut shown = quoted(&table.key, key, table.key.show(key));
     let mut columns: Vec<String> = Vec::new();
-    let decoded = table.key.decode(key, &mut |id, value: ValueRef<'_>| {
+    let mut show = |id, value: ValueRef<'_>| {
         columns.push(format!("{}={}", table.column_name(id), Literal(value)));
-    });
+    };
+    asked.iter().for_each(|(id, value)| show(*id, value.as_ref()));
+    let decoded = table.key.decode(key, &mut show);
     if decoded.is_ok() && !columns.is_empty() {
         let _ = write!(shown, " <- {}", columns.join(", "));
     }

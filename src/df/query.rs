@@ -54,7 +54,9 @@ use super::expressions::read_times::read_times;
 use super::expressions::rounding::{rounded_casts, rounded_decimals};
 use super::expressions::settled::Settled;
 use super::expressions::step_types::steps_as_first;
-use super::expressions::text::{byte_casts, plain_texts, text_casts, text_operands, texts_beside_times};
+use super::expressions::text::{
+    JoinedParameters, byte_casts, plain_texts, text_casts, text_operands, texts_beside_times,
+};
 use super::expressions::three_valued::ThreeValued;
 use super::expressions::time_parts::time_parts;
 use super::expressions::time_zone::at_time_zone;
@@ -378,10 +380,13 @@ impl Planner {
     fn resolved(&self, query: Query, scope: &NameScope<'_>, params: &[Value]) -> Result<Resolved> {
         let (hints, is_now, taken) = (Hinted::default(), Cell::new(true), RefCell::default());
         let (planned, height) = (PlannedViews::default(), Cell::new(0));
+        let mut operators = self.state.expr_planners().to_vec();
+        operators.push(Arc::new(JoinedParameters::new(params)));
         let resolver = Resolver {
             state: &self.state,
             scope,
             params,
+            operators: &operators,
             rowkeys: Vec::new(),
             views: Vec::new(),
             planned: &planned,

@@ -69,6 +69,8 @@ pub(super) struct Resolver<'a> {
     pub(super) scope: &'a NameScope<'a>,
     /// Values of `$1`, `$2`, ...
     pub(super) params: &'a [Value],
+    /// How operators are planned.
+    pub(super) operators: &'a [Arc<dyn ExprPlanner>],
     /// Names under which the rowkey is a column of the tables in the query that is planned.
     pub(super) rowkeys: Vec<&'a str>,
     /// Views that contain this query, outermost first.
@@ -420,7 +422,7 @@ impl ContextProvider for Resolver<'_> {
     }
 
     fn get_expr_planners(&self) -> &[Arc<dyn ExprPlanner>] {
-        self.state.expr_planners()
+        self.operators
     }
 
     fn get_type_planner(&self) -> Option<Arc<dyn TypePlanner>> {

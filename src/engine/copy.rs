@@ -11,7 +11,7 @@ use super::session::Session;
 use super::view::column_named;
 use super::write::insert_cells;
 use crate::error::{Error, Kind, Result, sqlstate};
-use crate::exec::transfer::{self, CsvOptions, FileFormat, FileReader, OnError};
+use crate::exec::transfer::{self, CsvOptions, FileFormat, FileReader, OnError, RowsFile, TextOptions};
 use crate::exec::watch::Watch;
 use crate::key::ColumnId;
 use crate::schema::TableDef;
@@ -31,21 +31,30 @@ pub async fn run(session: &mut Session, copy: &Copy, params: &[Value]) -> Result
 
 fn format(file: &CopyFile) -> Result<FileFormat> {
     Ok(match file.format {
-        CopyFormat::Csv => {
-            let delimiter = u8::try_from(file.delimiter).map_err(|_| {
-                Error::invalid(format!("{:?} cannot be a delimiter", file.delimiter))
-                    .hint("one ASCII character, such as ',' or '|'")
-            })?;
-            FileFormat::Csv(CsvOptions {
-                header: file.header,
-                delimiter,
-                null: file.null.clone(),
-                ..CsvOptions::default()
-            })
+        CopyFormat::Csv => FileFormat::Csv(CsvOptions {
+            header: file.header,
+            delimiter: delimiter(file)?,
+            null: file.null.clone(),
+            ..CsvOptions::default()
+        }),
+        CopyFormat::Text => {
+            FileFormat::Text(TextOptions { delimiter: delimiter(file)?, null: file.null.clone() })
         }
         CopyFormat::Jsonl => FileFormat::Jsonl,
         CopyFormat::Parquet => FileFormat::Parquet,
     })
+}
+
+fn delimiter(file: &CopyFile) -> Result<u8> {
+    u8::try_from(file.delimiter).map_err(|_| {
+        Error::invalid(format!("{:?} cannot be a delimiter", file.delimiter))
+            .hint("one ASCII character, such as ',' or '|'")
+    })
+}
+
+/// The file's name for messages.
+fn shown(file: &CopyFile) -> &str {
+    file.path.as_deref().unwrap_or("STDIN")
 }
 
 /// The rows of a file, chunk by chunk.
@@ -57,18 +66,27 @@ pub struct FileRows<'a> {
 }
 
 impl FileRows<'_> {
-    /// Opens the file; the cells of a row are these columns of `table`, in this order.
+    /// Opens the file, or the rows of STDIN; the cells of a row are these columns of `table`, in this order.
     ///
     /// Errors: no such file; a column in it that is none of these.
-    pub fn open<'a>(file: &'a CopyFile, table: &TableDef, columns: &[ColumnId]) -> Result<FileRows<'a>> {
+    pub fn open<'a>(
+        file: &'a CopyFile,
+        stdin: Option<&Path>,
+        table: &TableDef,
+        columns: &[ColumnId],
+    ) -> Result<FileRows<'a>> {
         let targets: Vec<_> =
             columns.iter().map(|id| (table.column_name(*id).to_owned(), table.column(*id).ty)).collect();
         let on_error = if file.skip_errors { OnError::Skip } else { OnError::Stop };
-        let path = Path::new(&file.path);
+        let path = match (&file.path, stdin) {
+            (Some(path), _) => Path::new(path),
+            (None, Some(rows)) => rows,
+            (None, None) => return Err(no_stream("STDIN", "FROM")),
+        };
         let reader =
             transfer::open(path, &format(file)?, &targets, on_error).map_err(|e| of_file(e, file))?;
         let size = std::fs::metadata(path).map(|m| m.len()).ok();
-        Ok(FileRows { file, reader, size, label: format!("reading {}", file.path) })
+        Ok(FileRows { file, reader, size, label: format!("reading {}", shown(file)) })
     }
 
     /// The next rows; `None` at the end.
@@ -89,15 +107,15 @@ impl FileRows<'_> {
 
 /// Names the file in an error about its contents.
 fn of_file(error: Error, file: &CopyFile) -> Error {
-    if error.kind() == Kind::Invalid && !error.what().contains(&file.path) {
-        return error.in_front(&format!("{}: ", file.path));
+    if error.kind() == Kind::Invalid && !error.what().contains(shown(file)) {
+        return error.in_front(&format!("{}: ", shown(file)));
     }
     error
 }
 
 /// A warning about `rows` skipped rows of a file, if there are any.
 fn left_out(file: &CopyFile, rows: u64, first: Option<&Error>, why: &str) -> Option<Warning> {
-    let path = &file.path;
+    let path = shown(file);
     Some(Warning {
         code: None,
         what: match rows {
@@ -114,10 +132,11 @@ fn left_out(file: &CopyFile, rows: u64, first: Option<&Error>, why: &str) -> Opt
 
 /// A warning about JSON's `null` in a file where that is NULL, if there is any.
 fn json_nulls(file: &CopyFile, nulls: u64) -> Option<Warning> {
+    let path = shown(file);
     let what = match nulls {
         0 => return None,
-        1 => format!("1 value of {} reads back as NULL", file.path),
-        n => format!("{n} values of {} read back as NULL", file.path),
+        1 => format!("1 value of {path} reads back as NULL"),
+        n => format!("{n} values of {path} read back as NULL"),
     };
     Some(Warning {
         code: None,
@@ -127,7 +146,16 @@ fn json_nulls(file: &CopyFile, nulls: u64) -> Option<Warning> {
     })
 }
 
+fn no_stream(stream: &str, way: &str) -> Error {
+    Error::unsupported(format!("there is no {stream} here"))
+        .why("rows come from and go to streams in scripts and on the command line, and not among results in JSON")
+        .hint(format!("name a file: COPY t {way} 'file.csv'"))
+}
+
 async fn copy_to(session: &mut Session, copy: &Copy, params: &[Value]) -> Result<Outcome> {
+    if copy.file.path.is_none() && !session.streams.has_stdout {
+        return Err(no_stream("STDOUT", "TO"));
+    }
     let view = session.view()?;
     let query = match &copy.source {
         CopySource::Query(query) => (**query).clone(),
@@ -140,9 +168,18 @@ async fn copy_to(session: &mut Session, copy: &Copy, params: &[Value]) -> Result
         }
     };
     let (mut stream, schema) = view.stream(query, params).await?;
-    let mut writer = transfer::create(Path::new(&copy.file.path), &format(&copy.file)?, schema)?;
+    let mut stdout = match &copy.file.path {
+        Some(_) => None,
+        None => Some(session.rows_file()?),
+    };
+    let path = match (&copy.file.path, &mut stdout) {
+        (Some(path), _) => Path::new(path),
+        (None, Some(rows)) => rows.written()?,
+        (None, None) => return Err(no_stream("STDOUT", "TO")),
+    };
+    let mut writer = transfer::create(path, &format(&copy.file)?, schema)?;
     let mut rows = 0;
-    let label = format!("writing {}", copy.file.path);
+    let label = format!("writing {}", copy.file.path.as_deref().unwrap_or("STDOUT"));
     while let Some(batch) = stream.try_next().await? {
         rows += batch.num_rows() as u64;
         writer.write(&batch)?;
@@ -151,6 +188,7 @@ async fn copy_to(session: &mut Session, copy: &Copy, params: &[Value]) -> Result
     let nulls = writer.finish()?;
     view.watch.finish(&label, rows, "rows");
     let warnings = json_nulls(&copy.file, nulls).into_iter().collect();
+    session.streams.output = stdout;
     Ok(Outcome { affected: Some(rows), warnings, ..session.done("COPY") })
 }
 
@@ -171,7 +209,8 @@ async fn copy_from(session: &mut Session, copy: &Copy) -> Result<Outcome> {
         drop(view);
         return in_a_transaction(session, copy).await;
     }
-    let mut file = FileRows::open(&copy.file, &table, &columns)?;
+    let stdin = session.streams.input.as_mut().map(RowsFile::written).transpose()?;
+    let mut file = FileRows::open(&copy.file, stdin, &table, &columns)?;
     let mut taken = Skipped::default();
     let skipped = copy.file.skip_errors.then_some(&mut taken);
     let rows = match session.in_transaction() {

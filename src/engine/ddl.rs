@@ -248,7 +248,7 @@ fn create_table(catalog: &Catalog, create: &CreateTable) -> DdlResult<Vec<Warnin
     let mut columns = columns(create)?;
     let Some(keys) = &create.primary_key else {
         return Err(Error::invalid(format!("table \"{name}\" has no PRIMARY KEY"))
-            .why("the key layout says under which rowkey each row is stored")
+            .why("the key layout says under which rowkey each row is stored, so ALTER TABLE cannot add it later")
             .hint("add PRIMARY KEY (col), or PRIMARY KEY (reverse(lpad(id, 12))) and the like")
             .state(sqlstate::INVALID_TABLE_DEFINITION)
             .at(span_of_name(&create.name)));
@@ -493,8 +493,9 @@ fn families(edit: &mut CatalogEdit, defs: &[FamilyDef]) -> Result<Vec<Family>> {
         }
         families.push(Family { name, keyspace: edit.new_keyspace(), compression });
     }
-    if families.len() > FAMILIES_MAX {
+    if families.len() - 1 > FAMILIES_MAX {
         return Err(Error::invalid(format!("a table has {FAMILIES_MAX} column families at the most"))
+            .why("beside the default one")
             .hint("put columns that are read together into one family")
             .state(sqlstate::LIMIT));
     }

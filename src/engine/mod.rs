@@ -48,6 +48,7 @@ pub use native::{TableHandle, TableScan};
 pub use outcome::{Outcome, OutputColumn, RowStream, Warning};
 pub use session::Session;
 
+pub use crate::exec::transfer::RowsFile;
 pub use crate::exec::watch::{CancelHandle, OnProgress, Progress};
 pub use crate::store::{Durability, Engine};
 

@@ -112,9 +112,11 @@ pub async fn filled(
 
 /// The value cast to its column's type and length.
 pub fn assign(value: Value, column: &Column) -> Result<Value> {
-    let value = value
-        .cast(column.ty)
-        .map_err(|e| Error::from(e).why(format!("column \"{}\" is {}", column.name, column.ty)))?;
+    let value = match value {
+        // SQLite's dumps write conditions so; comparisons take them, too.
+        Value::Int(n @ (0 | 1)) if column.ty == ColumnType::Boolean => Value::Boolean(n == 1),
+        value => value.cast(column.ty).map_err(|e| of_column(e.into(), column))?,
+    };
     if let Some(max) = column.max_len {
         let (len, unit) = match &value {
             Value::Text(text) => (text.chars().count(), "characters"),
@@ -130,6 +132,19 @@ pub fn assign(value: Value, column: &Column) -> Result<Value> {
     Ok(value)
 }
 
+/// Adds to an error which column it is about.
+fn of_column(error: Error, column: &Column) -> Error {
+    let why = format!("column \"{}\" is {}", column.name, column.ty);
+    match error.reason() {
+        // What is wrong in JSON, and where.
+        Some(reason) if reason.contains(" at line ") => {
+            let why = format!("{why}; {reason}");
+            error.why(why)
+        }
+        _ => error.why(why),
+    }
+}
+
 /// Adds to an error which of `n` rows it is about.
 pub fn in_row(error: Error, at: usize, n: usize) -> Error {
     match error.reason().map(str::to_owned) {
@@ -139,7 +154,7 @@ pub fn in_row(error: Error, at: usize, n: usize) -> Error {
     }
 }
 
-fn always_identity(column: &Column) -> Error {
+pub fn always_identity(column: &Column) -> Error {
     Error::invalid(format!("column \"{}\" numbers itself", column.name))
         .why("it is GENERATED ALWAYS AS IDENTITY")
         .hint("leave it out, write DEFAULT, or say OVERRIDING SYSTEM VALUE")

@@ -25,8 +25,9 @@ use super::{Database, copy, damaged, design};
 use crate::catalog::Catalog;
 use crate::df::cached::plan::BoundPlan;
 use crate::df::explain;
-use crate::df::query::Planner;
+use crate::df::query::{Planner, SPILL_FOLDER};
 use crate::error::{Error, Result, sqlstate};
+use crate::exec::transfer::RowsFile;
 use crate::exec::watch::{CancelHandle, OnProgress, Watch};
 use crate::row::field;
 use crate::sql::{self, Lifted, Statement, name_of};
@@ -87,6 +88,19 @@ pub struct Session {
     priority: Option<Priority>,
     /// It is made for a single statement.
     is_brief: bool,
+    /// Where STDIN and STDOUT of a COPY are.
+    pub(super) streams: Streams,
+}
+
+/// The streams of COPY.
+#[derive(Default)]
+pub(super) struct Streams {
+    /// The rows for COPY FROM STDIN.
+    pub input: Option<RowsFile>,
+    /// The caller takes what COPY TO STDOUT writes.
+    pub has_stdout: bool,
+    /// The rows of COPY TO STDOUT.
+    pub output: Option<RowsFile>,
 }
 
 impl std::fmt::Debug for Session {
@@ -106,12 +120,34 @@ impl Session {
             watch: Watch::default(),
             priority: None,
             is_brief: false,
+            streams: Streams::default(),
         }
     }
 
     /// A session for a single statement.
     pub(super) fn brief(db: Database) -> Session {
         Session { is_brief: true, ..Session::new(db) }
+    }
+
+    /// An empty file for rows of a COPY, beside the data. Errors: `Unavailable` when it cannot be made.
+    pub fn rows_file(&self) -> Result<RowsFile> {
+        let folder = self.db.path().filter(|_| !self.db.is_read_only());
+        RowsFile::create(folder.map(|folder| folder.join(SPILL_FOLDER)).as_deref())
+    }
+
+    /// Gives COPY FROM STDIN its rows; `None`: it has none.
+    pub fn give_rows(&mut self, rows: Option<RowsFile>) {
+        self.streams.input = rows;
+    }
+
+    /// Lets COPY TO STDOUT write rows, which the caller then takes.
+    pub fn let_rows_out(&mut self, has_stdout: bool) {
+        self.streams.has_stdout = has_stdout;
+    }
+
+    /// The rows that COPY TO STDOUT has written.
+    pub fn take_rows(&mut self) -> Option<RowsFile> {
+        self.streams.output.take()
     }
 
     /// Runs one statement and waits for it, in the open transaction if there is one; `params` are its `$1`,
@@ -367,6 +403,7 @@ impl Session {
                 }
                 Ok(self.done(tag))
             }
+            Statement::Nothing { .. } => Ok(self.done(tag)),
             Statement::Copy(copy) => {
                 let copied = copy::run(self, copy, params).await?;
                 Ok(self.after_write(copied))

@@ -88,6 +88,7 @@ impl SessionSettings {
                 Value::Text(zone) if ["utc", "local"].contains(&zone.to_ascii_lowercase().as_str()) => {}
                 _ => {
                     return Err(unfit(name, value, "'UTC', in which all times without a zone are")
+                        .why("times are shown in UTC")
                         .hint("write t AT TIME ZONE 'Europe/Berlin' for a time there"));
                 }
             },

@@ -176,7 +176,7 @@ fn describe_table(view: &StatementView, table: &TableDef) -> Result<RecordBatch>
         let key = if table.is_key_column(id) { "key" } else { "" };
         let family =
             if table.families.len() > 1 { table.family(column.family).name.clone() } else { String::new() };
-        rows.push(&column.name, &column.ty.sql_name(), &attributes(column, &family), key);
+        rows.push(&column.name, &type_of(column), &attributes(column, &family), key);
     }
     let sample = view.first_key(table.rows())?.map(|key| table.key.show(&key)).unwrap_or_default();
     rows.push("rowkey", &table.key.sql(), &format!("e.g. {sample}"), "layout");
@@ -199,10 +199,10 @@ fn describe_table(view: &StatementView, table: &TableDef) -> Result<RecordBatch>
 fn describe_index(view: &StatementView, table: &TableDef, index: &IndexDef) -> Result<RecordBatch> {
     let mut rows = Description::new();
     for id in index.layout.columns() {
-        rows.push(table.column_name(id), &table.column(id).ty.sql_name(), "", "key");
+        rows.push(table.column_name(id), &type_of(table.column(id)), "", "key");
     }
     for id in table.included(index) {
-        rows.push(table.column_name(id), &table.column(id).ty.sql_name(), "", "include");
+        rows.push(table.column_name(id), &type_of(table.column(id)), "", "include");
     }
     rows.push("primary_rowkey", &table.key.sql(), &format!("of {}", table.name), "pointer");
     let sample = match view.first_key(index.keyspace)? {
@@ -335,16 +335,20 @@ pub fn definitions(table: &TableDef) -> Vec<String> {
     std::iter::once(create_table_sql(table)).chain(indexes).collect()
 }
 
+/// A column's type as it was declared, with its length.
+fn type_of(column: &Column) -> String {
+    match (column.ty, column.max_len) {
+        (ColumnType::Varchar, Some(n)) => format!("VARCHAR({n})"),
+        (ColumnType::Varbinary, Some(n)) => format!("VARBINARY({n})"),
+        (ty, _) => ty.sql_name(),
+    }
+}
+
 /// The CREATE TABLE statement of a table, without its indexes.
 pub fn create_table_sql(table: &TableDef) -> String {
     let mut out = format!("CREATE TABLE {} (\n", name_sql(&table.name));
     for (_, column) in table.live_columns() {
-        let ty = match (column.ty, column.max_len) {
-            (ColumnType::Varchar, Some(n)) => format!("VARCHAR({n})"),
-            (ColumnType::Varbinary, Some(n)) => format!("VARBINARY({n})"),
-            (ty, _) => ty.sql_name(),
-        };
-        let _ = write!(out, "  {} {ty}", name_sql(&column.name));
+        let _ = write!(out, "  {} {}", name_sql(&column.name), type_of(column));
         if !column.nullable && column.identity.is_none() {
             out.push_str(" NOT NULL");
         }

@@ -26,7 +26,7 @@ impl FamilyId {
     pub const DEFAULT: FamilyId = FamilyId(0);
 }
 
-/// Most column families of a table (MapR-DB's limit).
+/// Most column families of a table (MapR-DB's limit), beside the default one.
 pub const FAMILIES_MAX: usize = 64;
 
 /// Columns stored together.
@@ -392,7 +392,7 @@ impl TableDef {
         if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
             return Some(format!("it has two columns \"{}\"", pair[0]));
         }
-        if !(1..=FAMILIES_MAX).contains(&self.families.len()) {
+        if !(1..=FAMILIES_MAX + 1).contains(&self.families.len()) {
             return Some(format!("it has {} families", self.families.len()));
         }
         if let Some(column) = self.columns.iter().find(|c| usize::from(c.family.0) >= self.families.len()) {

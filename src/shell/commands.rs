@@ -19,6 +19,8 @@ pub enum Command {
     Help,
     /// Leave.
     Quit,
+    /// Nothing: `\restrict` of pg_dump.
+    Nothing,
     /// Run a statement: `.tables`, `.indexes`, `.describe`.
     Sql(String),
     /// Draw a statement's heat map: in the terminal, or as a page in a file.
@@ -202,6 +204,9 @@ pub fn parse(line: &str) -> Result<Command> {
     let line = line.trim().trim_end_matches(';').trim_end();
     let word_end = line.find(char::is_whitespace).unwrap_or(line.len());
     let (word, rest) = line.split_at(word_end);
+    if matches!(word, "\\restrict" | "\\unrestrict") {
+        return Ok(Command::Nothing);
+    }
     let Some(spec) = find(word) else { return Err(unknown(word)) };
     (spec.parse)(rest.trim())
 }

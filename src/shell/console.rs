@@ -14,7 +14,7 @@ use super::render::{self, Expanded, OutputFormat, RenderError, ResultRows, Style
 use super::script::{self, Input, ScriptSource};
 use super::tokens::{TokenKind, tokens};
 use super::variables::Variables;
-use crate::engine::{CancelHandle, Database, Outcome, Session};
+use crate::engine::{CancelHandle, Database, Outcome, RowsFile, Session};
 use crate::error::{Error, Kind, LINE_WIDTH, Result, Span, sqlstate};
 use crate::value::Value;
 
@@ -167,6 +167,17 @@ impl Console {
         step
     }
 
+    /// A file for the rows behind a COPY FROM STDIN.
+    pub fn rows_file(&self) -> Result<RowsFile> {
+        self.session.rows_file()
+    }
+
+    /// Runs COPY FROM STDIN with these rows.
+    pub fn copy_in(&mut self, sql: &str, rows: RowsFile, place: &Place) -> Step {
+        self.session.give_rows(Some(rows));
+        self.statement(sql, place)
+    }
+
     /// Runs one line of `--input jsonl`.
     pub fn request(&mut self, line: &str, place: &Place) -> Step {
         let request = Request::parse(line).and_then(|request| {
@@ -238,12 +249,17 @@ impl Console {
     ) -> Step {
         self.statements += 1;
         let started = Instant::now();
+        self.session.let_rows_out(self.settings.format != OutputFormat::Jsonl);
         let outcome = self.session.execute(sql, params).map_err(RenderError::Query);
+        self.session.give_rows(None);
         if matches!(&outcome, Ok(Outcome { tag: "CHECK", affected: Some(1..), .. })) {
             // The statement succeeded, but it has found problems.
             self.failed = true;
         }
-        let printed = outcome.and_then(|outcome| print(self, outcome, started));
+        let printed = match self.session.take_rows() {
+            Some(mut rows) => outcome.and_then(|_| Ok(rows.copy_to(self.writer())?)),
+            None => outcome.and_then(|outcome| print(self, outcome, started)),
+        };
         self.progress.clear();
         let step = match printed {
             Ok(()) => self.print_time(started.elapsed()).map_err(Halt::from),
@@ -392,6 +408,7 @@ impl Console {
         match command {
             Command::Help => self.say(&commands::help()),
             Command::Quit => Err(Halt::Quit),
+            Command::Nothing => Ok(()),
             // The user did not type the statement.
             Command::Sql(sql) => self.run(&sql, &[], "", place, Console::print),
             Command::Heatmap(sql, file) => self.heatmap(&sql, file, place),

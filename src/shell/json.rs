@@ -36,7 +36,7 @@ impl Request {
     /// Errors: `Invalid`, with what is wrong in the JSON and where.
     pub fn parse(line: &str) -> Result<Request> {
         #[derive(Deserialize)]
-        #[serde(deny_unknown_fields)]
+        #[serde(deny_unknown_fields, expecting = "an object")]
         struct Wire {
             sql: String,
             #[serde(default)]

@@ -11,8 +11,9 @@ use std::path::PathBuf;
 
 use super::commands::{is_command, is_known};
 use super::console::{Console, Halt, Place, Step, io_error};
+use crate::engine::RowsFile;
 use crate::error::{Error, Result, Span, sqlstate};
-use crate::sql::Splitter;
+use crate::sql::{Splitter, SqlText, reads_stdin};
 
 /// Where a script comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,7 +80,7 @@ pub fn run(console: &mut Console, source: &ScriptSource, input: Input) -> Step {
     };
     match (input, source) {
         (Input::Sql, ScriptSource::Text(text)) => {
-            let mut feeder = Feeder::new(None);
+            let mut feeder = Feeder { has_stdin: true, ..Feeder::new(None) };
             run_typed(console, text, &mut feeder)?;
             feeder.finish(console)
         }
@@ -175,6 +176,10 @@ pub struct Feeder {
     line: u32,
     /// The current statement or command holds bytes that are no text, and has been refused: it does not run.
     spoiled: bool,
+    /// A COPY FROM STDIN that waits for the end of its rows, and these.
+    copy: Option<(SqlText, RowsFile)>,
+    /// Its rows are on standard input, not in the script.
+    has_stdin: bool,
 }
 
 impl Feeder {
@@ -187,17 +192,22 @@ impl Feeder {
             at_line_start: true,
             line: 1,
             spoiled: false,
+            copy: None,
+            has_stdin: false,
         }
     }
 
     /// Has a statement begun but not ended?
     pub fn is_open(&self) -> bool {
-        !self.held.is_empty() || self.splitter.is_open()
+        !self.held.is_empty() || self.splitter.is_open() || self.copy.is_some()
     }
 
     /// Takes text up to the end of a line at most, and runs what is complete.
     pub fn feed(&mut self, piece: &str, console: &mut Console) -> Step {
         self.held.push_str(piece);
+        if self.copy.is_some() && self.at_line_start {
+            return if self.held.ends_with('\n') { self.take_row(console) } else { Ok(()) };
+        }
         let open = self.splitter.is_open();
         if self.at_line_start && (!open || self.splitter.is_between_tokens()) {
             let (command, ended) = (is_command(&self.held), self.held.ends_with('\n'));
@@ -225,6 +235,10 @@ impl Feeder {
 
     /// Runs the rest, which has no `;`.
     pub fn finish(&mut self, console: &mut Console) -> Step {
+        if self.copy.is_some() {
+            self.take_row(console)?;
+            self.end_copy(console)?;
+        }
         if self.is_command_here() {
             self.run_command(console)?;
         }
@@ -232,7 +246,8 @@ impl Feeder {
         self.splitter.push(&held);
         self.run_statements(console)?;
         let rest = self.splitter.finish().filter(|_| !self.spoiled);
-        rest.map_or(Ok(()), |rest| console.statement(&rest.text, &self.place(rest.line)))
+        rest.map_or(Ok(()), |rest| self.run_statement(rest, console))?;
+        self.end_copy(console)
     }
 
     /// Drops what has not run, and `lines`; gives the number of statements and commands dropped.
@@ -265,13 +280,56 @@ impl Feeder {
     }
 
     fn run_statements(&mut self, console: &mut Console) -> Step {
-        while let Some(statement) = self.splitter.next_statement() {
-            if std::mem::take(&mut self.spoiled) {
-                continue;
+        // What stands behind COPY FROM STDIN on its line comes after the rows.
+        while self.copy.is_none()
+            && let Some(statement) = self.splitter.next_statement()
+        {
+            if !std::mem::take(&mut self.spoiled) {
+                self.run_statement(statement, console)?;
             }
-            console.statement(&statement.text, &self.place(statement.line))?;
         }
         Ok(())
+    }
+
+    fn run_statement(&mut self, statement: SqlText, console: &mut Console) -> Step {
+        let place = self.place(statement.line);
+        if !reads_stdin(&statement.text) {
+            return console.statement(&statement.text, &place);
+        }
+        let rows = console.rows_file().and_then(|mut rows| {
+            if self.has_stdin {
+                rows.add_all(&mut io::stdin().lock())?;
+            }
+            Ok(rows)
+        });
+        match rows {
+            Ok(rows) => self.copy = Some((statement, rows)),
+            Err(error) => return console.fail_outside(error, &place),
+        }
+        if self.has_stdin { self.end_copy(console) } else { Ok(()) }
+    }
+
+    /// Takes a line of the rows behind COPY FROM STDIN; `\.` ends them.
+    fn take_row(&mut self, console: &mut Console) -> Step {
+        let line = self.take_held();
+        // Keep the splitter's line count right.
+        self.splitter.push("\n");
+        if line.trim_end_matches(['\n', '\r']) == "\\." {
+            self.end_copy(console)?;
+            return self.run_statements(console);
+        }
+        let Some((statement, rows)) = &mut self.copy else { return Ok(()) };
+        let Err(error) = rows.add(line.as_bytes()) else { return Ok(()) };
+        let line = statement.line;
+        console.fail_outside(error, &self.place(line))
+    }
+
+    /// Runs the COPY whose rows are all there.
+    fn end_copy(&mut self, console: &mut Console) -> Step {
+        let Some((statement, rows)) = self.copy.take().filter(|_| !std::mem::take(&mut self.spoiled)) else {
+            return Ok(());
+        };
+        console.copy_in(&statement.text, rows, &self.place(statement.line))
     }
 
     fn take_held(&mut self) -> String {
@@ -502,6 +560,28 @@ mod tests {
         let reader = Dialogue { chunks: chunks.into_iter(), out, seen: std::rc::Rc::clone(&seen) };
         run_sql(&mut console, TextDecoder::new(BufReader::new(reader)), Place::TOP).unwrap();
         assert_eq!(*seen.borrow(), ["", "", "n\n1\n", "", "", "淘\n", "n\n2\n"]);
+    }
+
+    #[test]
+    fn rows_stand_behind_copy_from_stdin() {
+        let script = "CREATE TABLE t (id INT PRIMARY KEY, s TEXT);\n\n-- Data\nCOPY public.t (id, s) FROM stdin; SELECT 7 AS n;\n\
+            1\ta;\\tb\n2\t\\N\nx\t'\n\\.\n\\restrict key\nSELECT * FROM t;\n";
+        let rows = script.replace("x\t'\n", "");
+        assert_eq!(run_bytes(rows.as_bytes()), ("n\n7\nid,s\n1,a;\tb\n2,\n".into(), String::new()));
+        let (out, err) = run_bytes(script.as_bytes());
+        assert_eq!(out, "n\n7\nid,s\n");
+        assert!(err.contains("STDIN: line 3, column id: 'x' is not an INTEGER"), "{err}");
+        // In whatever pieces, without an end, and as CSV.
+        let csv = "CREATE TABLE t (id INT PRIMARY KEY, s TEXT);COPY t FROM STDIN (FORMAT csv);\n1,\"x\ny\"";
+        let (mut console, out, err) = console(self::csv());
+        let mut feeder = Feeder::new(None);
+        csv.split_inclusive(['T', '\n', '1']).for_each(|piece| feeder.feed(piece, &mut console).unwrap());
+        assert!(feeder.is_open());
+        feeder.finish(&mut console).unwrap();
+        run_typed(&mut console, "COPY t TO STDOUT;COPY t TO STDOUT (FORMAT csv, HEADER)", &mut feeder)
+            .unwrap();
+        feeder.finish(&mut console).unwrap();
+        assert_eq!((out.take().as_str(), err.take().as_str()), ("1\tx\\ny\nid,s\n1,\"x\ny\"\n", ""));
     }
 
     #[test]

@@ -38,6 +38,8 @@ pub enum Statement {
     DropView { if_exists: bool, name: Ident },
     /// `CREATE SNAPSHOT s`
     CreateSnapshot { name: Ident },
+    /// A statement of another database's dump that has nothing to do here, as it was written
+    Nothing { kind: &'static str, sql: String },
     /// `DROP SNAPSHOT s`
     DropSnapshot { if_exists: bool, name: Ident },
     /// `INSERT INTO t ...`, `UPSERT INTO t ...`
@@ -471,8 +473,8 @@ pub struct Copy {
 /// A file of rows and its format: `'path' [WITH (options)]`
 #[derive(Clone, Debug, PartialEq)]
 pub struct CopyFile {
-    /// Path of the file.
-    pub path: String,
+    /// Path of the file; `None`: STDIN or STDOUT.
+    pub path: Option<String>,
     /// From FORMAT, or from the file's extension.
     pub format: CopyFormat,
     /// The first line of a csv file names the columns.
@@ -500,6 +502,8 @@ pub enum CopySource {
 pub enum CopyFormat {
     /// Comma-separated values, RFC 4180.
     Csv,
+    /// PostgreSQL's lines, with tabs and backslashes.
+    Text,
     /// One JSON object a line.
     Jsonl,
     /// Apache Parquet.
@@ -604,6 +608,7 @@ impl Statement {
             Statement::Backup { .. } => "BACKUP",
             Statement::RepairIndex { .. } | Statement::RepairTable { .. } => "REPAIR",
             Statement::Set { .. } => "SET",
+            Statement::Nothing { kind, .. } => kind,
         }
     }
 }

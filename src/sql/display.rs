@@ -116,6 +116,7 @@ impl Display for Statement {
             }
             Statement::Begin { read_only } => write!(f, "BEGIN{}", when(*read_only, " READ ONLY")),
             Statement::Rollback { to } => write!(f, "ROLLBACK{}", Clause("TO", to.as_ref())),
+            Statement::Nothing { sql, .. } => f.write_str(sql),
             Statement::Savepoint { name } => write!(f, "SAVEPOINT {name}"),
             Statement::Release { name } => write!(f, "RELEASE {name}"),
             Statement::Prepare(prepare) => {
@@ -360,7 +361,9 @@ impl Display for Copy {
             CopySource::Table { name, columns } => write!(f, "COPY {name}{}", Columns(columns))?,
             CopySource::Query(query) => write!(f, "COPY ({query})")?,
         }
-        write!(f, " {} {}", if self.to { "TO" } else { "FROM" }, self.file)
+        let (way, stream) = if self.to { ("TO", "STDOUT") } else { ("FROM", "STDIN") };
+        let stream = if self.file.path.is_none() { stream } else { "" };
+        write!(f, " {way} {stream}{}", self.file)
     }
 }
 
@@ -369,13 +372,20 @@ impl Display for CopyFile {
         let text = |text: &str| Literal(Value::Text(text.to_owned()).as_ref()).to_string();
         let format = match self.format {
             CopyFormat::Csv => "csv",
+            CopyFormat::Text => "text",
             CopyFormat::Jsonl => "jsonl",
             CopyFormat::Parquet => "parquet",
         };
-        write!(f, "{} WITH (FORMAT {format}", text(&self.path))?;
+        if let Some(path) = &self.path {
+            f.write_str(&text(path))?;
+        }
+        write!(f, " WITH (FORMAT {format}")?;
         if self.format == CopyFormat::Csv {
             let delimiter = text(&self.delimiter.to_string());
             write!(f, ", HEADER {}, DELIMITER {delimiter}, NULL {}", self.header, text(&self.null))?;
+        }
+        if self.format == CopyFormat::Text {
+            write!(f, ", DELIMITER {}, NULL {}", text(&self.delimiter.to_string()), text(&self.null))?;
         }
         write!(f, "{})", when(self.skip_errors, ", ON_ERROR skip"))
     }

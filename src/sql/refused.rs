@@ -4,7 +4,7 @@
 
 use sqlparser::ast::{
     AccessExpr, Array, ConnectByKind, Expr, ForClause, LimitClause, ObjectNamePart, Query, Select,
-    TableFactor, TableWithJoins, UnaryOperator, Value, ValueWithSpan,
+    SelectItem, TableFactor, TableWithJoins, UnaryOperator, Value, ValueWithSpan,
 };
 
 use super::span_of;
@@ -59,6 +59,16 @@ pub(super) fn check_select(select: &Select) -> Result<()> {
             ConnectByKind::StartWith { condition, .. } => ("START WITH", Some(&**condition)),
         };
         return refuse(what, "write WITH RECURSIVE", at.and_then(span_of));
+    }
+    let rows = select.projection.iter().find_map(|item| match item {
+        SelectItem::UnnamedExpr(row @ Expr::Tuple(_))
+        | SelectItem::ExprWithAlias { expr: row @ Expr::Tuple(_), .. } => Some(row),
+        _ => None,
+    });
+    if let Some(row) = rows {
+        return Err(Error::unsupported("a column holds one value, not a row of them")
+            .hint("leave the parentheses out: then each is a column")
+            .at(span_of(row)));
     }
     select.from.iter().try_for_each(check_joins)
 }
@@ -127,7 +137,11 @@ pub(super) fn check_expr(expr: &Expr) -> Result<()> {
         Expr::UnaryOp { op, .. }
             if !matches!(op, UnaryOperator::Plus | UnaryOperator::Minus | UnaryOperator::Not) =>
         {
-            refuse(&format!("the operator {op}"), "call a function: abs(x), sqrt(x), cbrt(x)", span_of(expr))
+            let hint = match op {
+                UnaryOperator::BitwiseNot => "write -x - 1",
+                _ => "call a function: abs(x), sqrt(x), cbrt(x)",
+            };
+            refuse(&format!("the operator {op}"), hint, span_of(expr))
         }
         _ => Ok(()),
     }

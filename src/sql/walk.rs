@@ -105,6 +105,7 @@ macro_rules! walk {
                         | Statement::Backup { .. }
                         | Statement::RepairIndex { .. }
                         | Statement::RepairTable { .. }
+                        | Statement::Nothing { .. }
                         | Statement::Set { .. } => ControlFlow::Continue(()),
                     }
                 }

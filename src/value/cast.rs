@@ -76,7 +76,9 @@ impl CastError {
             (_, ColumnType::Date) => Some("write 'YYYY-MM-DD'"),
             (_, ColumnType::Timestamp) => Some("write 'YYYY-MM-DD HH:MM:SS', without a time zone"),
             (_, ColumnType::TimestampTz) => Some("write 'YYYY-MM-DD HH:MM:SS+00'"),
-            (_, ColumnType::Varbinary) => Some("write '\\x' or '0x' and two hex digits a byte"),
+            (_, ColumnType::Varbinary) => {
+                Some("write '\\x' or '0x' and two hex digits a byte, as in '\\x00ff'")
+            }
             (_, ColumnType::Uuid) => {
                 Some("write 32 hex digits, as in '123e4567-e89b-12d3-a456-426614174000'")
             }

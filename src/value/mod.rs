@@ -29,7 +29,7 @@ pub use json::{
 };
 pub use length::{length_of, length_text};
 pub use name::{is_reserved, name_sql};
-pub use parse::from_hex;
+pub use parse::{from_hex, is_hex};
 pub use time::{
     US_PER_DAY, moment_at, months_between, read_time, shifted, start_of_months, timestamp_in_range,
     timestamp_of, unit_around,
@@ -464,7 +464,9 @@ struct IsoDate(NaiveDate);
 
 impl fmt::Display for IsoDate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:04}-{:02}-{:02}", self.0.year(), self.0.month(), self.0.day())
+        let (year, month, day) = (self.0.year(), self.0.month(), self.0.day());
+        let sign = if year < 0 { "-" } else { "" };
+        write!(f, "{sign}{:04}-{month:02}-{day:02}", year.abs())
     }
 }
 

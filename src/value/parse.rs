@@ -85,8 +85,19 @@ pub(super) fn check_json(text: &str) -> Result<(), CastFault> {
 }
 
 fn bytes(text: &str) -> Result<Vec<u8>, CastFault> {
-    let hex = ["\\x", "0x", "0X"].iter().find_map(|prefix| text.strip_prefix(prefix));
-    hex.and_then(from_hex).ok_or(CastFault::Malformed(None))
+    match text {
+        "" => Ok(Vec::new()),
+        text => digits_of(text).and_then(from_hex).ok_or(CastFault::Malformed(None)),
+    }
+}
+
+/// Does a text stand for bytes where a text could, too? It begins with `\x`, or is hex behind `0x`.
+pub fn is_hex(text: &str) -> bool {
+    text.starts_with("\\x") || digits_of(text).and_then(from_hex).is_some()
+}
+
+fn digits_of(text: &str) -> Option<&str> {
+    ["\\x", "0x", "0X"].iter().find_map(|prefix| text.strip_prefix(prefix))
 }
 
 /// The bytes of hex digits; `None` if there are other characters, or an odd number of digits.
@@ -190,6 +201,7 @@ mod tests {
             ("{123e4567e89b12d3a456426614174000}", Uuid, "123e4567-e89b-12d3-a456-426614174000"),
             ("\\x00Ff", Varbinary, "00ff"),
             ("0x", Varbinary, ""),
+            ("", Varbinary, ""),
             ("{\"a\" : 1.10}", Json, "{\"a\" : 1.10}"),
             (" as it is ", Varchar, " as it is "),
         ];

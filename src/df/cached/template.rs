@@ -20,7 +20,7 @@ use crate::df::tree::RewriteTree;
 use crate::plan::{CmpOp, Field, LikePattern, PLAIN_ESCAPE, Predicate};
 use crate::row::column_type_of;
 use crate::schema::Ttl;
-use crate::value::{ColumnType, US_PER_DAY, Value, decimal_to_double};
+use crate::value::{ColumnType, US_PER_DAY, Value, decimal_to_double, is_hex};
 
 /// A filter in our algebra with open parameters.
 #[derive(Clone, Debug)]
@@ -203,7 +203,7 @@ fn as_other(value: &Value, ty: ColumnType) -> Option<Value> {
         // A date is its midnight in every comparison with a time.
         (Value::Date(_), ColumnType::Timestamp | ColumnType::TimestampTz) => value.clone().cast(ty).ok(),
         // Whether it counts as bytes depends on the other side of the comparison.
-        (Value::Text(text), ColumnType::Varbinary) if !text.starts_with("\\x") => None,
+        (Value::Text(text), ColumnType::Varbinary) if !is_hex(text) => None,
         // Whether it counts as a time depends on the others, too.
         (Value::Text(text), ColumnType::Date) if has_time_of_day(text) => None,
         (Value::Text(text), ty) if !ty.is_text() => {

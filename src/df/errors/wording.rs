@@ -103,8 +103,11 @@ fn limits(text: &str) -> Option<Error> {
     }
     let rows = |clause: &str, given: &str| {
         Some(
-            error(format!("{clause} takes a number of rows, not {given}"), sqlstate::LIMIT_COUNT)
-                .hint(format!("write {clause} 10")),
+            error(
+                format!("{clause} takes a number of rows, not {}", given.trim_end_matches('.')),
+                sqlstate::LIMIT_COUNT,
+            )
+            .hint(format!("write {clause} 10")),
         )
     };
     for clause in ["LIMIT", "OFFSET"] {

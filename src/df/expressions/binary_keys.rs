@@ -10,6 +10,7 @@ use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator};
 use crate::df::errors::to_df;
 use crate::df::table::TableSource;
 use crate::error::{Error, sqlstate};
+use crate::value::is_hex;
 
 /// Refuses a text beside a rowkey without text parts: it would match nothing, or everything. Runs before the rule that
 /// turns such texts into bytes.
@@ -55,10 +56,10 @@ fn is_comparison(op: Operator) -> bool {
     matches!(op, Operator::IsDistinctFrom | Operator::IsNotDistinctFrom)
 }
 
-/// A text literal, other than `'\x80'`, which stands for bytes.
+/// A text literal, other than `'\x80'` and `'0x80'`, which stand for bytes.
 fn text(expr: &Expr) -> Option<&str> {
     match expr {
-        Expr::Literal(ScalarValue::Utf8(Some(text)), _) if !text.starts_with("\\x") => Some(text),
+        Expr::Literal(ScalarValue::Utf8(Some(text)), _) if !is_hex(text) => Some(text),
         _ => None,
     }
 }
@@ -84,7 +85,7 @@ fn refused(of: &str, part: &str, text: &str, is_pattern: bool) -> Error {
     let shown = if is_hex { digits } else { "8000" };
     let hint = match is_pattern {
         true => format!("write a range of bytes: rowkey >= x'{shown}' AND rowkey < ..."),
-        false if is_hex => format!("write x'{digits}'"),
+        false if is_hex => format!("write x'{digits}', or '\\x{digits}' as the value of a parameter"),
         false => format!("write bytes, as in x'{shown}', or compare the columns of the key"),
     };
     Error::invalid(format!("the keys of \"{of}\" are binary, and '{text}' is a text"))

@@ -10,6 +10,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use super::doubles::peers;
+use crate::df::cached::template::number_of;
 use crate::df::errors::to_df;
 use crate::df::expr::parsed_comparison;
 use crate::df::query::scalar_of;
@@ -28,6 +29,7 @@ use datafusion::logical_expr::{
     BinaryExpr, ColumnarValue, Expr, ExprSchemable, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
     ScalarUDFImpl, Signature, Volatility, cast,
 };
+use sqlparser::ast::BinaryOperator;
 
 /// Gives the literals of comparisons the types of their peers. Runs before type coercion.
 pub fn text_operands(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
@@ -54,6 +56,56 @@ impl ExprPlanner for TruthOperands {
         let is_truth = |side: &Expr| settled_type(side, schema) == Some(DataType::Boolean);
         if parsed_comparison(op).is_some() && (is_truth(left) || is_truth(right)) {
             settle(vec![left, right], schema).map_err(to_df)?;
+        }
+        Ok(PlannerResult::Original(expr))
+    }
+}
+
+/// Casts parameters beside `||` to text, unless JSON, bytes or a list are on either side: DataFusion would give them the
+/// type of the other side, and two of them none.
+#[derive(Debug)]
+pub struct JoinedParameters {
+    /// For each parameter, whether its value is bytes.
+    are_bytes: Vec<bool>,
+}
+
+impl JoinedParameters {
+    /// For parameters with these values.
+    pub fn new(params: &[Value]) -> JoinedParameters {
+        let is_bytes = |value: &Value| matches!(value, Value::Bytes(_));
+        JoinedParameters { are_bytes: params.iter().map(is_bytes).collect() }
+    }
+
+    /// `beside`: what the side is joined to.
+    fn cast(&self, side: &mut Expr, beside: Option<FieldRef>) {
+        let is_kept = beside.is_some_and(|field| match column_type_of(&field) {
+            Some(ColumnType::Json | ColumnType::Varbinary) => true,
+            Some(_) => false,
+            None => !field.data_type().is_null(),
+        });
+        let Expr::Placeholder(param) = side else { return };
+        if is_kept || param.field.as_ref().is_some_and(|field| !field.data_type().is_null()) {
+            return;
+        }
+        let are_bytes = number_of(&param.id).is_some_and(|at| self.are_bytes.get(at) == Some(&true));
+        let ty = if are_bytes { DataType::Binary } else { DataType::Utf8 };
+        param.field = Some(Arc::new(Field::new(&param.id, ty.clone(), true)));
+        *side = cast(std::mem::take(side), ty);
+    }
+}
+
+impl ExprPlanner for JoinedParameters {
+    fn plan_binary_op(
+        &self,
+        mut expr: RawBinaryExpr,
+        schema: &DFSchema,
+    ) -> DfResult<PlannerResult<RawBinaryExpr>> {
+        let RawBinaryExpr { left, op, right } = &mut expr;
+        if *op == BinaryOperator::StringConcat {
+            let beside = |side: &Expr| side.to_field(schema).ok().map(|(_, field)| field);
+            let (of_left, of_right) = (beside(left), beside(right));
+            self.cast(left, of_right);
+            self.cast(right, of_left);
         }
         Ok(PlannerResult::Original(expr))
     }

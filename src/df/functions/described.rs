@@ -19,9 +19,11 @@ pub struct DescribedFunction {
 }
 
 /// Our functions, and those whose documentation would be wrong here: how they are called, and what they return.
-const OWN: [(&str, &str, &str); 45] = [
+const OWN: [(&str, &str, &str); 47] = [
     ("age", "age(timestamp [, timestamp])", "the time between two timestamps, or since one until now"),
+    ("bool_or", "bool_or(condition)", "whether the condition holds for any row of a group"),
     ("code", "code(text, 'Taobao=tb, ..')", "the short code of a value in such a list, as in key layouts"),
+    ("covar_pop", "covar_pop(y, x)", "the population covariance of two numbers"),
     ("current_catalog", "current_catalog", "the name of every database: rowkeydb"),
     ("current_database", "current_database()", "the name of every database: rowkeydb"),
     ("current_schema", "current_schema", "the one schema: public"),

@@ -72,7 +72,7 @@ pub fn register(state: &mut SessionState) {
     let _ = state.register_udf(Arc::new(ScalarUDF::new_from_impl(Age::default())));
     let _ = state.register_udf(Arc::new(ScalarUDF::new_from_impl(Coalesce::default())));
     let _ = state.register_udf(Arc::new(ScalarUDF::new_from_impl(Now::default())));
-    for (alias, name) in [("sign", "signum"), ("gen_random_uuid", "uuid")] {
+    for (alias, name) in [("sign", "signum"), ("gen_random_uuid", "uuid"), ("char", "chr")] {
         if let Ok(function) = state.udf(name) {
             let _ = state.register_udf(Arc::new((*function).clone().with_aliases([alias])));
         }

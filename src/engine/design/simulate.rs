@@ -154,7 +154,7 @@ async fn source(
 /// The rows of a file in a COPY format.
 fn of_file(view: &StatementView, table: &TableDef, file: &CopyFile) -> Result<Vec<Vec<Value>>> {
     let columns: Vec<ColumnId> = table.live_columns().map(|(id, _)| id).collect();
-    let mut file = FileRows::open(file, table, &columns)?;
+    let mut file = FileRows::open(file, None, table, &columns)?;
     let mut rows = Vec::new();
     while let Some(chunk) = file.next(&view.watch)? {
         for cells in chunk {

@@ -132,6 +132,8 @@ struct Rewriting<'a> {
     /// The new values; `None`: the rows are deleted.
     assigned: Option<&'a Assigned<'a>>,
     writes: Writes<'a>,
+    /// Advanced counters of identity columns.
+    counters: WriteBatch,
     affected: u64,
     /// Rows for RETURNING.
     returned: Vec<ReturnedRow>,
@@ -158,11 +160,14 @@ impl<'a> Rewriting<'a> {
         let WriteTarget { view, table, returning, .. } = target;
         let changed = assigned.map(|assigned| assigned.targets);
         let is_checked = changed.is_some() && !table.checks.is_empty();
-        let is_simple = returning.is_none() && !is_checked && Writes::are_simple(table, changed);
+        let is_numbered = assigned.is_some_and(|assigned| !assigned.numbered.is_empty());
+        let is_simple =
+            returning.is_none() && !is_checked && !is_numbered && Writes::are_simple(table, changed);
         let may_part = view.recording.is_some() && returning.is_none();
         let is_in_parts = may_part && Writes::are_apart(table, changed);
         let writes = Writes::new(table, batch, view.as_of_us);
-        Rewriting { target, assigned, writes, affected: 0, returned: Vec::new(), is_simple, is_in_parts }
+        let (counters, returned) = (WriteBatch::default(), Vec::new());
+        Rewriting { target, assigned, writes, counters, affected: 0, returned, is_simple, is_in_parts }
     }
 
     /// Writes all rows. `taken`: columns of other tables, for each row found.
@@ -195,6 +200,7 @@ impl<'a> Rewriting<'a> {
             }
         }
         self.writes.move_into(&mut *writer)?;
+        self.counters.mutations.iter().try_for_each(|mutation| mutation.write_to(&mut *writer))?;
         commit(view, table, writer)?;
         view.watch.finish("writing rows", self.affected, "rows");
         Ok(StatementWrites { batch: WriteBatch::default(), affected: self.affected, returning: None })
@@ -212,7 +218,8 @@ impl<'a> Rewriting<'a> {
             None => None,
             Some(assigned) => {
                 let row = |(n, old): (usize, &StoredRow)| assigned.row(table, &old.values, piece.computed(n));
-                let new = old.iter().enumerate().map(row).collect::<Result<Vec<_>>>()?;
+                let mut new = old.iter().enumerate().map(row).collect::<Result<Vec<_>>>()?;
+                assigned.complete(view, table, &mut new, &mut self.counters)?;
                 check_constraints(view, table, &new).await?;
                 Some(new)
             }
@@ -271,8 +278,9 @@ impl<'a> Rewriting<'a> {
 
     /// `taken`: columns of other tables, for each row found.
     async fn finish(self, taken: RecordBatch) -> Result<StatementWrites> {
-        let Rewriting { target, writes, affected, returned, .. } = self;
-        let batch = writes.finish(&*target.view.snapshot.reader()?)?;
+        let Rewriting { target, writes, counters, affected, returned, .. } = self;
+        let mut batch = writes.finish(&*target.view.snapshot.reader()?)?;
+        batch.mutations.extend(counters.mutations);
         let others = OtherColumns::new(taken, returned.iter().map(|kept| kept.place));
         let target = WriteTarget { others, ..target };
         let rows = returned.iter().map(|kept| &kept.row[..]);

@@ -86,7 +86,7 @@ async fn insert_by(
     let columns = cells.columns.clone();
     check_replaced(&table, stmt, &columns)?;
     let proposed = proposed(view, &table, &stmt.mode, cells, &mut batch).await?;
-    let changed = changed(view, &table, stmt, given, (proposed, &columns)).await?;
+    let changed = changed(view, &table, stmt, given, (proposed, &columns), &mut batch).await?;
     let target = WriteTarget::new(view, &table, (&stmt.table, &stmt.alias), &stmt.returning, given.params);
     target.finish(changed, batch).await
 }
@@ -116,13 +116,15 @@ pub(super) async fn proposed(
     rows.into_iter().enumerate().map(proposed).collect()
 }
 
-/// What becomes of the proposed rows beside those that exist. `columns`: those given by the statement.
+/// What becomes of the proposed rows beside those that exist. `columns`: those given by the statement. Advanced
+/// identity counters are written to `batch`.
 pub(super) async fn changed(
     view: &StatementView,
     table: &TableDef,
     stmt: &Insert,
     given: WriteInputs<'_>,
     (proposed, columns): (Vec<NumberedRow>, &[ColumnId]),
+    batch: &mut WriteBatch,
 ) -> Result<StagedChanges> {
     let mut staged = stage(view, table, &stmt.mode, proposed, columns)?;
     if matches!(stmt.mode, InsertMode::Upsert) && !table.checks.is_empty() {
@@ -132,7 +134,7 @@ pub(super) async fn changed(
         check_constraints(view, table, &rows).await?;
     }
     if !staged.conflicts.is_empty() {
-        compute_updates(view, table, stmt, given, &mut staged).await?;
+        compute_updates(view, table, stmt, given, &mut staged, batch).await?;
     }
     Ok(staged.changed)
 }
@@ -462,7 +464,8 @@ fn settling(name: &str, assigned: &Assigned, filter: Option<&Expr>) -> Result<Qu
     select(&[], list, relations(PAIRS, name, &[])?, None)
 }
 
-/// DO UPDATE: computes the conflicting rows' new values from the existing and the proposed rows.
+/// DO UPDATE: computes the conflicting rows' new values from the existing and the proposed rows. Advanced identity
+/// counters are written to `batch`.
 ///
 /// Errors: a column of the rowkey is set to another value.
 async fn compute_updates(
@@ -471,6 +474,7 @@ async fn compute_updates(
     stmt: &Insert,
     given: WriteInputs<'_>,
     staged: &mut StagedInsert,
+    batch: &mut WriteBatch,
 ) -> Result<()> {
     let InsertMode::OnConflictUpdate { assignments, filter, .. } = &stmt.mode else { return Ok(()) };
     let targets = assigned_columns(table, assignments)?;
@@ -489,7 +493,7 @@ async fn compute_updates(
     if results.len() != conflicts.len() {
         return Err(Error::internal("DO UPDATE gives another number of rows than there are"));
     }
-    let mut updated = Vec::new();
+    let (mut updated, mut rows) = (Vec::new(), Vec::new());
     for (mut result, (rowkey, old, _)) in results.into_iter().zip(conflicts) {
         if result.pop() != Some(Value::Boolean(true)) {
             continue;
@@ -504,11 +508,12 @@ async fn compute_updates(
             let hint = "set it to the value it has, or leave it out of SET";
             return Err(key_update(table, &assignments[at].column, hint));
         }
-        updated.push((rowkey, row));
+        updated.push(rowkey);
+        rows.push(row);
     }
-    let rows: Vec<Vec<Value>> = updated.iter().map(|(_, row)| row.clone()).collect();
+    assigned.complete(view, table, &mut rows, batch)?;
     check_constraints(view, table, &rows).await?;
-    for (rowkey, row) in updated {
+    for (rowkey, row) in updated.into_iter().zip(rows) {
         if let Some(change) = staged.changed.changes.get_mut(&rowkey) {
             change.new = Some(row);
         }

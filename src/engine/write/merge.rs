@@ -58,7 +58,7 @@ pub(super) fn merge(
         done += part.len() as u64;
         watch.step(&label, done, Some(total), "rows")?;
         let StagedChanges { changes, touched } =
-            runtime.block_on(changed(&locked, table, stmt, given, (part, &columns)))?;
+            runtime.block_on(changed(&locked, table, stmt, given, (part, &columns), &mut counters))?;
         affected += touched.len() as u64;
         writes.add_all(&*locked.snapshot.reader()?, &changes, watch)?;
         if writes.are_many() { writes.move_into(&mut *writer) } else { Ok(()) }

@@ -24,7 +24,7 @@ use sqlparser::ast::{
 };
 
 use super::plans::CachedQueries;
-use super::rows::{assign, batch_of, check_nulls, quote};
+use super::rows::{always_identity, assign, batch_of, check_nulls, number, quote};
 use super::view::{StatementView, column_named};
 use crate::df::query::Planner;
 use crate::error::{Error, Result, Span, sqlstate};
@@ -281,10 +281,13 @@ struct Assigned<'a> {
     targets: &'a [ColumnId],
     exprs: Vec<Cow<'a, Expr>>,
     values: Vec<Option<Value>>,
+    /// Identity columns that take their next number; their value among `values` is NULL.
+    numbered: Vec<ColumnId>,
 }
 
 impl<'a> Assigned<'a> {
-    /// Resolves DEFAULT to the column's expression. Errors: that does not parse.
+    /// Resolves DEFAULT to the column's expression. Errors: that does not parse; a GENERATED ALWAYS column is set to
+    /// something else.
     fn new(
         view: &StatementView,
         table: &TableDef,
@@ -301,13 +304,26 @@ impl<'a> Assigned<'a> {
                 }
             }
         };
+        let mut numbered = Vec::new();
+        for (assignment, target) in assignments.iter().zip(targets) {
+            let column = table.column(*target);
+            match column.identity {
+                Some(_) if is_default(&assignment.value) => numbered.push(*target),
+                Some(identity) if identity.always => {
+                    return Err(always_identity(column)
+                        .hint("leave it out, or write DEFAULT for its next number")
+                        .at(span_of_name(&assignment.column)));
+                }
+                _ => {}
+            }
+        }
         let exprs: Vec<Cow<Expr>> = assignments.iter().zip(targets).map(expr).collect::<Result<_>>()?;
         exprs.iter().try_for_each(|expr| of_each_row(&**expr, "SET"))?;
         // If the value is wrong, the query will report it.
         let values = exprs.iter().map(|expr| view.value_of(expr, params).unwrap_or_default());
         let written_at = table.written_at.map(|_| Some(Value::TimestampTz(view.as_of_us)));
         let values = values.chain(written_at).collect();
-        Ok(Assigned { targets, exprs, values })
+        Ok(Assigned { targets, exprs, values, numbered })
     }
 
     /// Positions of the expressions to compute; `None` if one is a DEFAULT, which the statement's text does
@@ -337,7 +353,7 @@ impl<'a> Assigned<'a> {
         })
     }
 
-    /// The new row. Errors: as [`Assigned::values`].
+    /// The new row, but for its numbers. Errors: as [`Assigned::values`].
     fn row(
         &self,
         table: &TableDef,
@@ -349,8 +365,26 @@ impl<'a> Assigned<'a> {
             let (id, value) = assigned?;
             row[usize::from(id.0)] = value;
         }
-        check_nulls(table, &row)?;
         Ok(row)
+    }
+
+    /// Gives rows made by [`Assigned::row`] their numbers. Advanced counters are written to `counters`.
+    ///
+    /// Errors: the numbers are used up; NULL in a NOT NULL column.
+    fn complete(
+        &self,
+        view: &StatementView,
+        table: &TableDef,
+        rows: &mut [Vec<Value>],
+        counters: &mut WriteBatch,
+    ) -> Result<()> {
+        let all: Vec<usize> = (0..rows.len()).collect();
+        for id in &self.numbered {
+            if let Some(identity) = table.column(*id).identity {
+                number(view, table, (*id, identity), rows, &all, counters)?;
+            }
+        }
+        rows.iter().try_for_each(|row| check_nulls(table, row))
     }
 }
 

@@ -14,6 +14,8 @@ mod csv;
 mod file;
 mod jsonl;
 mod parquet;
+mod rows_file;
+mod text;
 
 use std::fmt;
 use std::fs::File;
@@ -27,6 +29,8 @@ pub use self::csv::{CsvOptions, CsvReader, CsvWriter};
 pub use self::file::NewFile;
 pub use self::jsonl::{JsonlReader, JsonlWriter};
 pub use self::parquet::{ParquetReader, ParquetWriter};
+pub use self::rows_file::RowsFile;
+pub use self::text::{TextOptions, TextReader, TextWriter};
 use crate::error::{Error, Kind, Result, sqlstate};
 use crate::value::{CastError, ColumnType, Value, from_hex};
 
@@ -51,6 +55,8 @@ pub enum OnError {
 pub enum FileFormat {
     /// Values between delimiters.
     Csv(CsvOptions),
+    /// PostgreSQL's lines, with tabs and backslashes.
+    Text(TextOptions),
     /// A JSON object a line.
     Jsonl,
     /// Apache Parquet.
@@ -102,6 +108,9 @@ pub fn open(
         FileFormat::Csv(options) => {
             Box::new(RowChunks::new(CsvReader::new(text(file), target, options.clone())?, on_error))
         }
+        FileFormat::Text(options) => {
+            Box::new(RowChunks::new(TextReader::new(text(file), target, options.clone()), on_error))
+        }
         FileFormat::Jsonl => Box::new(RowChunks::new(JsonlReader::new(text(file), target)?, on_error)),
         FileFormat::Parquet => Box::new(RowChunks::new(ParquetReader::new(file, target)?, on_error)),
     })
@@ -114,6 +123,7 @@ pub fn create(path: &Path, format: &FileFormat, schema: SchemaRef) -> Result<Box
     let file = NewFile::create(path)?;
     Ok(match format {
         FileFormat::Csv(options) => Box::new(CsvWriter::new(file, &schema, options.clone())?),
+        FileFormat::Text(options) => Box::new(TextWriter::new(file, options.clone())),
         FileFormat::Jsonl => Box::new(JsonlWriter::new(file, schema)?),
         FileFormat::Parquet => Box::new(ParquetWriter::new(file, schema)?),
     })

@@ -160,6 +160,10 @@ impl FileWriter for ParquetWriter {
 impl From<ParquetError> for Error {
     fn from(e: ParquetError) -> Self {
         let error = match &e {
+            ParquetError::NYI(what) if what.contains("interval") => {
+                Error::unsupported("a Parquet file cannot hold these intervals")
+                    .hint("copy CAST(x AS TEXT), or extract(epoch FROM x)")
+            }
             ParquetError::NYI(what) => Error::unsupported(format!("Parquet: {what}")),
             _ => unusable(e.to_string()),
         };

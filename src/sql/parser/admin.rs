@@ -349,6 +349,7 @@ impl Parser<'_> {
             let error = self.expected("\"=\"");
             return Err(match name.as_str() {
                 "names" => error.hint("leave it out: every text is UTF-8"),
+                "transaction" => error.hint("write BEGIN READ ONLY; all isolation levels are the strongest"),
                 _ => error,
             });
         }
@@ -381,6 +382,7 @@ impl Parser<'_> {
             name.push('.');
             name.push_str(&name_of(&self.name(what)?));
         }
-        Ok(name)
+        // PostgreSQL's name for it.
+        Ok(if name == "timezone" { "time_zone".to_owned() } else { name })
     }
 }

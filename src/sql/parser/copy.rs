@@ -32,13 +32,17 @@ impl Parser<'_> {
         if !to && matches!(source, CopySource::Query(_)) {
             return Err(self.error("a query can only be copied TO a file"));
         }
-        if self.peek_words(&["STDIN"]) || self.peek_words(&["STDOUT"]) {
+        if self.peek_words(&["PROGRAM"]) {
             return Err(self
-                .expected("the path of a file")
-                .hint("COPY reads and writes files; pipe statements with: rowkeydb run -"));
+                .expected("the path of a file, in quotes")
+                .why("statements start no programs")
+                .hint("let the shell do it, and COPY the file that it writes or reads"));
         }
         let from = self.here();
-        let path = self.text("the path of a file, in quotes")?;
+        let path = match self.word(if to { "STDOUT" } else { "STDIN" }) {
+            true => None,
+            false => Some(self.text("the path of a file, in quotes")?),
+        };
         let path_span = self.span_since(from);
         let mut options = self.copy_options(to)?;
         while !self.at_end() {
@@ -54,27 +58,38 @@ impl Parser<'_> {
         let path = self.text("the path of a file, in quotes")?;
         let path_span = self.span_since(from);
         let options = self.copy_options(false)?;
-        self.copy_file(path, path_span, options)
+        self.copy_file(Some(path), path_span, options)
     }
 
-    fn copy_file(&self, path: String, path_span: Span, options: CopyOptions) -> Result<CopyFile> {
-        let Some(format) = options.format.or_else(|| format_of(&path)) else {
+    fn copy_file(&self, path: Option<String>, path_span: Span, options: CopyOptions) -> Result<CopyFile> {
+        let by_name = path.as_deref().map_or(Some(CopyFormat::Text), format_of);
+        let Some(format) = options.format.or(by_name) else {
             return Err(self
                 .error_at("the format of this file is not clear", path_span)
                 .hint("end its name in .csv, .jsonl or .parquet, or write WITH (FORMAT csv)"));
         };
-        if let Some(place) = options.csv.filter(|_| format != CopyFormat::Csv) {
+        if path.is_none() && format == CopyFormat::Parquet {
+            return Err(self
+                .error_at("a Parquet file is no stream", path_span)
+                .hint("name it: COPY t FROM 'file.parquet'"));
+        }
+        let is_text = format == CopyFormat::Text;
+        let is_of_csv = |_: &Span| format != CopyFormat::Csv && !(is_text && options.header.is_none());
+        if let Some(place) = options.csv.filter(is_of_csv) {
             return Err(self
                 .error_at("this option is about CSV files, and the file is none", place)
                 .hint("HEADER, DELIMITER and NULL go with FORMAT csv"));
         }
-        let tabs = extension(&path).as_deref() == Some("tsv");
+        let tabs = is_text || path.as_deref().and_then(extension).as_deref() == Some("tsv");
+        // A stream has no header, as in PostgreSQL.
+        let header = options.header.unwrap_or(path.is_some());
+        let null = options.null.unwrap_or_else(|| if is_text { "\\N".to_owned() } else { String::new() });
         Ok(CopyFile {
             path,
             format,
-            header: options.header.unwrap_or(true),
+            header,
             delimiter: options.delimiter.unwrap_or(if tabs { '\t' } else { ',' }),
-            null: options.null.unwrap_or_default(),
+            null,
             skip_errors: options.skip_errors.unwrap_or(false),
         })
     }
@@ -150,12 +165,13 @@ impl Parser<'_> {
     fn copy_format(&mut self) -> Result<CopyFormat> {
         let formats = [
             ("csv", CopyFormat::Csv),
+            ("text", CopyFormat::Text),
             ("jsonl", CopyFormat::Jsonl),
             ("ndjson", CopyFormat::Jsonl),
             ("json", CopyFormat::Jsonl),
             ("parquet", CopyFormat::Parquet),
         ];
-        let unknown = self.expected("csv, jsonl or parquet");
+        let unknown = self.expected("csv, text, jsonl or parquet");
         match self.option_value()? {
             Value::Text(name) => formats
                 .into_iter()

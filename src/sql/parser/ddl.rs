@@ -60,6 +60,7 @@ impl Parser<'_> {
         let mut elements = Elements::default();
         self.list(|p| p.table_element(&mut elements))?;
         self.end_of_list()?;
+        self.kinds_of_table();
         let options = self.options()?;
         self.no_bare_option("WITH ")?;
         let split = if self.word("SPLIT") { Some(self.split()?) } else { None };
@@ -75,6 +76,13 @@ impl Parser<'_> {
             options,
             split,
         })))
+    }
+
+    /// SQLite's `WITHOUT ROWID` and `STRICT`, which hold for every table.
+    fn kinds_of_table(&mut self) {
+        while self.words(&["WITHOUT", "ROWID"]) || self.word("STRICT") {
+            self.token(&Token::Comma);
+        }
     }
 
     fn table_element(&mut self, elements: &mut Elements) -> Result<()> {
@@ -225,7 +233,9 @@ impl Parser<'_> {
                 return Err(self.second_default(from));
             }
         } else if self.primary_key(elements)? {
-            elements.primary_key = Some(vec![key_of(column)]);
+            // Phoenix has no comma before the key of the table.
+            let is_of_table = name.is_some() && self.peek_token(&Token::LParen);
+            elements.primary_key = Some(if is_of_table { self.keys()? } else { vec![key_of(column)] });
         } else if self.word("UNIQUE") {
             elements.uniques.push(UniqueDef { name, keys: vec![key_of(column)] });
         } else if self.word("CHECK") {
@@ -438,6 +448,7 @@ impl Parser<'_> {
             let if_exists = self.if_exists();
             Statement::DropTable { if_exists, names: self.list(|p| p.object_name("the name of a table"))? }
         } else if self.word("INDEX") {
+            self.word("CONCURRENTLY"); // Nobody waits for it.
             let if_exists = self.if_exists();
             Statement::DropIndex { if_exists, name: self.object_name("the name of an index")? }
         } else if self.word("VIEW") {
@@ -497,7 +508,14 @@ impl Parser<'_> {
         }
         self.expect_word("TABLE")?;
         let if_exists = self.if_exists();
+        // No table has parts that inherit from it.
+        if matches!(self.inner.peek_nth_token_ref(1).token, Token::Word(_)) {
+            self.word("ONLY");
+        }
         let name = self.object_name("the name of a table")?;
+        if !if_exists && self.adds_unique() {
+            return self.added_unique(name);
+        }
         let mut ops = self.list(|p| {
             let from = p.here();
             Ok((p.alter_op()?, p.span_since(from)))
@@ -521,6 +539,37 @@ impl Parser<'_> {
         }
         let changes = ops.into_iter().map(|(op, _)| AlterTable { if_exists, name: name.clone(), op });
         Ok(Statement::AlterTogether(changes.collect()))
+    }
+
+    /// `ADD [CONSTRAINT u] UNIQUE (`
+    fn adds_unique(&self) -> bool {
+        let is_unique = |n| {
+            let token = |n| &self.inner.peek_nth_token_ref(n).token;
+            matches!(token(n), Token::Word(w) if w.value.eq_ignore_ascii_case("UNIQUE"))
+                && *token(n + 1) == Token::LParen
+        };
+        self.peek_words(&["ADD", "UNIQUE"]) && is_unique(1)
+            || self.peek_words(&["ADD", "CONSTRAINT"]) && is_unique(3)
+    }
+
+    /// The UNIQUE index that `ADD UNIQUE (a, ...)` stands for.
+    fn added_unique(&mut self, table: Ident) -> Result<Statement> {
+        self.expect_word("ADD")?;
+        let name = match self.word("CONSTRAINT") {
+            true => Some(self.name("the name of the constraint")?),
+            false => None,
+        };
+        self.expect_word("UNIQUE")?;
+        Ok(Statement::CreateIndex(Box::new(CreateIndex {
+            unique: true,
+            if_not_exists: false,
+            name,
+            table,
+            keys: self.keys()?,
+            include: Vec::new(),
+            filter: None,
+            filter_sql: None,
+        })))
     }
 
     fn rename_index(&mut self) -> Result<Statement> {
@@ -643,7 +692,10 @@ impl Parser<'_> {
             (Some(other), _) => Err(self
                 .error(format!("{other} cannot be added to a table"))
                 .why("the rows that are there would have to be moved, or indexed")
-                .hint("CREATE UNIQUE INDEX adds a UNIQUE, ALTER TABLE t REKEY (...) changes the key")),
+                .hint(match *other {
+                    "UNIQUE" => "write CREATE UNIQUE INDEX ON t (...)",
+                    _ => "write PRIMARY KEY (...) into the CREATE TABLE; ALTER TABLE t REKEY (...) changes a key",
+                })),
             (None, Some(_)) => Err(self.expected("CHECK")),
             (None, None) => Ok(None),
         }

@@ -1,6 +1,7 @@
 //! Parses INSERT, UPSERT, UPDATE and DELETE.
 
 use sqlparser::ast::{self, Expr, Ident, OptimizerHint, OptimizerHintStyle, SelectItem, TableWithJoins};
+use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, Whitespace, Word};
 
 use super::Parser;
@@ -137,7 +138,7 @@ impl Parser<'_> {
         if self.peek_words(&["ON", "CONSTRAINT"]) {
             return Err(self.expected("the columns in conflict").hint("write ON CONFLICT (column, ...)"));
         }
-        let target = if self.peek_token(&Token::LParen) { self.names("a column")? } else { Vec::new() };
+        let target = if self.peek_token(&Token::LParen) { self.conflict_columns()? } else { Vec::new() };
         if self.peek_words(&["WHERE"]) {
             return Err(self
                 .expected("DO")
@@ -152,6 +153,19 @@ impl Parser<'_> {
         }
         let assignments = self.assignments()?;
         Ok(InsertMode::OnConflictUpdate { target, assignments, filter: self.filter()?.map(Box::new) })
+    }
+
+    /// `(a, b)` behind ON CONFLICT. Errors: an expression, as in `(lower(a))`.
+    fn conflict_columns(&mut self) -> Result<Vec<Ident>> {
+        let from = self.here();
+        let names = self.names("a column");
+        match self.peek_token(&Token::LParen) {
+            true => Err(self
+                .error_at("ON CONFLICT names columns, not expressions", self.span_since(from))
+                .why("the columns of the primary key or of a UNIQUE index say which rows are in conflict")
+                .hint("leave them out: ON CONFLICT DO NOTHING answers to every conflict")),
+            false => names,
+        }
     }
 
     pub(super) fn update(&mut self) -> Result<Statement> {
@@ -268,7 +282,8 @@ impl Parser<'_> {
         let columns: Vec<Ident> = self.names("a column")?;
         self.expect_token(Token::Eq)?;
         self.word("ROW");
-        if self.inner.peek_nth_token_ref(1).token == Token::make_keyword("SELECT") {
+        if matches!(&self.inner.peek_nth_token_ref(1).token, Token::Word(word) if word.keyword == Keyword::SELECT)
+        {
             return Err(Error::unsupported("several columns cannot be set from one subquery")
                 .hint("write UPDATE ... SET a = s.a, b = s.b FROM (SELECT ...) AS s WHERE ...")
                 .at(self.span_since(from)));

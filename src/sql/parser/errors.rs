@@ -78,7 +78,6 @@ const CLAUSES: &[&str] = &[
 
 /// First words of statements of other databases, and of the HBase shell, and what to write here.
 const STATEMENTS_ELSEWHERE: &[(&str, &str)] = &[
-    ("TABLE", "write SELECT * FROM t"),
     ("FROM", "write SELECT * FROM t"),
     ("MERGE", "write INSERT ... ON CONFLICT, or UPSERT"),
     ("VACUUM", "nothing is needed: space is reused as rows are deleted"),
@@ -100,6 +99,8 @@ const STATEMENTS_ELSEWHERE: &[(&str, &str)] = &[
     ("QUIT", ".quit leaves the shell"),
     ("EXIT", ".quit leaves the shell"),
     ("LIST", "SHOW TABLES lists them"),
+    ("LOAD", "write COPY t FROM 'file.csv'"),
+    ("LOCK", "nothing is needed: of two transactions that meet, the later one is refused and may try again"),
     ("DISABLE", "nothing is needed: DROP TABLE t drops a table"),
 ];
 
@@ -198,6 +199,10 @@ impl Parser<'_> {
             None => (None, ""),
         };
         let token = place.and_then(|place| self.token_said(place, found));
+        // An operator behind its operand, such as the factorial 5!.
+        if let Some(operator) = text.strip_prefix("No infix parser for token ") {
+            return self.behind_operand(operator);
+        }
         let what = match (expected, token) {
             (Some(expected), Some(token)) => {
                 format!("expected {}, found {}", friendly(expected), self.shown(token))
@@ -232,6 +237,17 @@ impl Parser<'_> {
         self.about_token(error, token)
     }
 
+    /// The error for the token taken last, which begins no operator.
+    fn behind_operand(&self, operator: &str) -> Error {
+        let Some(token) = self.taken().next() else { return self.expected("an operator") };
+        let span = self.source.span(token.span.start, token.span.end);
+        let error = self.error_at(format!("there is no operator {}", self.shown(token)), span);
+        match operator {
+            "ExclamationMark" => error.hint("factorial(5) is 120; NOT negates a condition"),
+            _ => error,
+        }
+    }
+
     /// The token at a place in sqlparser's message, or the one before it, if the message names that one.
     fn token_said(&self, place: Location, found: &str) -> Option<&TokenWithSpan> {
         let at = (0..).map_while(|n| match self.inner.token_at(n) {
@@ -251,6 +267,16 @@ impl Parser<'_> {
     /// Adds what an unexpected token may have meant as a hint.
     fn about_token(&self, error: Error, token: &TokenWithSpan) -> Error {
         match &token.token {
+            Token::Word(_)
+                if self.is_behind(token, &["NEXT"])
+                    && self.source.text(token.span.start, token.span.end).eq_ignore_ascii_case("value") =>
+            {
+                error.hint(NO_SEQUENCES)
+            }
+            // sqlparser takes it for the beginning of TABLE(f(x)).
+            _ if self.is_behind(token, &["FROM", "TABLE"]) || self.is_behind(token, &["JOIN", "TABLE"]) => {
+                error.hint("table is a reserved word: as a name, write \"table\"")
+            }
             Token::Word(word) if word.quote_style.is_none() => misspelt(error, &word.value),
             Token::Char('`') | Token::LBracket => error.hint(DOUBLE_QUOTES),
             // PostgreSQL's operators `?`, `?|` and `?&`; elsewhere it is a parameter.
@@ -301,6 +327,12 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("ASYNC", "leave it out: others read and write while an index is built"),
     ("ROW_TIMESTAMP", "leave it out: a table WITH (versions = n) knows when rows were written"),
     ("SEQUENCE", NO_SEQUENCES),
+    ("IMMUTABLE", "leave it out: what an UPDATE does not change is not written"),
+    ("IMMUTABLE_ROWS", "leave it out: what an UPDATE does not change is not written"),
+    ("TEMP", "CREATE TABLE, and DROP TABLE at the end; or give the query a name in WITH"),
+    ("TEMPORARY", "CREATE TABLE, and DROP TABLE at the end; or give the query a name in WITH"),
+    ("UNLOGGED", "leave it out: every commit is on the disk"),
+    ("MATERIALIZED", "CREATE TABLE ... AS SELECT ... keeps what a query gives now"),
     ("LOCAL", "leave it out: an index is sorted as a whole"),
     ("GLOBAL", "leave it out: an index is sorted as a whole"),
 ];

@@ -11,6 +11,7 @@ mod copy;
 mod ddl;
 mod design;
 mod dml;
+mod dumps;
 mod errors;
 mod literals;
 mod pieces;
@@ -19,7 +20,7 @@ mod tests;
 mod types;
 
 use sqlparser::ast::helpers::attached_token::AttachedToken;
-use sqlparser::ast::{Expr, Ident, Query, With};
+use sqlparser::ast::{Expr, Ident, ObjectName, Query, SetExpr, TableFactor, TableWithJoins, With};
 use sqlparser::parser::Parser as SqlParser;
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Word};
 
@@ -43,6 +44,15 @@ pub fn parse(sql: &str) -> Result<Statement> {
     // If the fast path fails, parse from tokens, for the error message.
     let read = literals::read(sql).and_then(|literals| parse_parts(sql, Some(literals)).ok());
     read.map_or_else(|| parse_parts(sql, None), Ok)
+}
+
+/// Is it a COPY FROM STDIN, whose rows follow it in a script?
+pub fn reads_stdin(sql: &str) -> bool {
+    let named =
+        |word: &str| sql.as_bytes().windows(word.len()).any(|w| w.eq_ignore_ascii_case(word.as_bytes()));
+    named("copy")
+        && named("stdin")
+        && matches!(parse(sql), Ok(Statement::Copy(copy)) if !copy.to && copy.file.path.is_none())
 }
 
 /// `literals`: the rows, if the fast path has read them.
@@ -92,10 +102,14 @@ impl Parser<'_> {
         if self.peek_token(&Token::LParen) {
             return Ok(Statement::Query(self.query()?));
         }
+        if let Some(nothing) = self.of_dump() {
+            return Ok(nothing);
+        }
         let word = self.peek_word().map(|word| word.value.to_ascii_uppercase());
         match word.as_deref().unwrap_or_default() {
             "SELECT" | "VALUES" => Ok(Statement::Query(self.query()?)),
             "WITH" => self.with(),
+            "TABLE" => self.whole_table(),
             "INSERT" | "UPSERT" | "REPLACE" => self.insert(),
             "UPDATE" => self.update(),
             "DELETE" => self.delete(),
@@ -166,6 +180,19 @@ impl Parser<'_> {
             }
         }
         Err(self.expected_end())
+    }
+
+    /// `TABLE t`, which is `SELECT * FROM t`.
+    fn whole_table(&mut self) -> Result<Statement> {
+        self.expect_word("TABLE")?;
+        let table = self.object_name("the name of a table")?;
+        let mut query = parse_query("SELECT * FROM t")?;
+        if let SetExpr::Select(select) = &mut *query.body
+            && let [TableWithJoins { relation: TableFactor::Table { name, .. }, .. }] = &mut select.from[..]
+        {
+            *name = ObjectName::from(vec![table]);
+        }
+        Ok(Statement::Query(Box::new(query)))
     }
 
     // What sqlparser reads.

@@ -49,6 +49,12 @@ const STATEMENTS: &[(&str, &str)] = &[
     ("DROP INDEX i; ;", "DROP INDEX i"),
     ("TRUNCATE public.t", "TRUNCATE TABLE t"),
     ("TRUNCATE t CONTINUE IDENTITY CASCADE", "TRUNCATE TABLE t"),
+    ("ALTER TABLE ONLY public.t ADD CONSTRAINT u UNIQUE (a)", "CREATE UNIQUE INDEX u ON t (a)"),
+    ("TABLE t", "SELECT * FROM t"),
+    ("PRAGMA foreign_keys=OFF", "PRAGMA foreign_keys=OFF"),
+    ("ALTER TABLE public.t OWNER TO postgres", "ALTER TABLE public.t OWNER TO postgres"),
+    ("COPY t (a) FROM stdin", "COPY t (a) FROM STDIN WITH (FORMAT text, DELIMITER '\t', NULL '\\N')"),
+    ("COPY t TO STDOUT WITH CSV", "COPY t TO STDOUT WITH (FORMAT csv, HEADER false, DELIMITER ',', NULL '')"),
     (
         "ALTER TABLE t ADD note TEXT DEFAULT '' FAMILY c",
         "ALTER TABLE t ADD COLUMN note VARCHAR DEFAULT '' FAMILY c",
@@ -332,10 +338,10 @@ const ERRORS: &[(&str, &str)] = &[
          \"order\"\nLINE 1: CREATE TABLE order (a INT)\n                     ^^^^^",
     ),
     (
-        "ALTER TABLE t ADD CONSTRAINT u UNIQUE (a)",
-        "error: UNIQUE cannot be added to a table\n  why: the rows that are there would have to be moved, or indexed\n \
-         hint: CREATE UNIQUE INDEX adds a UNIQUE, ALTER TABLE t REKEY (...) changes the key\n\
-         LINE 1: ALTER TABLE t ADD CONSTRAINT u UNIQUE (a)\n                                       ^^^^^^",
+        "ALTER TABLE ONLY t ADD CONSTRAINT u PRIMARY KEY (a)",
+        "error: PRIMARY cannot be added to a table\n  why: the rows that are there would have to be moved, or indexed\n \
+         hint: write PRIMARY KEY (...) into the CREATE TABLE; ALTER TABLE t REKEY (...) changes a key\n\
+         LINE 1: ALTER TABLE ONLY t ADD CONSTRAINT u PRIMARY KEY (a)\n                                            ^^^^^^^",
     ),
     (
         "EXPLAIN WHATIF (INDEX (a), INDEX (b)) SELECT 1 FROM t",
@@ -502,10 +508,9 @@ const ERRORS: &[(&str, &str)] = &[
          LINE 1: EXPLAIN DROP TABLE t\n                ^^^^",
     ),
     (
-        "COPY t FROM STDIN",
-        "error: expected the path of a file, found \"STDIN\"\n \
-         hint: COPY reads and writes files; pipe statements with: rowkeydb run -\n\
-         LINE 1: COPY t FROM STDIN\n                    ^^^^^",
+        "COPY t FROM STDIN (FORMAT parquet)",
+        "error: a Parquet file is no stream\n hint: name it: COPY t FROM 'file.parquet'\n\
+         LINE 1: COPY t FROM STDIN (FORMAT parquet)\n                    ^^^^^",
     ),
     (
         "COPY t FROM 'f.xls'",

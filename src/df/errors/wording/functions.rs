@@ -57,6 +57,11 @@ const ELSEWHERE: &[(&[&str], &str)] = &[
 ];
 
 pub(super) fn functions(text: &str) -> Option<Error> {
+    if let Some(given) = text.strip_prefix("array_has does not support type ") {
+        let error =
+            error(format!("ANY takes a list or a subquery, not {given}"), sqlstate::DATATYPE_MISMATCH);
+        return Some(error.hint("write x IN (1, 2), or x = ANY (SELECT ...)"));
+    }
     if let Some((name, ty)) =
         text.strip_prefix("[return_type] ").and_then(|rest| rest.split_once(" not supported for "))
     {
