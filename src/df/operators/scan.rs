@@ -343,17 +343,11 @@ impl ScanExec {
         if let Some(few) = self.few {
             return Some(bound.spec.access.work().min(few as f64));
         }
-        let of_filter = |filter, rows: f64| {
-            let fields = self.fields_of(filter);
-            // Many rows tell the values of each column separately.
-            let together = if rows > learned::PAIRS_MAX as f64 { 1 } else { fields.len().max(1) };
-            let each = fields.chunks(together).filter_map(|fields| self.request.matches(bound, fields));
-            each.map(|each| rows * each.work).reduce(f64::min)
-        };
-        let told = told_by.into_iter();
-        let told =
-            told.flat_map(|rows| self.learned.iter().filter_map(move |filter| of_filter(filter, rows)));
-        Some(told.fold(bound.spec.access.work(), f64::min))
+        let fields = self.learned.iter().flat_map(|filter| self.fields_of(filter));
+        let each = fields.filter_map(|field| self.request.matches(bound, &[field]));
+        let each = each.map(|each| each.work).reduce(f64::min);
+        let told = told_by.zip(each).map(|(rows, each)| rows * each);
+        Some(told.into_iter().fold(bound.spec.access.work(), f64::min))
     }
 
     /// The columns that a dynamic filter is about.

@@ -33,6 +33,9 @@ const CHEAPER: f64 = 2.0;
 /// A column of a table, both by position.
 type Place = (usize, usize);
 
+/// Columns of one table, by position.
+type Columns = Vec<usize>;
+
 /// The joins in another order, if that is far cheaper; `None` for anything but three or more tables.
 pub fn in_best_order(plan: &Plan) -> DfResult<Option<Plan>> {
     let Some(join) = plan.downcast_ref::<HashJoinExec>() else { return Ok(None) };
@@ -55,8 +58,8 @@ struct Joins<'p> {
     tables: Vec<Table<'p>>,
     /// Sets of columns that are equal.
     equal: Vec<Vec<Place>>,
-    /// [`Table::matches`] by table and columns: the same is asked for many subsets.
-    known: RefCell<HashMap<(usize, Vec<usize>), Option<Matches>>>,
+    /// [`Table::matches`] of each table, by columns: the same is asked for many subsets.
+    known: RefCell<HashMap<(usize, Columns), Option<Matches>>>,
 }
 
 struct Table<'p> {
@@ -214,7 +217,7 @@ impl<'p> Joins<'p> {
         Some(Joined { order, rows, cost: joined.cost + looked_up.min(added.cost) + rows })
     }
 
-    fn matches(&self, table: usize, columns: Vec<usize>) -> Option<Matches> {
+    fn matches(&self, table: usize, columns: Columns) -> Option<Matches> {
         let mut known = self.known.borrow_mut();
         *known
             .entry((table, columns))
