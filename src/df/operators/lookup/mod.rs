@@ -181,7 +181,7 @@ impl LookupJoinExec {
             LookupBy::Ranges => self.work_of_one(),
         };
         let (Some(rows), Some(of_one)) = (all_rows(&self.rows), of_one) else { return false };
-        rows * of_one <= most * (rows + bound.spec.access.entries)
+        rows * of_one <= most * (rows + bound.spec.access.cost)
     }
 
     /// The join keeps the order of the outer rows and nearly each of them finds a match, so that a limit above may stop
