@@ -66,7 +66,7 @@ impl PhysicalOptimizerRule for FewestFirst {
 
 fn fewest_first(plan: Plan, choose: &Choose<'_>) -> DfResult<Plan> {
     let mut plan = choose(plan)?;
-    let ordered = plan.rewrite_down(|node| Ok(changed(search::in_best_order(&node)?, node)))?;
+    let ordered = search::in_best_order(plan)?;
     plan = if ordered.transformed { choose(ordered.data)? } else { ordered.data };
     // Each round moves some table one join outwards.
     for _ in 0..TABLES_MAX {

@@ -37,7 +37,7 @@ pub fn in_order_for_few(plan: &Plan, choose: &Choose<'_>) -> DfResult<Option<Pla
         return Ok(None);
     }
     let Some(asked) = asked(join.right(), &columns, rows)? else { return Ok(None) };
-    let ordered = search::in_best_order(&asked)?.unwrap_or(asked);
+    let ordered = search::in_best_order(asked)?.data;
     over_changed(plan, vec![None, Some(choose(ordered)?)])
 }
 

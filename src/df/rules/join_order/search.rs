@@ -12,16 +12,18 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use datafusion::common::JoinType;
+use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result as DfResult;
 use datafusion::physical_plan::joins::{HashJoinExec, HashJoinExecBuilder, PartitionMode};
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
-use super::{Plan, column, is_plain};
+use super::{Plan, changed, column, is_plain};
 use crate::access::COST;
 use crate::df::cached::plan::{picked, place};
 use crate::df::operators::join_rows::rows_of;
 use crate::df::operators::scan::ScanExec;
 use crate::df::table::Matches;
+use crate::df::tree::RewriteTree;
 use crate::plan::Field;
 
 /// Most tables (count) that are put in order: there are 2 to the power of that subsets.
@@ -36,8 +38,13 @@ type Place = (usize, usize);
 /// Columns of one table, by position.
 type Columns = Vec<usize>;
 
+/// The plan with all inner joins in the cheapest order. Each join is looked at once, those below it before.
+pub fn in_best_order(plan: Plan) -> DfResult<Transformed<Plan>> {
+    plan.rewrite_up(|node| Ok(changed(reordered(&node)?, node)))
+}
+
 /// The joins in another order, if that is far cheaper; `None` for anything but three or more tables.
-pub fn in_best_order(plan: &Plan) -> DfResult<Option<Plan>> {
+fn reordered(plan: &Plan) -> DfResult<Option<Plan>> {
     let Some(join) = plan.downcast_ref::<HashJoinExec>() else { return Ok(None) };
     let mut joins = Joins::default();
     let Some(output) = joins.take_apart(plan) else { return Ok(None) };
