@@ -17,23 +17,40 @@ pub struct Matches {
     pub work: f64,
 }
 
-/// What was counted for values that the table has, by columns. All runs of a cached plan share it; `None`: there are no
-/// such values, or no key has them together.
+/// What was counted for values that the table has, by columns. All runs of a cached plan share it.
 #[derive(Clone, Default)]
 pub(super) struct Samples(Arc<Mutex<Vec<Sample>>>);
 
-type Sample = (Box<[Field]>, Option<Matches>);
+struct Sample {
+    of: Box<[Field]>,
+    /// Rows (count) of the table at the time.
+    rows: f64,
+    /// `None`: there were no such values, or no key has them together.
+    found: Option<Matches>,
+}
+
+impl Sample {
+    /// The table has not grown or shrunk much since.
+    fn holds(&self, rows: f64) -> bool {
+        rows.max(self.rows) <= GROWN * rows.min(self.rows).max(1.0)
+    }
+}
+
+/// A sample of a table that has grown, or shrunk, this many times is taken anew.
+const GROWN: f64 = 2.0;
 
 impl Samples {
-    /// The sample of these columns, counted when it is asked for the first time.
-    fn of(&self, fields: &[Field], count: impl FnOnce() -> Option<Matches>) -> Option<Matches> {
+    /// The sample of these columns of a table with so many rows, counted if there is none.
+    fn of(&self, fields: &[Field], rows: f64, count: impl FnOnce() -> Option<Matches>) -> Option<Matches> {
         let known = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, sample)) = known().iter().find(|(of, _)| **of == *fields) {
-            return *sample;
+        if let Some(sample) = known().iter().find(|sample| *sample.of == *fields && sample.holds(rows)) {
+            return sample.found;
         }
-        let sample = count();
-        known().push((fields.into(), sample));
-        sample
+        let found = count();
+        let mut known = known();
+        known.retain(|sample| *sample.of != *fields);
+        known.push(Sample { of: fields.into(), rows, found });
+        found
     }
 }
 
@@ -122,7 +139,7 @@ impl ScanRequest {
 
     /// Rows with values that some row has in these columns.
     fn sampled(&self, bound: &Bound, fields: &[Field]) -> Option<Matches> {
-        self.samples.of(fields, || {
+        self.samples.of(fields, self.entries(&bound.binding), || {
             let terms: Vec<_> = fields.iter().map(|field| (*field, CmpOp::Eq)).collect();
             let condition = self.stand_in(bound, &terms).ok()??;
             let found = self.narrow(bound, condition).ok()?;
@@ -146,5 +163,27 @@ impl ScanRequest {
             }
         }
         fixed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sample_is_counted_again_when_the_table_has_grown() {
+        let samples = Samples::default();
+        let field = Field::Column(ColumnId(1));
+        let mut counted = 0;
+        let mut rows_found = |rows: f64| {
+            let count = || {
+                counted += 1;
+                (rows > 0.0).then_some(Matches { rows: rows / 10.0, work: rows })
+            };
+            samples.of(&[field], rows, count).map(|found| found.rows)
+        };
+        let found = [0.0, 0.0, 100.0, 150.0, 1000.0, 600.0, 400.0].map(&mut rows_found);
+        assert_eq!(found, [None, None, Some(10.0), Some(10.0), Some(100.0), Some(100.0), Some(40.0)]);
+        assert_eq!(counted, 4);
     }
 }
