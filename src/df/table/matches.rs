@@ -141,10 +141,8 @@ impl ScanRequest {
     fn sampled(&self, bound: &Bound, fields: &[Field]) -> Option<Matches> {
         self.samples.of(fields, self.entries(&bound.binding), || {
             let terms: Vec<_> = fields.iter().map(|field| (*field, CmpOp::Eq)).collect();
-            let condition = self.stand_in(bound, &terms).ok()??;
-            let found = self.narrow(bound, condition).ok()?;
-            let access = &found.spec.access;
-            access.method.is_one_walk().then(|| Matches { rows: found.rows, work: access.work() })
+            let found = self.bound_for_values(bound, &terms).ok()??;
+            Some(Matches { rows: found.rows, work: found.spec.access.work() })
         })
     }
 

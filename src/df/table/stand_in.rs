@@ -40,6 +40,13 @@ impl ScanRequest {
         Ok(Some(Predicate::and(conditions)))
     }
 
+    /// The path for values that the table has in these fields; `None`: it has none, or the path is not one walk.
+    pub fn bound_for_values(&self, bound: &Bound, terms: &[(Field, CmpOp)]) -> Result<Option<Bound>> {
+        let Some(condition) = self.stand_in(bound, terms)? else { return Ok(None) };
+        let found = self.narrow(bound, condition)?;
+        Ok(Some(found).filter(|found| found.spec.access.method.is_one_walk()))
+    }
+
     /// Rows (count) that are equal in these fields, on average, among the first on a path that is sorted by them.
     /// `None`: there are hardly any rows, or all are equal.
     pub fn ties(&self, bound: &Bound, fields: impl Iterator<Item = Field>) -> Result<Option<f64>> {

@@ -37,11 +37,7 @@ impl ScanExec {
 
     /// The expected access for values of these columns, at any cost.
     pub fn expected_for_values(&self, terms: &[(Field, CmpOp)]) -> Option<ExpectedAccess> {
-        let (planned, condition) = self.stand_in(terms)?;
-        let bound = self.request.narrow(planned, condition).ok()?;
-        if !bound.spec.access.method.is_one_walk() {
-            return None;
-        }
+        let bound = self.request.bound_for_values(self.not_begun(terms)?, terms).ok()??;
         let chosen = match bound.spec.access.method {
             Method::Get(_) => "each value tells every part of the rowkey".to_owned(),
             _ => format!("{} for each value", bound.chosen),
@@ -83,11 +79,14 @@ impl ScanExec {
 
     /// The path without the filter, and a sample condition in place of the filter.
     fn stand_in(&self, terms: &[(Field, CmpOp)]) -> Option<(&Bound, Predicate)> {
-        if terms.is_empty() || self.narrowed.get().is_some() {
-            return None;
-        }
-        let planned = self.planned().ok()?;
+        let planned = self.not_begun(terms)?;
         Some((planned, self.request.stand_in(planned, terms).ok()??))
+    }
+
+    /// The path without the filter; `None`: there is no filter, or the scan is running already.
+    fn not_begun(&self, terms: &[(Field, CmpOp)]) -> Option<&Bound> {
+        let is_told = terms.is_empty() || self.narrowed.get().is_some();
+        self.planned().ok().filter(|_| !is_told)
     }
 
     /// The expected access as EXPLAIN shows it, without the stand-in values.

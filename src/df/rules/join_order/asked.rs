@@ -6,7 +6,6 @@
 
 use std::sync::Arc;
 
-use datafusion::common::JoinType;
 use datafusion::error::Result as DfResult;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::AggregateExec;
@@ -27,9 +26,9 @@ const LESS: f64 = 2.0;
 
 /// A join of few rows with joins that it looks something up in, with these in another order; `None` for other plans.
 pub fn in_order_for_few(plan: &Plan, choose: &Choose<'_>) -> DfResult<Option<Plan>> {
-    let Some(join) = plan.downcast_ref::<HashJoinExec>().filter(|join| tells_probe_side(join)) else {
-        return Ok(None);
-    };
+    // The values of the left side narrow the right one.
+    let is_told = |join: &&HashJoinExec| !join.null_aware && join.join_type().on_lr_is_preserved().1;
+    let Some(join) = plan.downcast_ref::<HashJoinExec>().filter(is_told) else { return Ok(None) };
     let is_join = |node: &dyn ExecutionPlan| node.is::<HashJoinExec>() || node.is::<NestedLoopJoinExec>();
     let columns: Option<Vec<usize>> = join.on().iter().map(|(_, right)| place(right)).collect();
     let (Some(rows), Some(columns)) = (rows_of(join.left()), columns) else { return Ok(None) };
@@ -39,12 +38,6 @@ pub fn in_order_for_few(plan: &Plan, choose: &Choose<'_>) -> DfResult<Option<Pla
     let Some(asked) = asked(join.right(), &columns, rows)? else { return Ok(None) };
     let ordered = search::in_best_order(asked)?.data;
     over_changed(plan, vec![None, Some(choose(ordered)?)])
-}
-
-/// The values of the left side narrow the right one.
-fn tells_probe_side(join: &HashJoinExec) -> bool {
-    use JoinType::{Inner, Left, LeftAnti, LeftMark, LeftSemi, RightSemi};
-    !join.null_aware && matches!(join.join_type(), Inner | Left | LeftAnti | LeftMark | LeftSemi | RightSemi)
 }
 
 /// The plan with a scan that knows that about so many rows ask for values of these columns; `None` if that is not far

@@ -89,7 +89,8 @@ struct Joined {
 }
 
 impl<'p> Joins<'p> {
-    /// Adds the tables below a plan, and gives its output columns. `None`: the size of a table is unknown.
+    /// Adds the tables below a plan, and gives its output columns. `None`: the size of a table is unknown, or its consumer
+    /// stops it.
     fn take_apart(&mut self, plan: &'p Plan) -> Option<Vec<Place>> {
         if let Some(projection) = plan.downcast_ref::<ProjectionExec>()
             && let Some(columns) = plain_columns(projection)
