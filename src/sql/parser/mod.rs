@@ -7,6 +7,7 @@
 //! Every error points at a token: ours at the current one, sqlparser's at the place in its message.
 
 mod admin;
+mod alter;
 mod copy;
 mod ddl;
 mod design;

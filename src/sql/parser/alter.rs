@@ -1,0 +1,237 @@
+//! Parses ALTER.
+
+use sqlparser::ast::Ident;
+use sqlparser::tokenizer::Token;
+
+use super::Parser;
+use super::ddl::Elements;
+use super::types::TypeSpec;
+use crate::error::{Error, Result};
+use crate::sql::ast::*;
+
+impl Parser<'_> {
+    pub(super) fn alter(&mut self) -> Result<Statement> {
+        self.expect_word("ALTER")?;
+        if self.word("INDEX") {
+            return self.rename_index();
+        }
+        if self.peek_words(&["VIEW"]) {
+            return Err(self
+                .error("a view cannot be altered")
+                .hint("CREATE OR REPLACE VIEW v AS ... defines it anew; DROP VIEW and CREATE VIEW give it another name"));
+        }
+        self.expect_word("TABLE")?;
+        let if_exists = self.if_exists();
+        // No table has parts that inherit from it.
+        if matches!(self.inner.peek_nth_token_ref(1).token, Token::Word(_)) {
+            self.word("ONLY");
+        }
+        let name = self.object_name("the name of a table")?;
+        if !if_exists && self.adds_unique() {
+            return self.added_unique(name);
+        }
+        let mut ops = self.list(|p| {
+            let from = p.here();
+            Ok((p.alter_op()?, p.span_since(from)))
+        })?;
+        if ops.len() == 1
+            && let Some((op, _)) = ops.pop()
+        {
+            return Ok(Statement::AlterTable(Box::new(AlterTable { if_exists, name, op })));
+        }
+        let alone = |op: &AlterTableOp| {
+            Some(match op {
+                AlterTableOp::Rekey { .. } | AlterTableOp::CancelRekey => "REKEY",
+                AlterTableOp::RenameTable { .. } | AlterTableOp::RenameColumn { .. } => "RENAME",
+                _ => return None,
+            })
+        };
+        if let Some((what, span)) = ops.iter().find_map(|(op, span)| Some((alone(op)?, *span))) {
+            return Err(self
+                .error_at(format!("{what} stands alone in its ALTER TABLE"), span)
+                .hint("write an ALTER TABLE for each change"));
+        }
+        let changes = ops.into_iter().map(|(op, _)| AlterTable { if_exists, name: name.clone(), op });
+        Ok(Statement::AlterTogether(changes.collect()))
+    }
+
+    /// `ADD [CONSTRAINT u] UNIQUE (`
+    fn adds_unique(&self) -> bool {
+        let is_unique = |n| {
+            let token = |n| &self.inner.peek_nth_token_ref(n).token;
+            matches!(token(n), Token::Word(w) if w.value.eq_ignore_ascii_case("UNIQUE"))
+                && *token(n + 1) == Token::LParen
+        };
+        self.peek_words(&["ADD", "UNIQUE"]) && is_unique(1)
+            || self.peek_words(&["ADD", "CONSTRAINT"]) && is_unique(3)
+    }
+
+    /// The UNIQUE index that `ADD UNIQUE (a, ...)` stands for.
+    fn added_unique(&mut self, table: Ident) -> Result<Statement> {
+        self.expect_word("ADD")?;
+        let name = match self.word("CONSTRAINT") {
+            true => Some(self.name("the name of the constraint")?),
+            false => None,
+        };
+        self.expect_word("UNIQUE")?;
+        Ok(Statement::CreateIndex(Box::new(CreateIndex {
+            unique: true,
+            if_not_exists: false,
+            name,
+            table,
+            keys: self.keys()?,
+            include: Vec::new(),
+            filter: None,
+            filter_sql: None,
+        })))
+    }
+
+    fn rename_index(&mut self) -> Result<Statement> {
+        let if_exists = self.if_exists();
+        let name = self.object_name("the name of an index")?;
+        if !self.words(&["RENAME", "TO"]) {
+            return Err(self
+                .expected("RENAME TO")
+                .why("an index cannot be altered otherwise")
+                .hint("REPAIR INDEX i builds it anew; DROP INDEX and CREATE INDEX make another one"));
+        }
+        Ok(Statement::RenameIndex { if_exists, name, to: self.object_name("the new name")? })
+    }
+
+    fn alter_op(&mut self) -> Result<AlterTableOp> {
+        if self.word("ADD") {
+            if let Some(check) = self.new_constraint()? {
+                return Ok(AlterTableOp::AddCheck(Box::new(check)));
+            }
+            self.word("COLUMN");
+            return self.add_column();
+        }
+        if self.word("DROP") {
+            if self.peek_words(&["PRIMARY", "KEY"]) {
+                return Err(self
+                    .error("a primary key cannot be dropped")
+                    .hint("ALTER TABLE t REKEY (...) changes it"));
+            }
+            if self.word("CONSTRAINT") {
+                let if_exists = self.if_exists();
+                return Ok(AlterTableOp::DropConstraint { if_exists, name: self.name("a constraint")? });
+            }
+            self.word("COLUMN");
+            let if_exists = self.if_exists();
+            return Ok(AlterTableOp::DropColumn { if_exists, name: self.name("a column")? });
+        }
+        if self.word("ALTER") {
+            self.word("COLUMN");
+            let name = self.name("a column")?;
+            return Ok(AlterTableOp::AlterColumn { name, change: self.column_change()? });
+        }
+        if self.words(&["RENAME", "TO"]) {
+            return Ok(AlterTableOp::RenameTable { to: self.object_name("the new name")? });
+        }
+        if self.peek_words(&["RENAME", "CONSTRAINT"]) {
+            return Err(self
+                .error("a constraint cannot be renamed")
+                .hint("DROP CONSTRAINT k, then ADD CONSTRAINT l CHECK (...)"));
+        }
+        if self.word("RENAME") {
+            self.word("COLUMN");
+            let from = self.name("a column, or TO")?;
+            self.expect_word("TO")?;
+            return Ok(AlterTableOp::RenameColumn { from, to: self.name("the new name")? });
+        }
+        if self.word("SPLIT") {
+            return Ok(AlterTableOp::Split(self.split()?));
+        }
+        if self.words(&["REKEY", "CANCEL"]) {
+            return Ok(AlterTableOp::CancelRekey);
+        }
+        if self.word("REKEY") {
+            return Ok(AlterTableOp::Rekey { keys: self.keys()? });
+        }
+        if self.word("SET") {
+            self.no_bare_option("SET ")?;
+            return Ok(AlterTableOp::SetOptions(self.options_in_parentheses()?));
+        }
+        Err(self
+            .expected("ADD, ALTER, DROP, RENAME, REKEY, SET or SPLIT")
+            .hint("ALTER COLUMN c TYPE changes a column, REKEY (...) the key layout"))
+    }
+
+    fn column_change(&mut self) -> Result<ColumnChange> {
+        if self.words(&["SET", "NOT", "NULL"]) {
+            return Ok(ColumnChange::SetNotNull);
+        }
+        if self.words(&["DROP", "NOT", "NULL"]) {
+            return Ok(ColumnChange::DropNotNull);
+        }
+        if self.words(&["DROP", "DEFAULT"]) {
+            return Ok(ColumnChange::DropDefault);
+        }
+        if self.peek_words(&["SET", "DEFAULT"]) {
+            self.expect_word("SET")?;
+            return Ok(ColumnChange::SetDefault(Box::new(self.default()?)));
+        }
+        if self.words(&["SET", "DATA", "TYPE"]) || self.word("TYPE") {
+            return Ok(ColumnChange::SetType(Box::new(self.new_type()?)));
+        }
+        Err(self.expected("TYPE, SET DEFAULT, DROP DEFAULT, SET NOT NULL or DROP NOT NULL"))
+    }
+
+    fn new_type(&mut self) -> Result<NewType> {
+        let from = self.here();
+        let TypeSpec { data_type, max_len, serial } = self.column_type()?;
+        if serial {
+            return Err(self
+                .error_at("a column cannot become SERIAL", self.span_since(from))
+                .hint("ADD a column that numbers itself"));
+        }
+        let using = if self.word("USING") { Some(self.expr()?) } else { None };
+        Ok(NewType { data_type, max_len, using })
+    }
+
+    /// The CHECK of ADD CONSTRAINT, if it is one.
+    fn new_constraint(&mut self) -> Result<Option<CheckDef>> {
+        let name = match self.word("CONSTRAINT") {
+            true => Some(self.name("the name of the constraint")?),
+            false => None,
+        };
+        if self.word("CHECK") {
+            return self.check_constraint(name).map(Some);
+        }
+        if self.peek_words(&["FOREIGN", "KEY"]) {
+            return Err(self.no_foreign_keys());
+        }
+        let other = ["UNIQUE", "PRIMARY"].iter().find(|word| self.peek_words(&[word]));
+        match (other, name) {
+            (Some(other), _) => Err(self
+                .error(format!("{other} cannot be added to a table"))
+                .why("the rows that are there would have to be moved, or indexed")
+                .hint(match *other {
+                    "UNIQUE" => "write CREATE UNIQUE INDEX ON t (...)",
+                    _ => "write PRIMARY KEY (...) into the CREATE TABLE; ALTER TABLE t REKEY (...) changes a key",
+                })),
+            (None, Some(_)) => Err(self.expected("CHECK")),
+            (None, None) => Ok(None),
+        }
+    }
+
+    fn add_column(&mut self) -> Result<AlterTableOp> {
+        let if_not_exists = self.if_not_exists();
+        let from = self.here();
+        let mut elements = Elements::default();
+        self.column(&mut elements)?;
+        if elements.primary_key.is_some() || !elements.uniques.is_empty() || !elements.checks.is_empty() {
+            return Err(Error::unsupported("a constraint cannot be added with a column")
+                .why("the rows that are there would have to be checked, or moved")
+                .hint("add the column first; then ADD CHECK (...), or CREATE UNIQUE INDEX for a UNIQUE")
+                .at(self.span_since(from)));
+        }
+        let family = if self.word("FAMILY") { Some(self.name("the name of the family")?) } else { None };
+        match elements.columns.pop() {
+            Some(column) => {
+                Ok(AlterTableOp::AddColumn(Box::new(AddColumn { if_not_exists, column, family })))
+            }
+            None => Err(self.expected("a column")),
+        }
+    }
+}
