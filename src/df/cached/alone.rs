@@ -14,6 +14,7 @@ use datafusion::physical_plan::union::UnionExec;
 
 use super::beside::Beside;
 use super::few_groups::FewGroups;
+use super::few_rows::FewRows;
 use super::plan::picked;
 use super::row_map::RowMap;
 use super::totals::{Totals, TotalsRun};
@@ -36,6 +37,8 @@ pub enum Single {
     Totals(Arc<Totals>),
     /// The groups of a scan.
     Groups(Arc<FewGroups>),
+    /// Few rows of a scan, and simple operators on top.
+    Few(Arc<FewRows>),
     /// The totals of several scans in one row.
     Beside(Arc<Beside>),
     /// A row of no table.
@@ -61,7 +64,8 @@ impl Single {
         let groups = || FewGroups::of(root, schema).map(|groups| Single::Groups(Arc::new(groups)));
         let no_table = || RowMap::new(root, None).map(|row| Single::NoTable(Arc::new(row)));
         let beside = || Beside::of(root, schema).map(|beside| Single::Beside(Arc::new(beside)));
-        totals.or_else(groups).or_else(no_table).or_else(beside)
+        let few = || FewRows::of(root, schema).map(|few| Single::Few(Arc::new(few)));
+        totals.or_else(groups).or_else(no_table).or_else(beside).or_else(few)
     }
 
     /// A run of the plan; `None` if a parameter does not suit, or operators do better.
@@ -70,6 +74,7 @@ impl Single {
             Single::Scan(scan) => Alone::of_scan(scan.run(binding, &Arc::default())?),
             Single::Totals(totals) => totals.run(binding)?.map(|run| Box::new(Alone::Totals(run))),
             Single::Groups(groups) => groups.run(binding)?.map(Box::new),
+            Single::Few(few) => few.run(binding)?.map(Box::new),
             Single::Beside(beside) => beside.run(binding)?.map(Box::new),
             Single::NoTable(row) => {
                 let text = || ("a row of no table".to_owned(), None);

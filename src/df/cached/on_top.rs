@@ -1,5 +1,5 @@
-//! Simple operators above a plan that runs without streams: projections, filters, sorts and limits of batches in
-//! memory.
+//! Simple operators above a plan that runs without streams: projections, filters, groups, windows, sorts and
+//! limits of batches in memory.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -12,12 +12,15 @@ use datafusion::error::Result as DfResult;
 use datafusion::physical_expr::projection::ProjectionRef;
 use datafusion::physical_expr::{PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 
+use super::grouping::Grouping;
+use super::windows::Windows;
 use super::{parameters, subquery_values};
 use crate::value::Value;
 
@@ -35,6 +38,10 @@ enum SimpleOperator {
     Compute(Vec<Arc<dyn PhysicalExpr>>, SchemaRef),
     /// A filter, with a projection of its input unless all columns come out.
     Filter(Arc<dyn PhysicalExpr>, Option<ProjectionRef>),
+    /// Groups.
+    Group(Grouping),
+    /// Window functions.
+    Window(Windows),
     /// A sort, or a top-k.
     Sort(Vec<PhysicalSortExpr>, Option<usize>),
     /// Skip so many rows, then take at most so many.
@@ -42,17 +49,30 @@ enum SimpleOperator {
 }
 
 impl Above {
-    /// Splits a plan into the simple operators on top and the rest below them.
-    pub fn off(mut plan: &Arc<dyn ExecutionPlan>) -> (Above, &Arc<dyn ExecutionPlan>) {
+    /// Splits a plan into the simple operators on top of groups or windows, and the rest below them.
+    pub fn off(plan: &Arc<dyn ExecutionPlan>) -> (Above, &Arc<dyn ExecutionPlan>) {
+        let is_on_top =
+            |step: &SimpleOperator| !matches!(step, SimpleOperator::Group(_) | SimpleOperator::Window(_));
+        Above::off_while(plan, &is_on_top)
+    }
+
+    /// Splits a plan into all simple operators on top, and the rest below them.
+    pub fn all_off(plan: &Arc<dyn ExecutionPlan>) -> (Above, &Arc<dyn ExecutionPlan>) {
+        Above::off_while(plan, &|_| true)
+    }
+
+    fn off_while<'p>(
+        mut plan: &'p Arc<dyn ExecutionPlan>,
+        is_on_top: &dyn Fn(&SimpleOperator) -> bool,
+    ) -> (Above, &'p Arc<dyn ExecutionPlan>) {
         let mut steps = Vec::new();
         loop {
             if let Some(cooperative) = plan.downcast_ref::<CooperativeExec>() {
                 plan = cooperative.input();
                 continue;
             }
-            let Some((step, input)) = SimpleOperator::of(plan).filter(|(step, _)| step.is_alone()) else {
-                break;
-            };
+            let step = SimpleOperator::of(plan).filter(|(step, _)| step.is_alone() && is_on_top(step));
+            let Some((step, input)) = step else { break };
             steps.push(step);
             plan = input;
         }
@@ -73,6 +93,19 @@ impl Above {
     /// The steps change the number or the order of rows.
     pub fn changes_rows(&self) -> bool {
         self.steps.iter().any(|step| !matches!(step, SimpleOperator::Compute(..)))
+    }
+
+    /// A step computes from several rows together.
+    pub fn gathers(&self) -> bool {
+        self.steps.iter().any(|step| matches!(step, SimpleOperator::Group(_) | SimpleOperator::Window(_)))
+    }
+
+    /// A limit would stop the steps before they have seen all rows.
+    pub fn may_stop(&self) -> bool {
+        let waits =
+            |step: &SimpleOperator| matches!(step, SimpleOperator::Group(_) | SimpleOperator::Sort(..));
+        let mut before = self.steps.iter().take_while(|step| !waits(step));
+        before.any(|step| matches!(step, SimpleOperator::Limit(..)))
     }
 
     /// Adds an operator as the last step; `None` if it is not a simple one.
@@ -113,6 +146,12 @@ impl SimpleOperator {
             let step = || SimpleOperator::Filter(Arc::clone(filter.predicate()), filter.projection().clone());
             return filter.fetch().is_none().then(|| (step(), filter.input()));
         }
+        if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
+            return Some((SimpleOperator::Group(Grouping::of(aggregate)?), aggregate.input()));
+        }
+        if let Some((windows, input)) = Windows::of(plan) {
+            return Some((SimpleOperator::Window(windows), input));
+        }
         if let Some(sort) = plan.downcast_ref::<SortExec>() {
             return Some((SimpleOperator::Sort(sort.expr().to_vec(), sort.fetch()), sort.input()));
         }
@@ -133,6 +172,8 @@ impl SimpleOperator {
         match self {
             SimpleOperator::Compute(exprs, _) => exprs.iter().any(is_it),
             SimpleOperator::Filter(predicate, _) => is_it(predicate),
+            SimpleOperator::Group(grouping) => grouping.has(is_it),
+            SimpleOperator::Window(windows) => windows.has(is_it),
             SimpleOperator::Sort(by, _) => by.iter().any(|by| is_it(&by.expr)),
             SimpleOperator::Limit(..) => false,
         }
@@ -148,7 +189,9 @@ impl SimpleOperator {
             SimpleOperator::Filter(predicate, columns) => {
                 SimpleOperator::Filter(parameters::filled(predicate, params)?, columns.clone())
             }
-            SimpleOperator::Sort(..) | SimpleOperator::Limit(..) => self.clone(),
+            SimpleOperator::Group(grouping) => SimpleOperator::Group(grouping.filled(params)?),
+            SimpleOperator::Window(windows) if windows.has(&parameters::is_open) => return None,
+            SimpleOperator::Window(_) | SimpleOperator::Sort(..) | SimpleOperator::Limit(..) => self.clone(),
         })
     }
 
@@ -169,6 +212,8 @@ impl SimpleOperator {
                     None => passed,
                 })
             }
+            SimpleOperator::Group(grouping) => grouping.of_rows(&rows),
+            SimpleOperator::Window(windows) => windows.of_rows(&rows),
             SimpleOperator::Sort(by, fetch) => {
                 let columns = by.iter().map(|by| by.evaluate_to_sort_column(&rows));
                 let order = lexsort_to_indices(&columns.collect::<DfResult<Vec<_>>>()?, *fetch)?;
