@@ -25,7 +25,7 @@ pub use self::matches::Matches;
 use self::matches::Samples;
 use self::relation::QueryRelation;
 pub use self::relation::TableAdvice;
-pub use self::request::{Bound, ScanRequest};
+pub use self::request::{Bound, OfRow, ScanRequest};
 use super::cached::template::{Template, has_params};
 use super::computed::hidden_name;
 use super::errors::to_df;
@@ -151,6 +151,16 @@ impl TableSource {
         let (field, _) = self.relation.names.columns.get(name)?;
         let nullable = self.relation.schema.field_with_name(name).map_or(true, |f| f.is_nullable());
         Some((*field, nullable))
+    }
+
+    /// Names of the rowkey's columns; `None` for an index table, and if equal values may have several rowkeys.
+    pub fn key_names(&self) -> Option<Vec<String>> {
+        let QueryRelation { table, .. } = &*self.relation;
+        let key = table.key.columns();
+        let columns: Vec<Expr> =
+            key.iter().map(|id| Expr::Column(Column::from_name(table.column_name(*id)))).collect();
+        let names = key.iter().map(|id| table.column_name(*id).to_owned()).collect();
+        self.are_unique(&columns).then_some(names)
     }
 
     /// No two rows have the same values in these columns of the schema.

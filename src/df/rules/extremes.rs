@@ -267,9 +267,7 @@ impl Enough<'_> {
     fn of_each_row(&self, plan: &LogicalPlan, columns: &[Column]) -> DfResult<Option<LogicalPlan>> {
         let below: Option<Vec<Column>> = match plan {
             LogicalPlan::Projection(_) | LogicalPlan::SubqueryAlias(_) => columns_below(plan, columns),
-            LogicalPlan::Join(join) if join.join_type == JoinType::Inner => {
-                return self.of_rows_found(join, columns);
-            }
+            LogicalPlan::Join(join) => return self.of_rows_found(join, columns),
             _ => None,
         };
         let (Some(columns), [input]) = (below, &plan.inputs()[..]) else { return Ok(None) };
@@ -288,10 +286,19 @@ impl Enough<'_> {
             Some(with_source(scan, source, |source| source.first_of_row = Some(first)))
         };
         let mut join = join.clone();
-        let table = match (has(&join.left, groups), has(&join.right, groups)) {
-            (true, false) if has(&join.right, order) => &mut join.right,
-            (false, true) if has(&join.left, order) => &mut join.left,
-            _ => return Ok(None),
+        // The other side of the table may be null-extended, not the table's.
+        let finds_in = |table: &LogicalPlan, rows: &LogicalPlan, outer| {
+            has(rows, groups)
+                && !has(table, groups)
+                && has(table, order)
+                && [JoinType::Inner, outer].contains(&join.join_type)
+        };
+        let table = if finds_in(&join.right, &join.left, JoinType::Left) {
+            &mut join.right
+        } else if finds_in(&join.left, &join.right, JoinType::Right) {
+            &mut join.left
+        } else {
+            return Ok(None);
         };
         let Some(of_table) = change_scan(table, order, &told)? else { return Ok(None) };
         *table = Arc::new(of_table);

@@ -19,12 +19,13 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
     BinaryExpr, Cast, Distinct, DistinctOn, Expr, Filter, Join, JoinType, LogicalPlan, LogicalPlanBuilder,
-    Operator, SortExpr, Subquery,
+    Operator, SortExpr, Subquery, lit,
 };
 use datafusion::optimizer::analyzer::AnalyzerRule;
 
 use super::domain::Domain;
 use super::exists::counted;
+use super::first_found::FirstRowsFound;
 use super::first_rows::first_rows;
 use super::membership::{in_one_set, is_joined_well, spell_out};
 use crate::df::rewrite::rename_kept;
@@ -175,8 +176,11 @@ fn with_values(plan: LogicalPlan, input: LogicalPlan, names: &UniqueNames) -> Df
             }
             let (rows, value) = match is_column {
                 true => with_column(joined.clone(), expr.clone(), names.next("value"))?,
-                false => Domain::of(&subquery.subquery, &input, taken, names)?
-                    .value_of(&subquery.subquery, joined.clone())?,
+                false => match value_of_first(&subquery.subquery, &joined, names)? {
+                    Some(first) => first,
+                    None => Domain::of(&subquery.subquery, &input, taken, names)?
+                        .value_of(&subquery.subquery, joined.clone())?,
+                },
             };
             joined = rows;
             found.push((subquery.clone(), value.clone()));
@@ -195,6 +199,17 @@ fn with_values(plan: LogicalPlan, input: LogicalPlan, names: &UniqueNames) -> Df
         return Ok(plan);
     }
     LogicalPlanBuilder::from(plan).project(columns.into_iter().map(Expr::Column))?.build()
+}
+
+/// Joins rows to the value of the first row that each finds.
+fn value_of_first(
+    subquery: &LogicalPlan,
+    rows: &LogicalPlan,
+    names: &UniqueNames,
+) -> DfResult<Option<(LogicalPlan, Expr)>> {
+    let Some(first) = FirstRowsFound::of(subquery)?.filter(FirstRowsFound::is_one) else { return Ok(None) };
+    let Some((rows, found)) = first.beside(rows, JoinType::Left, names)? else { return Ok(None) };
+    Ok(found.into_iter().next().map(|value| (rows, Expr::Column(value))))
 }
 
 /// Adds a value to the rows as a column, and returns that column.
@@ -220,6 +235,16 @@ fn lateral(join: &Join, names: &UniqueNames) -> DfResult<Option<LogicalPlan>> {
         || pulls_up(&join.right, false)
     {
         return Ok(None);
+    }
+    if join.on.is_empty()
+        && join.filter.as_ref().is_none_or(|on| *on == lit(true))
+        && let Some(first) = FirstRowsFound::of(&join.right)?
+        && let Some((rows, found)) = first.beside(&join.left, join.join_type, names)?
+    {
+        let of_left = join.left.schema().columns().into_iter().map(Expr::Column);
+        let of_right = found.into_iter().map(Expr::Column).zip(join.right.schema().columns());
+        let of_right = of_right.map(|(value, column)| value.alias_qualified(column.relation, column.name));
+        return LogicalPlanBuilder::from(rows).project(of_left.chain(of_right))?.build().map(Some);
     }
     Domain::of(&join.right, &join.left, taken, names)?.beside(join).map(Some)
 }

@@ -3,6 +3,7 @@
 pub(super) mod correlated;
 mod domain;
 mod exists;
+pub(super) mod first_found;
 mod first_rows;
 pub(super) mod join_condition;
 mod membership;
