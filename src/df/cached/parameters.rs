@@ -2,7 +2,7 @@
 //!
 //! A scan keeps its filters as templates. In other operators, a parameter is a call of [`OpenParameter`] from planning
 //! on, until [`fill`] replaces it by its value for a run. That works in filters, projections and the arguments of
-//! common aggregates: a plan with a parameter anywhere else is not kept.
+//! common aggregates, and in the filters of joins: a plan with a parameter anywhere else is not kept.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -10,19 +10,21 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field};
 use datafusion::common::ScalarValue;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::error::Result as DfResult;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::error::{DataFusionError, Result as DfResult};
 use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams, Case, Placeholder};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{
-    BinaryExpr, ColumnarValue, Expr, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-    Volatility,
+    BinaryExpr, ColumnarValue, Expr, Join, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
+    Signature, Volatility,
 };
 use datafusion::physical_expr::expressions::Literal;
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
+use datafusion::physical_plan::joins::utils::JoinFilter;
+use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec, NestedLoopJoinExecBuilder};
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
 use super::template::{number, params_in, place, value_of};
@@ -72,6 +74,10 @@ impl ScalarUDFImpl for OpenParameter {
 /// would not recognise them.
 pub fn open(plan: LogicalPlan) -> DfResult<LogicalPlan> {
     let opened = plan.rewrite_up(|node| {
+        if let LogicalPlan::Join(join) = node {
+            let filter = join.filter.map(|filter| filter.rewrite_up(|e| Ok(opened(e))).data()).transpose()?;
+            return Ok(Transformed::yes(LogicalPlan::Join(Join { filter, ..join })));
+        }
         let is_aggregate = matches!(node, LogicalPlan::Aggregate(_));
         if !is_aggregate && !matches!(node, LogicalPlan::Filter(_) | LogicalPlan::Projection(_)) {
             return Ok(Transformed::no(node));
@@ -262,7 +268,9 @@ fn as_open(expr: &Arc<dyn PhysicalExpr>) -> Option<&OpenParameter> {
 
 /// Every open parameter of a plan is where [`fill`] finds it.
 pub fn can_be_filled(plan: &Arc<dyn ExecutionPlan>) -> bool {
-    stand_in(plan, &is_open, &|plan| plan.downcast_ref().is_some_and(only_in_arguments))
+    stand_in(plan, &is_open, &|plan| {
+        plan.downcast_ref().is_some_and(only_in_arguments) || only_in_filter(plan)
+    })
 }
 
 /// Open parameters of an aggregate are in its functions' arguments only.
@@ -271,6 +279,13 @@ fn only_in_arguments(aggregate: &AggregateExec) -> bool {
     let filters = aggregate.filter_expr().iter().flatten();
     let orders = aggregate.aggr_expr().iter().flat_map(|function| function.all_expressions().order_by_exprs);
     !groups.iter().chain(filters).any(is_open) && !orders.into_iter().any(|order| is_open(&order))
+}
+
+/// Open parameters of a join are in its filter only.
+fn only_in_filter(plan: &dyn ExecutionPlan) -> bool {
+    let hash = plan.downcast_ref::<HashJoinExec>();
+    let in_keys = |join: &HashJoinExec| join.on().iter().any(|(left, right)| is_open(left) || is_open(right));
+    plan.is::<NestedLoopJoinExec>() || hash.is_some_and(|join| !in_keys(join))
 }
 
 /// Every expression of this kind is where [`with_exprs`] finds it.
@@ -311,7 +326,8 @@ pub fn fill(node: Arc<dyn ExecutionPlan>, params: &[Value]) -> Result<Option<Arc
     Ok(suits.get().then_some(node))
 }
 
-/// Changes the expressions for which `is_it` holds in a filter, a projection or an aggregate's arguments.
+/// Changes the expressions for which `is_it` holds in a filter, a projection, an aggregate's arguments or the filter of
+/// a join.
 pub fn with_exprs(
     node: Arc<dyn ExecutionPlan>,
     is_it: Test<'_>,
@@ -330,6 +346,26 @@ pub fn with_exprs(
             .map(|output| Ok(ProjectionExpr { expr: change(&output.expr)?, alias: output.alias.clone() }));
         let outputs = outputs.collect::<DfResult<Vec<_>>>()?;
         return Ok(Arc::new(ProjectionExec::try_new(outputs, Arc::clone(projection.input()))?));
+    }
+    let changed = |filter: &JoinFilter| {
+        let expr = change(filter.expression())?;
+        Ok::<_, DataFusionError>(JoinFilter::new(
+            expr,
+            filter.column_indices().to_vec(),
+            Arc::clone(filter.schema()),
+        ))
+    };
+    let is_filtered = |filter: &&JoinFilter| is_it(filter.expression());
+    if let Some(join) = node.downcast_ref::<HashJoinExec>()
+        && let Some(filter) = join.filter().filter(is_filtered)
+    {
+        return Ok(Arc::new(join.builder().with_filter(Some(changed(filter)?)).build()?));
+    }
+    if let Some(join) = node.downcast_ref::<NestedLoopJoinExec>()
+        && let Some(filter) = join.filter().filter(is_filtered)
+    {
+        let filter = Some(changed(filter)?);
+        return Ok(Arc::new(NestedLoopJoinExecBuilder::from(join).with_filter(filter).build()?));
     }
     if let Some(aggregate) = node.downcast_ref::<AggregateExec>()
         && aggregate.aggr_expr().iter().any(|function| function.expressions().iter().any(is_it))

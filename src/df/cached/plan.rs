@@ -38,12 +38,13 @@ use crate::df::errors::df_error;
 use crate::df::functions::series::SeriesExec;
 use crate::df::operators::lookup::{LookupBy, Lookups, Nested, NestedExec};
 use crate::df::operators::scan::ScanExec;
+use crate::df::operators::seek::SeekJoinExec;
 use crate::df::operators::tell::Telling;
 use crate::df::operators::trial::TrialExec;
 use crate::df::operators::{lookup, seek};
 use crate::df::parallel;
 use crate::df::table::Binding;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::exec::scan::ScanSpec;
 use crate::sql;
 
@@ -156,13 +157,25 @@ impl UnboundPlan {
         let otherwise = trial.map_or(root, TrialExec::otherwise);
         let as_new = if joins { each_leaf(otherwise, &mut |_| Ok(Leaf::Same))? } else { None };
         let looked_up = as_new.map(lookup::instead_of_all_hashes).transpose().map_err(df_error)?;
-        let nested = looked_up.as_ref().or((!joins).then_some(root));
+        let sought = looked_up.clone().map(seek::instead_of_all_pairs).transpose().map_err(df_error)?;
+        let sought = sought.map(|sought| sought.data);
+        let nested = sought.as_ref().or((!joins).then_some(root));
         let nested = nested.and_then(|root| Nested::of(root, &output_schema(&root.schema())));
         let hashes = if joins { parallel::known_work(otherwise) } else { None };
         let nested = nested.map(|nested| nested.beside(hashes));
         let tried = trial.and_then(|trial| Nested::of_trial(trial, &output_schema(&root.schema())));
-        let below = looked_up.as_ref().filter(|_| nested.is_none()).map(NestedExec::below);
-        let below = below.transpose().map_err(df_error)?.flatten();
+        let seeks = |node: &dyn ExecutionPlan| node.is::<SeekJoinExec>();
+        let below = |plan: Option<&Arc<dyn ExecutionPlan>>| {
+            let is_wanted = nested.as_ref().is_none_or(Nested::gathers);
+            let below = plan.filter(|_| is_wanted).map(NestedExec::below);
+            let below = below.transpose().map_err(df_error)?.flatten();
+            // Only nested joins give up where there are more rows.
+            Ok::<_, Error>(below.filter(|below| !holds(below, &seeks)))
+        };
+        let below = match below(sought.as_ref())? {
+            None => below(looked_up.as_ref())?,
+            below => below,
+        };
         let looked_up = looked_up.filter(lookup::are_all_lookups);
         let fits = |root: &Arc<dyn ExecutionPlan>| {
             parameters::can_be_filled(root) && subquery_values::can_be_anew(root)
@@ -177,7 +190,12 @@ impl UnboundPlan {
         let schema = output_schema(&root.schema());
         let single = Single::of(&root, &schema);
         Ok((scans > 0 || single.is_some()).then(|| UnboundPlan {
-            nested: nested.into_iter().chain(tried).map(Arc::new).collect(),
+            nested: nested
+                .filter(|_| joins || single.is_none())
+                .into_iter()
+                .chain(tried)
+                .map(Arc::new)
+                .collect(),
             nested_below: below.filter(fits).map(PlanForm::new),
             single,
             schema,

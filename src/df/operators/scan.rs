@@ -26,7 +26,7 @@ use crate::access::{Access, COST, Described, Method, OrderBy, Path, RuntimeKeys,
 use crate::df::computed::shown;
 use crate::df::errors::to_df;
 use crate::df::operators::inputs;
-use crate::df::table::{Binding, Bound, Matches, ProbePath, ScanRequest};
+use crate::df::table::{Binding, Bound, Matches, OfRow, ProbePath, ScanRequest};
 use crate::df::wanted::{FirstFound, RowGoal};
 use crate::error::{Error, Result};
 use crate::exec::scan::{BATCH_ROWS, PARALLEL_WORK, PIECES, Scan, ScanCounters, ScanSpec};
@@ -268,8 +268,8 @@ impl ScanExec {
         Ok(bound.map(|bound| ScanExec { request, bound: Some(Arc::new(bound)), ..self.clone() }))
     }
 
-    /// The same scan for a join that looks rows up by an outer row's values of these columns: [`ScanRequest::of_row`].
-    pub fn of_row(&self, on: &[(Field, ColumnType)], params: usize, first: Option<&FirstFound>) -> ScanExec {
+    /// The same scan for a join that looks rows up by an outer row's values: [`ScanRequest::of_row`].
+    pub fn of_row(&self, on: &[OfRow], params: usize, first: Option<&FirstFound>) -> ScanExec {
         let request = Arc::new(self.request.of_row(on, params, first));
         let ordered = first.is_some_and(|first| !first.order.is_empty());
         let limit = first.map(|first| first.rows);

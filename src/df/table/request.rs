@@ -55,6 +55,27 @@ pub struct ScanRequest {
     pub(super) samples: Samples,
 }
 
+/// A column of the table, compared with a value of an outer row.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct OfRow {
+    pub field: Field,
+    pub op: CmpOp,
+    /// Type of the column.
+    pub ty: ColumnType,
+}
+
+impl OfRow {
+    /// The column equals the value.
+    pub fn equal(id: ColumnId, ty: ColumnType) -> OfRow {
+        OfRow { field: Field::Column(id), op: CmpOp::Eq, ty }
+    }
+
+    /// The value decides conditions on this field.
+    pub fn tells(&self, field: Field) -> bool {
+        self.op == CmpOp::Eq && self.field == field
+    }
+}
+
 /// A request with the path chosen for one run.
 pub struct Bound {
     /// What is read, and how.
@@ -111,25 +132,20 @@ impl ScanRequest {
         ScanRequest { rows: RowGoal::About { least: rows, expected: rows }, offset: 0, ..self.clone() }
     }
 
-    /// The same request for rows with given values in these columns, parameters behind the first `params`, or for the
-    /// `first` such rows. Filters on these columns alone, [`ScanRequest::asked_of`], are dropped: the values decide
+    /// The same request for rows that pass these comparisons with the parameters behind the first `params`, or for the
+    /// `first` such rows. Filters on the equal columns alone, [`ScanRequest::asked_of`], are dropped: the values decide
     /// them.
-    pub fn of_row(
-        &self,
-        on: &[(Field, ColumnType)],
-        params: usize,
-        first: Option<&FirstFound>,
-    ) -> ScanRequest {
-        let equal = |(at, (field, ty)): (usize, &(Field, ColumnType))| Template::Compare {
-            field: *field,
-            op: CmpOp::Eq,
-            ty: *ty,
+    pub fn of_row(&self, on: &[OfRow], params: usize, first: Option<&FirstFound>) -> ScanRequest {
+        let compared = |(at, &OfRow { field, op, ty }): (usize, &OfRow)| Template::Compare {
+            field,
+            op,
+            ty,
             param: params + at,
             with_time: false,
         };
         let others = self.filters.iter().filter(|filter| !self.is_of(filter, on));
         ScanRequest {
-            filters: others.cloned().chain(on.iter().enumerate().map(equal)).collect(),
+            filters: others.cloned().chain(on.iter().enumerate().map(compared)).collect(),
             path: None,
             again: None,
             places: OnceLock::new(),
@@ -143,13 +159,13 @@ impl ScanRequest {
         }
     }
 
-    /// The filters on these columns alone.
-    pub fn asked_of(&self, on: &[(Field, ColumnType)]) -> Vec<Template> {
+    /// The filters on the equal columns alone.
+    pub fn asked_of(&self, on: &[OfRow]) -> Vec<Template> {
         self.filters.iter().filter(|filter| self.is_of(filter, on)).cloned().collect()
     }
 
-    fn is_of(&self, filter: &Template, on: &[(Field, ColumnType)]) -> bool {
-        filter.is_of(&|field| on.iter().any(|(known, _)| *known == field), &self.relation.names)
+    fn is_of(&self, filter: &Template, on: &[OfRow]) -> bool {
+        filter.is_of(&|field| on.iter().any(|term| term.tells(field)), &self.relation.names)
     }
 
     /// The same request, to be kept, with the path of its first run; `None` if other runs cannot take that path.

@@ -371,7 +371,13 @@ pub fn only_equates(join: &HashJoinExec) -> bool {
 
 /// [`only_equates`], and one thread reads the left side.
 pub(super) fn is_plain(join: &HashJoinExec) -> bool {
-    only_equates(join) && join.left().output_partitioning().partition_count() == 1
+    join.filter().is_none() && compares_plainly(join)
+}
+
+/// NULL equals nothing, and one thread reads the left side.
+pub(super) fn compares_plainly(join: &HashJoinExec) -> bool {
+    let equates = !join.null_aware && join.null_equality() == NullEquality::NullEqualsNothing;
+    equates && join.left().output_partitioning().partition_count() == 1
 }
 
 /// A sort key over the outer rows as one over the output.

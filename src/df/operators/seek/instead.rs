@@ -53,6 +53,15 @@ const ROWS_UNKNOWN: f64 = 1000.0;
 
 /// Replaces joins that compare pairs by seek joins, where these cost less.
 pub fn instead_of_pairs(plan: Arc<dyn ExecutionPlan>) -> DfResult<Transformed<Arc<dyn ExecutionPlan>>> {
+    replaced(plan, false)
+}
+
+/// Replaces every join that can be a seek join, as if there were few outer rows.
+pub fn instead_of_all_pairs(plan: Arc<dyn ExecutionPlan>) -> DfResult<Transformed<Arc<dyn ExecutionPlan>>> {
+    replaced(plan, true)
+}
+
+fn replaced(plan: Arc<dyn ExecutionPlan>, are_few: bool) -> DfResult<Transformed<Arc<dyn ExecutionPlan>>> {
     plan.rewrite_up(|node| {
         let (join, fetch) = if let Some(join) = node.downcast_ref::<NestedLoopJoinExec>() {
             (PairwiseJoin::of_loop(join), None)
@@ -61,7 +70,7 @@ pub fn instead_of_pairs(plan: Arc<dyn ExecutionPlan>) -> DfResult<Transformed<Ar
         } else {
             (None, None)
         };
-        let Some(seek) = join.map(|join| join.seek()).transpose()?.flatten() else {
+        let Some(seek) = join.map(|join| join.seek(are_few)).transpose()?.flatten() else {
             return Ok(Transformed::no(node));
         };
         let seek: Arc<dyn ExecutionPlan> = Arc::new(seek);
@@ -110,9 +119,9 @@ impl<'j> PairwiseJoin<'j> {
         })
     }
 
-    /// The join as a seek join from either side, if that costs less.
-    fn seek(&self) -> DfResult<Option<SeekJoinExec>> {
-        let work = |side| self.seek_for(side);
+    /// The join as a seek join from either side, if that costs less, or there are few outer rows.
+    fn seek(&self, are_few: bool) -> DfResult<Option<SeekJoinExec>> {
+        let work = |side| self.seek_for(side, are_few);
         let sides = [JoinSide::Left, JoinSide::Right].into_iter().filter_map(|side| work(side).transpose());
         let mut best: Option<(SeekJoinExec, f64)> = None;
         for found in sides {
@@ -124,8 +133,9 @@ impl<'j> PairwiseJoin<'j> {
         Ok(best.map(|(seek, _)| seek))
     }
 
-    /// The seek join with one side as outer rows, and its cost; `None` if that is impossible or costs more.
-    fn seek_for(&self, rows_are: JoinSide) -> DfResult<Option<(SeekJoinExec, f64)>> {
+    /// The seek join with one side as outer rows, and its cost; `None` if that is impossible, or costs more and these
+    /// are not few.
+    fn seek_for(&self, rows_are: JoinSide, are_few: bool) -> DfResult<Option<(SeekJoinExec, f64)>> {
         let (rows, table, join_type) = match rows_are {
             JoinSide::Left => (self.sides[0], self.sides[1], self.join_type),
             _ => (self.sides[1], self.sides[0], self.join_type.swap()),
@@ -159,7 +169,7 @@ impl<'j> PairwiseJoin<'j> {
         }
         let first = match kind {
             JoinKind::Semi | JoinKind::Anti => Some(FirstFound { order: Vec::new(), rows: 1 }),
-            JoinKind::Inner => scan.request.first_of_row.clone(),
+            JoinKind::Inner | JoinKind::Left => scan.request.first_of_row.clone(),
             _ => None,
         };
         let is_one = places.len() == 1;
@@ -176,7 +186,7 @@ impl<'j> PairwiseJoin<'j> {
             found += of_key;
             work += rows_expected * (ROW + FOUND * looked_at * key.entry);
         }
-        if work >= self.work(rows_expected, &sides)? {
+        if !are_few && work >= self.work(rows_expected, &sides)? {
             return Ok(None);
         }
         let (schema, indices) =
@@ -280,6 +290,19 @@ fn picked_or_widened(table: &Arc<dyn ExecutionPlan>) -> Option<(&ScanExec, Vec<u
         projection.expr().iter().map(|output| of(&output.expr)).collect();
     let (columns, wide) = columns?.into_iter().unzip();
     Some((scan, columns, wide))
+}
+
+/// The operator as ours, if it compares.
+pub fn comparison(op: &Operator) -> Option<CmpOp> {
+    Some(match op {
+        Operator::Eq => CmpOp::Eq,
+        Operator::NotEq => CmpOp::Ne,
+        Operator::Lt => CmpOp::Lt,
+        Operator::LtEq => CmpOp::Le,
+        Operator::Gt => CmpOp::Gt,
+        Operator::GtEq => CmpOp::Ge,
+        _ => return None,
+    })
 }
 
 fn conjunction_of(terms: Vec<Arc<dyn PhysicalExpr>>) -> Option<Arc<dyn PhysicalExpr>> {
@@ -390,14 +413,7 @@ impl Sides<'_> {
             (None, Some(column)) => (column, compared.op().swap()?, compared.left()),
             _ => return None,
         };
-        let op = match op {
-            Operator::Eq => CmpOp::Eq,
-            Operator::Lt => CmpOp::Lt,
-            Operator::LtEq => CmpOp::Le,
-            Operator::Gt => CmpOp::Gt,
-            Operator::GtEq => CmpOp::Ge,
-            _ => return None,
-        };
+        let op = comparison(&op).filter(|op| *op != CmpOp::Ne)?;
         self.term(column.index, op, self.of_row(value, filter)?)
     }
 

@@ -27,13 +27,13 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use futures::TryStreamExt;
 
-pub use self::instead::instead_of_pairs;
+pub use self::instead::{comparison, instead_of_all_pairs, instead_of_pairs};
 use super::lookup::{JoinKind, pieces, scan_of};
 use super::scan::{ExpectedAccess, ScanExec};
 use crate::access::Path;
 use crate::df::errors::{df_error, to_df};
 use crate::df::operators::operator;
-use crate::df::table::ProbePath;
+use crate::df::table::{OfRow, ProbePath};
 use crate::df::wanted::FirstFound;
 use crate::error::{Error, Result};
 use crate::exec::scan::{BatchCollector, Scan};
@@ -63,6 +63,20 @@ pub struct SeekJoinExec {
     each: f64,
     output: Arc<[ColumnIndex]>,
     properties: Arc<PlanProperties>,
+}
+
+/// What each outer row of a seek join looks up.
+pub struct SeekLookup<'j> {
+    pub rows: &'j Arc<dyn ExecutionPlan>,
+    pub table: &'j ScanExec,
+    /// Values of the outer row, their types, and the columns of the table that are compared with them.
+    pub terms: Vec<(&'j Arc<dyn PhysicalExpr>, ColumnType, OfRow)>,
+    /// The residual filter on pairs, and the side there that the outer rows are.
+    pub filter: Option<(&'j JoinFilter, JoinSide)>,
+    /// Set if the first matches of each outer row are enough.
+    pub first: Option<FirstFound>,
+    /// Output columns: whether it is one of the table, and its position there.
+    pub output: Vec<(bool, usize)>,
 }
 
 /// A place in a table: some key range for each outer row.
@@ -136,6 +150,26 @@ impl SeekJoinExec {
             _ => scan.expected_in_places(&terms),
         };
         Some((scan, expected))
+    }
+
+    /// Which rows come out.
+    pub fn kind(&self) -> JoinKind {
+        self.kind
+    }
+
+    /// What each outer row looks up; `None` if it seeks in several places.
+    pub fn as_lookup(&self) -> Option<SeekLookup<'_>> {
+        let [place] = &self.places[..] else { return None };
+        let terms = place.terms.iter().map(|term| {
+            let SeekTerm { field, ty, op, .. } = *term;
+            let of_value = if term.is_wide { ColumnType::BigInt } else { ty };
+            term.or.is_empty().then_some((&term.value, of_value, OfRow { field, op, ty }))
+        });
+        let terms = terms.collect::<Option<_>>()?;
+        let output = self.output.iter().map(|column| (column.side != self.rows_are, column.index)).collect();
+        let (rows, table) = (&self.rows, scan_of(&self.table)?);
+        let filter = self.filter.as_ref().map(|filter| (filter, self.rows_are));
+        Some(SeekLookup { rows, table, terms, filter, first: self.first.clone(), output })
     }
 
     fn scan(&self) -> Result<&ScanExec> {
@@ -388,7 +422,7 @@ impl DisplayAs for SeekJoinExec {
             write!(f, ", filter={}", crate::df::explain::sql(filter.expression()))?;
         }
         match &self.first {
-            Some(first) if self.kind == JoinKind::Inner => write!(f, ", first={}", first.rows),
+            Some(first) if self.kind.shows_found() => write!(f, ", first={}", first.rows),
             _ => Ok(()),
         }
     }

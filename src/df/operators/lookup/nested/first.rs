@@ -1,7 +1,9 @@
 //! The first matches of each outer row: `(SELECT body FROM message m WHERE m.room = r.id ORDER BY m.at DESC LIMIT 1)`.
 //!
 //! A plan has such a subquery as a join with a table whose rows are numbered for each value of the join columns. For few
-//! outer rows, each one reads its first matches instead, from a key that has them in that order.
+//! outer rows, each one reads its first matches instead, from a key that has them in that order. If the subquery also
+//! compares, as in `m.at <= r.seen`, the numbers are those of each outer row, above the join
+//! ([`FirstFound`](crate::df::subqueries::first_found)).
 
 use std::sync::Arc;
 
@@ -36,8 +38,11 @@ pub struct FirstMatches<'j> {
 impl<'j> FirstMatches<'j> {
     /// Takes a join apart; `None` if its right side is anything else.
     pub fn of(join: &'j HashJoinExec) -> Option<FirstMatches<'j>> {
-        let Numbered { table, columns, limit, parts } = Numbered::of(join.right())?;
-        let columns: Vec<usize> = columns.into_iter().collect::<Option<_>>().filter(|_| is_plain(join))?;
+        let Numbered { input, columns, limit, parts } = Numbered::of(join.right())?;
+        let (table, of_table) = picked(input)?;
+        let columns = columns.into_iter().map(|at| of_table.get(at?).copied());
+        let columns: Vec<usize> = columns.collect::<Option<_>>().filter(|_| is_plain(join))?;
+        let parts: Vec<usize> = parts.iter().map(|at| of_table.get(*at).copied()).collect::<Option<_>>()?;
         let on = equal_columns(join.on(), &join.left().schema(), table, &columns)?;
         // Each outer row finds all rows of one part, and no others.
         let is_part = |equal: &JoinColumn| parts.contains(&equal.of_table.index());
@@ -49,19 +54,20 @@ impl<'j> FirstMatches<'j> {
     }
 }
 
-/// Rows of a table, numbered in each part of them, of which those with the lowest numbers stay.
-struct Numbered<'p> {
-    table: &'p ScanExec,
-    /// Column of the table (position) behind each output column; `None`: the number.
-    columns: Vec<Option<usize>>,
+/// Rows that are numbered in each part of them, of which those with the lowest numbers stay.
+pub(super) struct Numbered<'p> {
+    /// The rows, before they are sorted.
+    pub input: &'p Arc<dyn ExecutionPlan>,
+    /// Column of the input (position) behind each output column; `None`: the number.
+    pub columns: Vec<Option<usize>>,
     /// The highest number that stays.
-    limit: Option<u64>,
-    /// The columns of the table (positions) with equal values in a part.
-    parts: Vec<usize>,
+    pub limit: Option<u64>,
+    /// The columns of the input (positions) with equal values in a part.
+    pub parts: Vec<usize>,
 }
 
 impl Numbered<'_> {
-    fn of(plan: &Arc<dyn ExecutionPlan>) -> Option<Numbered<'_>> {
+    pub fn of(plan: &Arc<dyn ExecutionPlan>) -> Option<Numbered<'_>> {
         if let Some(input) = passed_on(plan) {
             return Numbered::of(input);
         }
@@ -85,24 +91,30 @@ impl Numbered<'_> {
         }
         let windows = plan.downcast_ref::<BoundedWindowAggExec>()?;
         let [window] = windows.window_expr() else { return None };
-        let (table, columns) = sorted(windows.input())?;
+        let (input, columns) = sorted(windows.input());
         let part = |by: &Arc<dyn PhysicalExpr>| columns.get(place(by)?).copied();
         let parts = window.partition_by().iter().map(part).collect::<Option<_>>()?;
         let columns = columns.iter().copied().map(Some).chain([None]).collect();
-        Some(Numbered { table, columns, limit: None, parts })
+        Some(Numbered { input, columns, limit: None, parts })
     }
 }
 
-/// The table whose rows a plan sorts, and the columns of the table (positions) that come out; `None` if it does more.
-fn sorted(plan: &Arc<dyn ExecutionPlan>) -> Option<(&ScanExec, Vec<usize>)> {
-    if let Some(sort) = plan.downcast_ref::<SortExec>() {
-        return sorted(sort.input()).filter(|_| sort.fetch().is_none());
+/// The rows that a plan sorts, and their columns (positions) that come out.
+fn sorted(plan: &Arc<dyn ExecutionPlan>) -> (&Arc<dyn ExecutionPlan>, Vec<usize>) {
+    if let Some(input) = passed_on(plan) {
+        return sorted(input);
     }
-    let Some(projection) = plan.downcast_ref::<ProjectionExec>() else { return picked(plan) };
-    let (table, columns) = sorted(projection.input())?;
-    let column = |expr: &Arc<dyn PhysicalExpr>| columns.get(place(expr)?).copied();
-    let picked = projection.expr().iter().map(|output| column(&output.expr));
-    Some((table, picked.collect::<Option<_>>()?))
+    if let Some(sort) = plan.downcast_ref::<SortExec>().filter(|sort| sort.fetch().is_none()) {
+        return sorted(sort.input());
+    }
+    if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
+        let (input, columns) = sorted(projection.input());
+        let column = |expr: &Arc<dyn PhysicalExpr>| columns.get(place(expr)?).copied();
+        if let Some(picked) = projection.expr().iter().map(|output| column(&output.expr)).collect() {
+            return (input, picked);
+        }
+    }
+    (plan, (0..plan.schema().fields().len()).collect())
 }
 
 /// The highest number that a condition on a row's number, at the position `number`, lets pass; `None` if it is not all

@@ -5,10 +5,12 @@
 //! batches, hash tables and streams. Whether there are few is found out by reading: if there are more, or the search
 //! takes long, the plan runs in one of its other forms.
 
+mod asks;
 mod cut;
 mod first;
 mod operator;
 mod parts;
+mod scope;
 mod search;
 mod totals;
 
@@ -20,10 +22,12 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use datafusion::physical_plan::ExecutionPlan;
 
+use self::asks::Asked;
 use self::cut::SortLimit;
 pub use self::operator::NestedExec;
 use self::parts::NestedParts;
 pub use self::parts::{finds_for_each, led};
+use self::scope::Scope;
 use self::search::NestedSearch;
 use self::totals::TotalsOf;
 use super::JoinKind;
@@ -34,14 +38,12 @@ use crate::df::cached::template::Template;
 use crate::df::errors::df_error;
 use crate::df::operators::scan::ScanExec;
 use crate::df::operators::trial::TrialExec;
-use crate::df::table::Binding;
+use crate::df::table::{Binding, OfRow};
 use crate::df::wanted::FirstFound;
 use crate::error::Result;
 use crate::exec::encoded::NextRows;
 use crate::exec::joined::{ColumnOf, JoinedRows};
 use crate::exec::watch::PlanText;
-use crate::plan::Field;
-use crate::value::ColumnType;
 
 /// Limits of a nested run.
 #[derive(Clone, Copy, Debug)]
@@ -61,6 +63,9 @@ const BY_ROWKEYS: Few = Few { rows: 64, found: 4096, work: 5_000.0, ranging: 0.0
 
 /// For lookups by range, each of which has to place a cursor in any case: some 4 ms.
 const BY_RANGES: Few = Few { rows: 1024, found: 16_384, work: 60_000.0, ranging: 100.0 };
+
+/// Limits for rows that are grouped: for more rows, the setup of an operator that groups them does not matter.
+const GROUPED: Few = Few { rows: 128, found: 1024, ..BY_RANGES };
 
 /// Work of a run that is tried in any case: some 1 ms.
 const TRIED: f64 = 15_000.0;
@@ -99,15 +104,19 @@ struct Join {
     kind: JoinKind,
     /// The scan that a join of whole tables would use.
     table: ScanExec,
-    /// Columns of the outer row, and the table's columns that equal them.
-    of_row: Vec<ColumnOf>,
-    on: Vec<(Field, ColumnType)>,
-    /// Conditions of the table on the join columns alone.
+    /// Values of the outer row, and the table's columns that are compared with them.
+    of_row: Vec<Asked>,
+    on: Vec<OfRow>,
+    /// Conditions of the table on the equal columns alone.
     asked: Vec<Template>,
     /// Aggregates of the matches, if only these come out.
     totals: Option<TotalsOf>,
+    /// Conditions on an outer row and its match that no key serves.
+    residual: Vec<Asked>,
     /// Set if the first matches are enough.
     first: Option<FirstFound>,
+    /// The semi or anti join of several tables that it is part of.
+    scope: Option<Scope>,
     /// The scan for one outer row, whose values are parameters behind those of the statement.
     found: OnceLock<ScanExec>,
 }
@@ -119,6 +128,11 @@ impl Nested {
             NestedParts::of(plan)?;
         let sorts = cuts.iter().any(|cut| !cut.order.is_empty());
         let is_more = !joins.is_empty() || sorts || !above.is_empty();
+        let few = match (by_ranges, above.gathers()) {
+            (true, true) => GROUPED,
+            (true, false) => BY_RANGES,
+            (false, _) => BY_ROWKEYS,
+        };
         is_more.then(|| Nested {
             first,
             joins,
@@ -127,11 +141,16 @@ impl Nested {
             below,
             above,
             schema: Arc::clone(schema),
-            few: if by_ranges { BY_RANGES } else { BY_ROWKEYS },
+            few,
             is_tried: false,
             waiting: AtomicU32::new(0),
             backoff: AtomicU32::new(0),
         })
+    }
+
+    /// Rows are grouped, or windows computed of them, in memory.
+    pub fn gathers(&self) -> bool {
+        self.above.gathers()
     }
 
     /// Gives up where hash joins, whose reads are of this much work, would be done by then.

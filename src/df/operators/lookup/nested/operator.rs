@@ -38,7 +38,9 @@ impl NestedExec {
             return Ok(None);
         }
         if plan.output_partitioning().partition_count() == 1
-            && let Some(nested) = Nested::of(plan, &plan.schema()).filter(|nested| !nested.joins.is_empty())
+            && let Some(nested) = Nested::of(plan, &plan.schema())
+            && !nested.joins.is_empty()
+            && !nested.gathers()
         {
             let (nested, run) = (Arc::new(nested), Mutex::default());
             let properties = Arc::clone(plan.properties());

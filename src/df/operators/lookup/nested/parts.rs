@@ -3,32 +3,44 @@
 use std::sync::{Arc, OnceLock};
 
 use arrow::compute::SortOptions;
-use arrow::datatypes::SchemaRef;
-use datafusion::physical_expr::PhysicalSortExpr;
+use arrow::datatypes::{Schema, SchemaRef};
+use datafusion::common::JoinSide;
+use datafusion::common::tree_node::Transformed;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::{PhysicalExpr, PhysicalSortExpr, split_conjunction};
+use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::coop::CooperativeExec;
+use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::HashJoinExec;
+use datafusion::physical_plan::joins::utils::{ColumnIndex, JoinFilter};
 use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
 use super::Join;
+use super::asks::Asked;
 use super::cut::SortLimit;
-use super::first::FirstMatches;
+use super::first::{FirstMatches, Numbered};
+use super::scope::{AnyMatch, Scope};
 use super::search::FEW_ROWS;
 use super::totals::TotalsOf;
 use crate::df::cached::on_top::Above;
 use crate::df::cached::plan::{self, place};
+use crate::df::cached::windows::Windows;
 use crate::df::operators::join_rows::rows_of;
-use crate::df::operators::lookup::instead::hash_join_of;
+use crate::df::operators::lookup::instead::{compares_plainly, equal_columns, hash_join_of};
 use crate::df::operators::lookup::{JoinColumn, JoinKind, LookupJoinExec, scan_of};
 use crate::df::operators::scan::ScanExec;
+use crate::df::operators::seek::{SeekJoinExec, SeekLookup};
 use crate::df::rules::kept_sorts::FixedExec;
-use crate::df::table::Bound;
+use crate::df::table::{Bound, OfRow};
+use crate::df::tree::RewriteTree;
 use crate::df::wanted::FirstFound;
 use crate::exec::joined::ColumnOf;
 use crate::key::ColumnId;
 use crate::plan::Field;
+use crate::value::ColumnType;
 
 /// The parts of a plan.
 pub struct NestedParts {
@@ -75,6 +87,19 @@ impl NestedParts {
         if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
             return NestedParts::of_hash_join(join).or_else(|| NestedParts::of_turned(join));
         }
+        if let Some(join) = plan.downcast_ref::<SeekJoinExec>() {
+            return NestedParts::seeking(join);
+        }
+        if let Some(filter) = plan.downcast_ref::<FilterExec>() {
+            let made = || NestedParts::of(filter.input())?.made(plan);
+            return NestedParts::numbered(plan).or_else(made);
+        }
+        if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
+            return NestedParts::of(aggregate.input())?.made(plan);
+        }
+        if let Some((_, input)) = Windows::of(plan) {
+            return NestedParts::of(input)?.made(plan);
+        }
         let scan = plan.downcast_ref::<ScanExec>().filter(|scan| scan.is_whole())?;
         Some(NestedParts {
             first: scan.unbound(),
@@ -101,9 +126,15 @@ impl NestedParts {
 
     fn finding(join: &HashJoinExec) -> Option<NestedParts> {
         let rows = NestedParts::of(join.left())?;
+        if join.filter().is_some() {
+            return rows.filtered(join);
+        }
         match FirstMatches::of(join) {
             Some(matches) => rows.finding_first(join, matches),
-            None => rows.adding_up(join),
+            None => match AnyMatch::of(join, &rows.output, rows.joins.len() + 1) {
+                Some(matches) => rows.finding_any(join, matches),
+                None => rows.adding_up(join),
+            },
         }
     }
 
@@ -163,8 +194,9 @@ impl NestedParts {
         let shown = if join.kind.shows_found() { table.request.schema.fields().len() } else { 0 };
         let by_ranges = self.by_ranges || !tells_rowkey(table, &join.on);
         let first = matches!(join.kind, JoinKind::Semi | JoinKind::Anti).then(FirstFound::any_one);
-        let matches = Matches { totals: None, first };
-        let joined = NestedParts { by_ranges, ..self }.joined(join.kind, table, &join.on, matches)?;
+        let matches = Matches { first, ..Matches::default() };
+        let on = self.equal(&join.on)?;
+        let joined = NestedParts { by_ranges, ..self }.joined(join.kind, table, on, matches)?;
         joined.with_output(&join.output, shown, join.schema())
     }
 
@@ -175,8 +207,9 @@ impl NestedParts {
         let (totals, table, on) = TotalsOf::of(join)?;
         let shown = join.right().schema().fields().len();
         let first = totals.first(&table, &on);
-        let matches = Matches { totals: Some(totals), first };
-        let joined = NestedParts { by_ranges: true, ..self }.joined(kind, &table, &on, matches)?;
+        let matches = Matches { totals: Some(totals), first, ..Matches::default() };
+        let on = self.equal(&on)?;
+        let joined = NestedParts { by_ranges: true, ..self }.joined(kind, &table, on, matches)?;
         joined.with_output(&output_of(join), shown, join.schema())
     }
 
@@ -192,24 +225,208 @@ impl NestedParts {
         });
         let output: Vec<usize> = output.collect();
         let shown = table.request.schema.fields().len();
-        let matches = Matches { totals: None, first: Some(first) };
-        let joined = NestedParts { by_ranges: true, ..self }.joined(kind, table, &on, matches)?;
+        let matches = Matches { first: Some(first), ..Matches::default() };
+        let on = self.equal(&on)?;
+        let joined = NestedParts { by_ranges: true, ..self }.joined(kind, table, on, matches)?;
         joined.with_output(&output, shown, join.schema())
+    }
+
+    /// Adds a join in which each outer row gives a range of keys. What it compares may be computed right below it.
+    fn seeking(join: &SeekJoinExec) -> Option<NestedParts> {
+        let SeekLookup { mut rows, table, terms, filter, first, output } = join.as_lookup()?;
+        while let Some(input) = passed_on(rows) {
+            rows = input;
+        }
+        let computed = rows.downcast_ref::<ProjectionExec>();
+        let parts = NestedParts::of(computed.map_or(rows, |computed| computed.input()))?;
+        let below = |expr: &Arc<dyn PhysicalExpr>| match computed {
+            Some(computed) => Arc::clone(expr).rewrite_up(|expr| {
+                let below = place(&expr).and_then(|at| computed.expr().get(at));
+                Ok(below.map_or(Transformed::no(expr), |below| Transformed::yes(Arc::clone(&below.expr))))
+            }),
+            None => Ok(Transformed::no(Arc::clone(expr))),
+        };
+        let term = |(value, ty, term): (&Arc<dyn PhysicalExpr>, ColumnType, OfRow)| {
+            let value = below(value).ok()?.data;
+            Some((Asked::of(&value, ty, &parts.schema, &parts.output)?, term))
+        };
+        let on = terms.into_iter().map(term).collect::<Option<Vec<_>>>()?;
+        let found = parts.joins.len() + 1;
+        let column = |(is_found, at): (bool, usize)| match (is_found, computed) {
+            (true, _) => Some(ColumnOf { table: found, column: at }),
+            (false, Some(computed)) => parts.output.get(place(&computed.expr().get(at)?.expr)?).copied(),
+            (false, None) => parts.output.get(at).copied(),
+        };
+        let output = output.into_iter().map(column).collect::<Option<_>>()?;
+        let residual = match filter {
+            Some((filter, rows_are)) => {
+                let column = |at: &ColumnIndex| Some((at.side == rows_are, at.index));
+                parts.residual(filter, table, &column, &|row| below(row).ok().map(|below| below.data))?
+            }
+            None => Vec::new(),
+        };
+        let matches = Matches { residual, first, totals: None };
+        let joined = NestedParts { by_ranges: true, ..parts }.joined(join.kind(), table, on, matches)?;
+        Some(NestedParts { output, schema: join.schema(), ..joined })
+    }
+
+    /// Adds a join with a residual filter.
+    fn filtered(self, join: &HashJoinExec) -> Option<NestedParts> {
+        let kind = JoinKind::of(*join.join_type()).filter(|kind| *kind != JoinKind::Found)?;
+        let (table, columns) = plan::picked(join.right())?;
+        let equal = equal_columns(join.on(), &join.left().schema(), table, &columns)?;
+        let is_served = equal.iter().any(|equal| table.request.leads(Field::Column(equal.key)));
+        if !compares_plainly(join) || !is_served || table.request.keyed().is_none() {
+            return None;
+        }
+        let column = |at: &ColumnIndex| match at.side {
+            JoinSide::Left => Some((true, at.index)),
+            _ => Some((false, *columns.get(at.index)?)),
+        };
+        let residual = self.residual(join.filter()?, table, &column, &|row| Some(Arc::clone(row)))?;
+        let (of_rows, shown) = (self.output.len(), table.request.schema.fields().len());
+        let output = output_of(join).into_iter().map(|at| match at.checked_sub(of_rows) {
+            Some(of_right) => columns.get(of_right).map(|column| of_rows + column),
+            None => Some(at),
+        });
+        let output: Vec<usize> = output.collect::<Option<_>>()?;
+        let by_ranges = self.by_ranges || !tells_rowkey(table, &equal);
+        let matches = Matches { residual, ..Matches::default() };
+        let on = self.equal(&equal)?;
+        let joined = NestedParts { by_ranges, ..self }.joined(kind, table, on, matches)?;
+        joined.with_output(&output, shown, join.schema())
+    }
+
+    /// The terms of a join's filter. `column` tells whether a column is one of the outer rows, and its position there or
+    /// in the table; `below` gives an expression over the outer rows as one over these parts.
+    fn residual(
+        &self,
+        filter: &JoinFilter,
+        table: &ScanExec,
+        column: &dyn Fn(&ColumnIndex) -> Option<(bool, usize)>,
+        below: &dyn Fn(&Arc<dyn PhysicalExpr>) -> Option<Arc<dyn PhysicalExpr>>,
+    ) -> Option<Vec<Asked>> {
+        let (own, found) = (self.schema.fields(), table.request.schema.fields());
+        let pair = Schema::new(own.iter().chain(found).cloned().collect::<Vec<_>>());
+        let of_found = columns(self.joins.len() + 1, found.len());
+        let all: Vec<ColumnOf> = self.output.iter().copied().chain(of_found).collect();
+        let moved = |expr: Arc<dyn PhysicalExpr>| {
+            let Some(at) = place(&expr) else { return Some(Transformed::no(expr)) };
+            let (of_row, at) = column(filter.column_indices().get(at)?)?;
+            let named = |at| Arc::new(Column::new("", at)) as Arc<dyn PhysicalExpr>;
+            Some(Transformed::yes(if of_row { below(&named(at))? } else { named(own.len() + at) }))
+        };
+        let term = |term: &Arc<dyn PhysicalExpr>| {
+            let mut all_moved = true;
+            let moved = Arc::clone(term).rewrite_up(|expr| {
+                let kept = Arc::clone(&expr);
+                Ok(moved(expr).unwrap_or_else(|| {
+                    all_moved = false;
+                    Transformed::no(kept)
+                }))
+            });
+            let moved = moved.ok().filter(|_| all_moved)?.data;
+            Asked::of(&moved, ColumnType::Boolean, &pair, &all)
+        };
+        split_conjunction(filter.expression()).into_iter().map(term).collect()
+    }
+
+    /// A join's rows with the lowest numbers for each outer row: these are what it finds first.
+    fn numbered(plan: &Arc<dyn ExecutionPlan>) -> Option<NestedParts> {
+        let Numbered { input, columns, limit, parts: by } = Numbered::of(plan)?;
+        let parts = NestedParts::of(input).filter(|parts| parts.above.is_empty())?;
+        let (last, before) = parts.joins.split_last()?;
+        let finds_these = matches!(last.kind, JoinKind::Inner | JoinKind::Left)
+            && last.totals.is_none()
+            && last.residual.is_empty()
+            && last.first.as_ref().is_some_and(|first| Some(first.rows) == limit);
+        let by: Vec<ColumnOf> = by.iter().map(|at| parts.output.get(*at).copied()).collect::<Option<_>>()?;
+        let is_told = |(table, scan): (usize, &ScanExec)| {
+            let key = &scan.request.table().key;
+            let has = |id: &ColumnId| {
+                let column = scan.request.column_of(Field::Column(*id));
+                column.is_some_and(|column| by.contains(&ColumnOf { table, column }))
+            };
+            !key.is_drawn() && key.columns().iter().all(has)
+        };
+        // The number begins anew with each outer row: it is the only one with these rowkeys.
+        let multiplies = |join: &&Join| {
+            let is_one = join.first.as_ref().is_some_and(|first| first.rows == 1) || join.totals.is_some();
+            !is_one && join.scope.is_none() && matches!(join.kind, JoinKind::Inner | JoinKind::Left)
+        };
+        let others = (1..).zip(before).filter(|(_, join)| multiplies(join));
+        let mut outer = std::iter::once((0, &parts.first)).chain(others.map(|(at, join)| (at, &join.table)));
+        if !finds_these || !outer.all(is_told) {
+            return None;
+        }
+        let output = columns.into_iter().map(|at| parts.output.get(at?).copied()).collect::<Option<_>>()?;
+        let parts = NestedParts { output, schema: plan.schema(), ..parts };
+        // Operators above may rely on the order in which rows are numbered.
+        match plan.output_ordering().map(|order| parts.order(order)) {
+            None => Some(parts),
+            Some(order) => Some(parts.sorted(order?, 0)),
+        }
+    }
+
+    /// Columns of the outer rows, and columns of a table that equal them.
+    fn equal(&self, on: &[JoinColumn]) -> Option<Vec<(Asked, OfRow)>> {
+        let term = |equal: &JoinColumn| {
+            let of_row = self.output.get(equal.of_row.index()).copied()?;
+            Some((Asked::Column(of_row), OfRow::equal(equal.key, equal.ty)))
+        };
+        on.iter().map(term).collect()
+    }
+
+    /// Adds a join that looks for one match in several tables.
+    fn finding_any(
+        mut self,
+        join: &HashJoinExec,
+        AnyMatch { kind, tables }: AnyMatch,
+    ) -> Option<NestedParts> {
+        let shown = match &join.projection {
+            Some(shown) => shown.to_vec(),
+            None => (0..join.left().schema().fields().len()).collect(),
+        };
+        let output = shown.into_iter().map(|at| self.output.get(at).copied()).collect::<Option<_>>()?;
+        let before = self.joins.len();
+        let scope = Scope { wants_match: kind == JoinKind::Semi, levels: before + 1..=before + tables.len() };
+        self.by_ranges = true;
+        let mut joined = self;
+        for (table, on) in tables {
+            let is_last = joined.joins.len() + 1 == *scope.levels.end();
+            let matches = Matches { first: is_last.then(FirstFound::any_one), ..Matches::default() };
+            joined = joined.joined(JoinKind::Inner, &table, on, matches)?;
+            joined.joins.last_mut()?.scope = Some(scope.clone());
+        }
+        Some(NestedParts { output, schema: join.schema(), ..joined })
     }
 
     fn joined(
         mut self,
         kind: JoinKind,
         table: &ScanExec,
-        on: &[JoinColumn],
-        Matches { totals, first }: Matches,
+        on: Vec<(Asked, OfRow)>,
+        Matches { totals, residual, first }: Matches,
     ) -> Option<NestedParts> {
         let is_plain = table.is_whole() && table.fetch().is_none() && !table.passes_over();
-        let of_row = on.iter().map(|equal| self.output.get(equal.of_row.index()).copied());
-        let of_row = of_row.collect::<Option<_>>().filter(|_| is_plain && self.above.is_empty())?;
-        let on: Vec<_> = on.iter().map(|equal| (Field::Column(equal.key), equal.ty)).collect();
+        if !is_plain || !self.above.is_empty() {
+            return None;
+        }
+        let (of_row, on): (Vec<Asked>, Vec<OfRow>) = on.into_iter().unzip();
         let (asked, found) = (table.request.asked_of(&on), OnceLock::new());
-        self.joins.push(Join { kind, table: table.unbound(), of_row, on, asked, totals, first, found });
+        let scope = None;
+        self.joins.push(Join {
+            kind,
+            table: table.unbound(),
+            of_row,
+            on,
+            asked,
+            totals,
+            residual,
+            first,
+            scope,
+            found,
+        });
         match self.cuts.last_mut() {
             // A cut that passes all rows moves behind this join.
             Some(cut) if cut.cuts_nothing() => cut.joins = self.joins.len(),
@@ -232,7 +449,7 @@ pub fn finds_for_each(join: &HashJoinExec) -> bool {
     let finds = |join: &HashJoinExec| {
         let rows = rows_of(join.left()).zip(rows_of(join.right()));
         let are_few = rows.is_some_and(|(few, all)| few <= all.max(FEW_ROWS as f64));
-        are_few && (FirstMatches::of(join).is_some() || TotalsOf::of(join).is_some())
+        are_few && (FirstMatches::of(join).is_some() || TotalsOf::of(join).is_some() || looks_through(join))
     };
     let is_whole = |side| plan::picked(side).is_some();
     if is_whole(join.left()) && is_whole(join.right()) {
@@ -242,9 +459,17 @@ pub fn finds_for_each(join: &HashJoinExec) -> bool {
     finds(join) || turned().is_some_and(|turned| hash_join_of(&turned).is_some_and(finds))
 }
 
+/// An outer row looks through several tables for one match.
+fn looks_through(join: &HashJoinExec) -> bool {
+    let columns: Vec<ColumnOf> = columns(0, join.left().schema().fields().len()).collect();
+    AnyMatch::of(join, &columns, 1).is_some()
+}
+
 /// What an outer row takes of its matches.
+#[derive(Default)]
 struct Matches {
     totals: Option<TotalsOf>,
+    residual: Vec<Asked>,
     first: Option<FirstFound>,
 }
 

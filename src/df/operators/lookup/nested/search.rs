@@ -2,30 +2,30 @@
 
 use std::sync::Arc;
 
-use super::{Join, Nested, SortLimit, TotalsOf};
+use super::{Join, Nested, Scope, SortLimit, TotalsOf};
 use crate::df::operators::lookup::JoinKind;
-use crate::df::table::Binding;
+use crate::df::table::{Binding, OfRow};
 use crate::error::{Error, Result};
 use crate::exec::encoded::NextRows;
-use crate::exec::joined::{ColumnOf, JoinedRows, RowOf};
+use crate::exec::joined::{JoinedRows, RowOf};
 use crate::exec::scan::{BATCH_ROWS, Scan, ScanCounters};
 use crate::exec::sums::Sums;
 use crate::exec::watch::PlanText;
 use crate::plan::{Field, Predicate, RowView};
-use crate::value::{ColumnType, Value, ValueRef};
+use crate::value::{Value, ValueRef};
 
 /// Rows (count) of the first table that are read at a time.
 pub(super) const FEW_ROWS: usize = 64;
 
 /// An outer row's values of the join columns.
 struct JoinValues<'v> {
-    on: &'v [(Field, ColumnType)],
+    on: &'v [OfRow],
     values: &'v [Value],
 }
 
 impl RowView for JoinValues<'_> {
     fn field(&self, field: Field) -> Result<ValueRef<'_>> {
-        let at = self.on.iter().position(|(known, _)| *known == field);
+        let at = self.on.iter().position(|term| term.tells(field));
         at.map(|at| self.values[at].as_ref()).ok_or_else(|| Error::internal("a column that no row tells"))
     }
 }
@@ -39,7 +39,7 @@ enum LevelSource<'n> {
 
 /// Rows of one table: the first one, or one in which the current outer row has looked up its matches.
 #[derive(Default)]
-struct Level<'n> {
+pub(super) struct Level<'n> {
     /// Source of more rows.
     reading: Option<LevelSource<'n>>,
     rows: Option<Arc<NextRows>>,
@@ -61,7 +61,7 @@ impl Level<'_> {
     }
 
     /// The current row; `None`: a null-extended row.
-    fn row(&self) -> Option<RowOf<'_>> {
+    pub(super) fn row(&self) -> Option<RowOf<'_>> {
         let rows = self.rows.as_ref()?;
         Some((rows, self.looked_at.checked_sub(1)?))
     }
@@ -73,7 +73,7 @@ impl Level<'_> {
         is_there
     }
 
-    fn value(&self, column: usize) -> Result<Value> {
+    pub(super) fn value(&self, column: usize) -> Result<Value> {
         self.row().map_or(Ok(Value::Null), |(rows, row)| rows.value(row, column))
     }
 
@@ -130,7 +130,7 @@ impl<'n> NestedSearch<'n> {
             // not suit.
             join.table.request.predicate(binding)?;
             let asked = join.table.request.filled(&join.asked, binding)?;
-            let is_told = |field: &Field| join.on.iter().any(|(known, _)| known == field);
+            let is_told = |field: &Field| join.on.iter().any(|term| term.tells(*field));
             Some(asked).filter(|asked| asked.fields().iter().all(is_told))
         });
         let Some(asked) = asked.collect::<Option<_>>() else { return Ok(None) };
@@ -215,12 +215,29 @@ impl<'n> NestedSearch<'n> {
             let join = self.at.checked_sub(1).map(|join| &nested.joins[join]);
             let kind = join.map_or(JoinKind::Inner, |join| join.kind);
             let asks_for_one = join.is_some_and(Join::asks_for_one);
+            let scope = join.and_then(|join| join.scope.as_ref());
             let level = &mut self.levels[self.at];
             if level.next() {
                 if self.at == 0 && cut.ends_before(&self.out, |column| level.value(column))? {
                     break;
                 }
-                level.has_found = true;
+                match join.map_or(Ok(Some(true)), |join| self.passes(join))? {
+                    Some(true) => {}
+                    Some(false) => continue,
+                    None => return Ok(false),
+                }
+                let level = &mut self.levels[self.at];
+                match scope {
+                    Some(scope) if self.at == *scope.levels.end() => {
+                        if !self.decide(scope, true)? {
+                            return Ok(false);
+                        }
+                        continue;
+                    }
+                    // The tables behind decide.
+                    Some(_) => {}
+                    None => level.has_found = true,
+                }
                 if asks_for_one {
                     level.close();
                 }
@@ -228,10 +245,17 @@ impl<'n> NestedSearch<'n> {
                     return Ok(false);
                 }
             } else if level.reading.is_some() {
-                let most = if join.is_none() { FEW_ROWS } else { BATCH_ROWS };
+                let most = if join.is_none() || scope.is_some() { FEW_ROWS } else { BATCH_ROWS };
                 let first = join.and_then(|join| join.first.as_ref());
                 level.read(first.map_or(most, |first| most.min(first.rows as usize)))?;
                 if self.counters.work() + nested.few.ranging * f64::from(self.lookups) > nested.few.work {
+                    return Ok(false);
+                }
+            } else if let Some(scope) = scope
+                && self.at == *scope.levels.start()
+                && !level.has_found
+            {
+                if !self.decide(scope, false)? {
                     return Ok(false);
                 }
             } else if !level.has_found && matches!(kind, JoinKind::Left | JoinKind::Anti) {
@@ -251,8 +275,33 @@ impl<'n> NestedSearch<'n> {
         Ok(true)
     }
 
+    /// The current match passes the residual filter; `None` if that cannot be computed.
+    fn passes(&self, join: &Join) -> Result<Option<bool>> {
+        for term in &join.residual {
+            match term.value(&self.levels[..=self.at], &self.binding.params)? {
+                Some(Value::Boolean(true)) => {}
+                Some(_) => return Ok(Some(false)),
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(true))
+    }
+
+    /// Ends the search in the tables of a scope. False: as [`NestedSearch::go_on`].
+    fn decide(&mut self, scope: &Scope, has_match: bool) -> Result<bool> {
+        let (first, last) = (*scope.levels.start(), *scope.levels.end());
+        self.levels[first..=last].iter_mut().for_each(Level::close);
+        self.levels[first].has_found = true;
+        if has_match != scope.wants_match {
+            self.at = first - 1;
+            return Ok(true);
+        }
+        self.at = last;
+        self.go_on()
+    }
+
     /// Outputs the current rows, or looks them up in the next table. False: the next table has another path than the
-    /// plan relies on.
+    /// plan relies on, or what it is asked with cannot be computed.
     fn go_on(&mut self) -> Result<bool> {
         if self.at == self.last {
             self.out.push(self.levels[..=self.at].iter().map(Level::row));
@@ -262,11 +311,12 @@ impl<'n> NestedSearch<'n> {
         let params = &self.binding.params;
         let mut values = Vec::with_capacity(params.len() + join.on.len());
         values.extend_from_slice(params);
-        for ColumnOf { table, column } in &join.of_row {
-            values.push(self.levels[*table].value(*column)?);
+        for asked in &join.of_row {
+            let Some(value) = asked.value(&self.levels[..=self.at], params)? else { return Ok(false) };
+            values.push(value);
         }
         let equal = JoinValues { on: &join.on, values: &values[params.len()..] };
-        // NULL equals nothing.
+        // NULL compares with nothing.
         let finds = equal.values.iter().all(|value| !value.is_null())
             && self.asked[self.at].eval(&equal)? == Some(true);
         let reading = match finds {
