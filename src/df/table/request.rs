@@ -28,6 +28,8 @@ use crate::value::{ColumnType, Value};
 pub struct ScanRequest {
     pub(super) relation: Arc<QueryRelation>,
     pub(super) filters: Vec<Template>,
+    /// The columns with one value in each run.
+    pub(super) fixed: Arc<[ColumnId]>,
     /// The path of the first run, if all runs may take it.
     pub(super) path: Option<Path>,
     /// Set if every run reads one key or one range of keys along the same path.
@@ -71,17 +73,6 @@ pub struct Bound {
     pub rejected: Vec<(String, String)>,
     /// What would serve better.
     pub note: Option<String>,
-}
-
-impl Bound {
-    /// Columns with an equality condition.
-    pub fn fixed(&self) -> Vec<ColumnId> {
-        let column = |term| match term {
-            Predicate::Compare { field: Field::Column(id), op: CmpOp::Eq, .. } => Some(id),
-            _ => None,
-        };
-        self.need.predicate.clone().conjuncts().into_iter().filter_map(column).collect()
-    }
 }
 
 impl ScanRequest {
@@ -128,8 +119,10 @@ impl ScanRequest {
             with_time: false,
         };
         let others = self.filters.iter().filter(|filter| !self.is_of(filter, on));
+        let filters: Vec<_> = others.cloned().chain(on.iter().enumerate().map(equal)).collect();
         ScanRequest {
-            filters: others.cloned().chain(on.iter().enumerate().map(equal)).collect(),
+            fixed: fixed_by(&filters),
+            filters,
             path: None,
             again: None,
             places: OnceLock::new(),
@@ -141,6 +134,17 @@ impl ScanRequest {
             samples: Samples::default(),
             ..self.clone()
         }
+    }
+
+    /// The columns with one value in each run: they equal a constant or a parameter.
+    pub fn fixed(&self) -> &[ColumnId] {
+        &self.fixed
+    }
+
+    /// The columns that are `told`, and those with one value in each run, make up the rowkey.
+    pub fn is_rowkey(&self, told: &dyn Fn(ColumnId) -> bool) -> bool {
+        let key = &self.table().key;
+        !key.is_drawn() && key.columns().iter().all(|id| told(*id) || self.fixed.contains(id))
     }
 
     /// The filters on these columns alone.
@@ -479,4 +483,19 @@ impl ScanRequest {
         let index = access.index(self.relation.source());
         ScanSources::new(&self.relation.table, index, access, output)
     }
+}
+
+/// The columns that equal one value in every row that passes.
+pub(super) fn fixed_by(filters: &[Template]) -> Arc<[ColumnId]> {
+    let of_known = |term: &Predicate| match term {
+        Predicate::Compare { field: Field::Column(id), op: CmpOp::Eq, .. } => Some(*id),
+        _ => None,
+    };
+    let fixed = |filter: &Template| match filter {
+        Template::Compare { field: Field::Column(id), op: CmpOp::Eq, .. } => vec![*id],
+        Template::Known(Predicate::And(terms)) => terms.iter().filter_map(of_known).collect(),
+        Template::Known(term) => of_known(term).into_iter().collect(),
+        _ => Vec::new(),
+    };
+    filters.iter().flat_map(fixed).collect()
 }

@@ -462,7 +462,7 @@ impl Sides<'_> {
         };
         let equals_one = |term: &&SeekTerm| term.op == CmpOp::Eq && term.or.is_empty();
         let of_terms = terms.iter().filter(equals_one).filter_map(|term| column(term.field));
-        let equal: Vec<ColumnId> = of_terms.chain(bound.fixed()).collect();
+        let equal: Vec<ColumnId> = of_terms.chain(request.fixed().iter().copied()).collect();
         let ranged = terms.iter().filter(|term| !equals_one(term)).filter_map(|term| column(term.field));
         let mut ranged: Vec<ColumnId> = ranged.collect();
         if ranged.is_empty() {

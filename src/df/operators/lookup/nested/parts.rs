@@ -24,7 +24,6 @@ use crate::df::operators::lookup::instead::hash_join_of;
 use crate::df::operators::lookup::{JoinColumn, JoinKind, LookupJoinExec, scan_of};
 use crate::df::operators::scan::ScanExec;
 use crate::df::rules::kept_sorts::FixedExec;
-use crate::df::table::Bound;
 use crate::df::wanted::FirstFound;
 use crate::exec::joined::ColumnOf;
 use crate::key::ColumnId;
@@ -161,7 +160,8 @@ impl NestedParts {
         }
         let table = scan_of(&join.table)?;
         let shown = if join.kind.shows_found() { table.request.schema.fields().len() } else { 0 };
-        let by_ranges = self.by_ranges || !tells_rowkey(table, &join.on);
+        let is_asked = |id: ColumnId| join.on.iter().any(|equal| equal.key == id);
+        let by_ranges = self.by_ranges || !table.request.is_rowkey(&is_asked);
         let first = matches!(join.kind, JoinKind::Semi | JoinKind::Anti).then(FirstFound::any_one);
         let matches = Matches { totals: None, first };
         let joined = NestedParts { by_ranges, ..self }.joined(join.kind, table, &join.on, matches)?;
@@ -252,13 +252,6 @@ struct Matches {
 fn output_of(join: &HashJoinExec) -> Vec<usize> {
     let all = || join.left().schema().fields().len() + join.right().schema().fields().len();
     join.projection.as_ref().map_or_else(|| (0..all()).collect(), |output| output.to_vec())
-}
-
-/// The outer row and the table's own conditions determine a whole rowkey.
-fn tells_rowkey(table: &ScanExec, on: &[JoinColumn]) -> bool {
-    let fixed = table.bound().map(Bound::fixed).unwrap_or_default();
-    let is_told = |id: &ColumnId| fixed.contains(id) || on.iter().any(|equal| equal.key == *id);
-    table.request.table().key.columns().iter().all(is_told)
 }
 
 /// Leading sort keys (count) by which the sort's input is sorted already.
