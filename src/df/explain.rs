@@ -9,7 +9,6 @@ use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
-use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
@@ -21,9 +20,9 @@ use super::operators::lookup::LookupJoinExec;
 use super::operators::scan::{ExpectedAccess, ScanExec};
 use super::operators::seek::SeekJoinExec;
 use super::parallel::inputs;
-use super::rules::kept_sorts::FixedExec;
 use super::table::Bound;
 use crate::access::{Described, NO_ROW, Need};
+use crate::df::below::passed_on;
 use crate::error::{Error, Result};
 use crate::exec::scan::{ScanCounters, ScanSpec};
 
@@ -255,7 +254,7 @@ fn operators<'p>(
     if plan.is::<ScanExec>() {
         let described = accesses.next().and_then(|access| access.described(false));
         lines.extend(described.map(|access| format!("{indent}<- {} {}", access.class, access.name)));
-    } else if plan.is::<CooperativeExec>() || plan.is::<FixedExec>() || !verbose && says_nothing(&**plan) {
+    } else if passed_on(&**plan).is_some() || !verbose && says_nothing(&**plan) {
         below = depth;
     } else {
         let line = operator::line(&**plan);
@@ -277,8 +276,7 @@ fn says_nothing(plan: &dyn ExecutionPlan) -> bool {
 
 /// The plan is a union, so a merge above it is part of the query.
 fn is_union(plan: &Arc<dyn ExecutionPlan>) -> bool {
-    let moves = plan.is::<CooperativeExec>() || plan.is::<FixedExec>();
-    plan.is::<UnionExec>() || moves && plan.children().into_iter().all(is_union)
+    plan.is::<UnionExec>() || passed_on(&**plan).is_some_and(is_union)
 }
 
 /// The projection only picks columns, the `__rowkey` and `__set_0` of a write aside.

@@ -7,11 +7,11 @@ use datafusion::execution::context::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
 
-use super::cached::plan::is_scan;
 use super::errors::df_error;
 use super::order::Joins;
 use super::rules::short_circuit::short_circuits;
 use super::{order, parallel};
+use crate::df::below::is_scan;
 use crate::df::cached::parameters;
 use crate::df::operators::trial::TrialExec;
 use crate::df::operators::{lookup, seek, tell};

@@ -14,10 +14,10 @@ use datafusion::physical_plan::union::UnionExec;
 
 use super::beside::Beside;
 use super::few_groups::FewGroups;
-use super::plan::picked;
 use super::row_map::RowMap;
 use super::totals::{Totals, TotalsRun};
 use crate::access::Guards;
+use crate::df::below::picked;
 use crate::df::contained::Stage;
 use crate::df::operators::lookup::{Lookups, NestedRun};
 use crate::df::operators::scan::ScanExec;

@@ -16,7 +16,6 @@ use datafusion::physical_expr::{PhysicalExpr, split_conjunction};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
-use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::filter_pushdown::FilterPushdownPhase;
 use datafusion::physical_plan::joins::HashJoinExec;
@@ -32,8 +31,8 @@ use super::learned::is_late;
 use super::lookup::LookupJoinExec;
 use super::scan::ScanExec;
 use super::seek::SeekJoinExec;
+use crate::df::below::passed_on;
 use crate::df::join_sides::{keeps, output_of};
-use crate::df::rules::kept_sorts::FixedExec;
 use crate::df::tree::RewriteTree;
 
 type Plan = Arc<dyn ExecutionPlan>;
@@ -216,12 +215,11 @@ fn told(node: &Plan, filter: &Filter, hear: Hear<'_>) -> DfResult<Option<Plan>> 
 
 /// The output has the same rows and columns as the input.
 fn passes_all(node: &dyn ExecutionPlan) -> bool {
-    node.is::<CooperativeExec>()
+    passed_on(node).is_some()
         || node.is::<CoalescePartitionsExec>()
         || node.is::<RepartitionExec>()
         || node.is::<SortExec>()
         || node.is::<SortPreservingMergeExec>()
-        || node.is::<FixedExec>()
 }
 
 /// The windows of an operator that adds their columns to those of its input.

@@ -21,9 +21,10 @@ use datafusion::physical_plan::{
 };
 
 use super::nested::finds_for_each;
-use super::{JoinColumn, JoinKind, LookupBy, LookupJoinExec, ROWS_FIRST, ROWS_MAX, scan_of};
+use super::{JoinColumn, JoinKind, LookupBy, LookupJoinExec, ROWS_FIRST, ROWS_MAX};
 use crate::access::COST;
-use crate::df::cached::plan::{holds, picked};
+use crate::df::below::{picked, scan_of};
+use crate::df::cached::plan::holds;
 use crate::df::operators::few_first::few_first;
 use crate::df::operators::join_rows::rows_of;
 use crate::df::operators::scan::{ByRows, ScanExec};

@@ -20,7 +20,7 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitio
 
 use super::{SeekJoinExec, SeekTarget, SeekTerm, words};
 use crate::access::{COST, Path};
-use crate::df::cached::plan::{picked, place};
+use crate::df::below::{picked, place};
 use crate::df::operators::few_first::few_first;
 use crate::df::operators::join_rows::rows_of;
 use crate::df::operators::lookup::JoinKind;

@@ -16,8 +16,7 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::windows::BoundedWindowAggExec;
 
-use super::parts::passed_on;
-use crate::df::cached::plan::{picked, place};
+use crate::df::below::{passed_on, picked, picked_of, place};
 use crate::df::operators::lookup::JoinColumn;
 use crate::df::operators::lookup::instead::{equal_columns, is_plain};
 use crate::df::operators::scan::ScanExec;
@@ -62,14 +61,12 @@ struct Numbered<'p> {
 
 impl Numbered<'_> {
     fn of(plan: &Arc<dyn ExecutionPlan>) -> Option<Numbered<'_>> {
-        if let Some(input) = passed_on(plan) {
+        if let Some(input) = passed_on(&**plan) {
             return Numbered::of(input);
         }
         if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
             let below = Numbered::of(projection.input())?;
-            let column = |expr: &Arc<dyn PhysicalExpr>| below.columns.get(place(expr)?).copied();
-            let columns = projection.expr().iter().map(|output| column(&output.expr));
-            return Some(Numbered { columns: columns.collect::<Option<_>>()?, ..below });
+            return Some(Numbered { columns: picked_of(projection, &below.columns)?, ..below });
         }
         if let Some(filter) = plan.downcast_ref::<FilterExec>().filter(|filter| filter.fetch().is_none()) {
             let below = Numbered::of(filter.input()).filter(|below| below.limit.is_none())?;
@@ -100,9 +97,7 @@ fn sorted(plan: &Arc<dyn ExecutionPlan>) -> Option<(&ScanExec, Vec<usize>)> {
     }
     let Some(projection) = plan.downcast_ref::<ProjectionExec>() else { return picked(plan) };
     let (table, columns) = sorted(projection.input())?;
-    let column = |expr: &Arc<dyn PhysicalExpr>| columns.get(place(expr)?).copied();
-    let picked = projection.expr().iter().map(|output| column(&output.expr));
-    Some((table, picked.collect::<Option<_>>()?))
+    Some((table, picked_of(projection, &columns)?))
 }
 
 /// The highest number that a condition on a row's number, at the position `number`, lets pass; `None` if it is not all

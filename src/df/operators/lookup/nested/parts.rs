@@ -5,10 +5,9 @@ use std::sync::{Arc, OnceLock};
 use arrow::compute::SortOptions;
 use arrow::datatypes::SchemaRef;
 use datafusion::physical_expr::PhysicalSortExpr;
-use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::limit::GlobalLimitExec;
-use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
+use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
@@ -17,13 +16,13 @@ use super::cut::SortLimit;
 use super::first::FirstMatches;
 use super::search::FEW_ROWS;
 use super::totals::TotalsOf;
+use crate::df::below::{passed_on, picked, picked_of, place, scan_of};
 use crate::df::cached::on_top::Above;
-use crate::df::cached::plan::{self, place};
+use crate::df::join_sides::outputs;
 use crate::df::operators::join_rows::rows_of;
 use crate::df::operators::lookup::instead::hash_join_of;
-use crate::df::operators::lookup::{JoinColumn, JoinKind, LookupJoinExec, scan_of};
+use crate::df::operators::lookup::{JoinColumn, JoinKind, LookupJoinExec};
 use crate::df::operators::scan::ScanExec;
-use crate::df::rules::kept_sorts::FixedExec;
 use crate::df::wanted::FirstFound;
 use crate::exec::joined::ColumnOf;
 use crate::key::ColumnId;
@@ -47,7 +46,7 @@ pub struct NestedParts {
 impl NestedParts {
     /// The parts of a plan; `None` if it has other operators.
     pub fn of(plan: &Arc<dyn ExecutionPlan>) -> Option<NestedParts> {
-        if let Some(input) = passed_on(plan) {
+        if let Some(input) = passed_on(&**plan) {
             return NestedParts::of(input);
         }
         if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
@@ -120,7 +119,7 @@ impl NestedParts {
 
     /// Applies a projection, which is `plan`.
     fn projected(self, projection: &ProjectionExec, plan: &Arc<dyn ExecutionPlan>) -> Option<NestedParts> {
-        match picked(projection, &self.output).filter(|_| self.above.is_empty()) {
+        match picked_of(projection, &self.output).filter(|_| self.above.is_empty()) {
             Some(output) => Some(NestedParts { output, schema: plan.schema(), ..self }),
             None => self.made(plan),
         }
@@ -177,7 +176,7 @@ impl NestedParts {
         let first = totals.first(&table, &on);
         let matches = Matches { totals: Some(totals), first };
         let joined = NestedParts { by_ranges: true, ..self }.joined(kind, &table, &on, matches)?;
-        joined.with_output(&output_of(join), shown, join.schema())
+        joined.with_output(&outputs(join), shown, join.schema())
     }
 
     /// Adds a join with the first matches in a table.
@@ -186,7 +185,7 @@ impl NestedParts {
             .filter(|kind| matches!(kind, JoinKind::Inner | JoinKind::Left))?;
         let FirstMatches { table, on, first, columns } = matches;
         let of_rows = join.left().schema().fields().len();
-        let output = output_of(join).into_iter().map(|at| match at.checked_sub(of_rows) {
+        let output = outputs(join).into_iter().map(|at| match at.checked_sub(of_rows) {
             Some(of_right) => of_rows + columns[of_right],
             None => at,
         });
@@ -234,7 +233,7 @@ pub fn finds_for_each(join: &HashJoinExec) -> bool {
         let are_few = rows.is_some_and(|(few, all)| few <= all.max(FEW_ROWS as f64));
         are_few && (FirstMatches::of(join).is_some() || TotalsOf::of(join).is_some())
     };
-    let is_whole = |side| plan::picked(side).is_some();
+    let is_whole = |side| picked(side).is_some();
     if is_whole(join.left()) && is_whole(join.right()) {
         return false;
     }
@@ -248,30 +247,12 @@ struct Matches {
     first: Option<FirstFound>,
 }
 
-/// The columns that a join outputs: those of its left side are numbered first.
-fn output_of(join: &HashJoinExec) -> Vec<usize> {
-    let all = || join.left().schema().fields().len() + join.right().schema().fields().len();
-    join.projection.as_ref().map_or_else(|| (0..all()).collect(), |output| output.to_vec())
-}
-
 /// Leading sort keys (count) by which the sort's input is sorted already.
 pub fn led(sort: &SortExec) -> usize {
     let prefix = sort.input().equivalence_properties().extract_common_sort_prefix(sort.expr().clone());
     prefix.map_or(0, |(prefix, _)| prefix.len())
 }
 
-/// The input of an operator that passes its rows on unchanged.
-pub(super) fn passed_on(plan: &Arc<dyn ExecutionPlan>) -> Option<&Arc<dyn ExecutionPlan>> {
-    let is_passed_on = plan.is::<CooperativeExec>() || plan.is::<FixedExec>();
-    plan.children().first().copied().filter(|_| is_passed_on)
-}
-
 fn columns(table: usize, count: usize) -> impl Iterator<Item = ColumnOf> {
     (0..count).map(move |column| ColumnOf { table, column })
-}
-
-/// The columns that a projection picks, if it only picks.
-fn picked(projection: &ProjectionExec, below: &[ColumnOf]) -> Option<Vec<ColumnOf>> {
-    let column = |output: &ProjectionExpr| below.get(place(&output.expr)?).copied();
-    projection.expr().iter().map(column).collect()
 }

@@ -15,9 +15,8 @@ use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 
-use super::parts::passed_on;
+use crate::df::below::{passed_on, picked, place};
 use crate::df::cached::aggregates::ScanAggregate;
-use crate::df::cached::plan::{picked, place};
 use crate::df::errors::df_error;
 use crate::df::expr::value_of;
 use crate::df::operators::lookup::JoinColumn;
@@ -139,7 +138,7 @@ fn is_count_of_rows(function: &AggregateFunctionExpr) -> bool {
 /// The aggregate of a plan, and the aggregate columns that the plan outputs; [`Output::Equal`] is a grouping column
 /// here.
 fn outputs(plan: &Arc<dyn ExecutionPlan>) -> Option<(&AggregateExec, Vec<Output>)> {
-    if let Some(input) = passed_on(plan) {
+    if let Some(input) = passed_on(&**plan) {
         return outputs(input);
     }
     if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
