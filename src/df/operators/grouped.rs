@@ -152,15 +152,10 @@ pub fn by_scan(aggregate: &AggregateExec) -> Option<ByScan<'_>> {
     let is_simple = by.is_single()
         && !by.is_empty()
         && *aggregate.input_order_mode() == InputOrderMode::Linear
-        && aggregate.limit_options().is_none()
-        && aggregate.filter_expr().iter().all(Option::is_none);
+        && aggregate.limit_options().is_none();
     let (scan, columns) = picked(aggregate.input()).filter(|_| is_simple)?;
-    let input = aggregate.input_schema();
     let by = by.expr().iter().map(|(expr, _)| columns.get(place(expr)?).copied());
-    let functions = aggregate.aggr_expr().iter().map(|function| {
-        let known = ScanAggregate::of(function, &input).filter(|_| !function.is_distinct())?;
-        known.of_columns(&columns)
-    });
+    let functions = ScanAggregate::all_of(aggregate)?.into_iter().map(|known| known.of_columns(&columns));
     Some(ByScan { scan, by: by.collect::<Option<_>>()?, functions: functions.collect::<Option<_>>()? })
 }
 

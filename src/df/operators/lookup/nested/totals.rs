@@ -54,19 +54,14 @@ impl TotalsOf {
     /// anything else, or if an outer row may find several groups.
     pub fn of(join: &HashJoinExec) -> Option<(TotalsOf, ScanExec, Vec<JoinColumn>)> {
         let (aggregate, output) = outputs(join.right())?;
-        let functions = aggregate.aggr_expr();
         let is_simple = is_plain(join)
             && *aggregate.mode() == AggregateMode::Single
             && aggregate.group_expr().is_single()
             && !aggregate.group_expr().is_empty()
-            && aggregate.limit_options().is_none()
-            && aggregate.filter_expr().iter().all(Option::is_none)
-            && !functions.iter().any(|function| function.is_distinct());
+            && aggregate.limit_options().is_none();
         let is_whole = |scan: &ScanExec| scan.request.keyed().is_some();
         let (scan, columns) = picked(aggregate.input()).filter(|(scan, _)| is_simple && is_whole(scan))?;
-        let below = aggregate.input_schema();
-        let functions: Vec<ScanAggregate> =
-            functions.iter().map(|f| ScanAggregate::of(f, &below)).collect::<Option<_>>()?;
+        let functions = ScanAggregate::all_of(aggregate)?;
         let groups = aggregate.group_expr().expr();
         // The aggregate's input column behind each join column.
         let group = |at: usize| match output.get(at)? {
@@ -78,7 +73,7 @@ impl TotalsOf {
             .iter()
             .map(|(of_row, of_table)| Some((Arc::clone(of_row), group(place(of_table)?)?)))
             .collect::<Option<_>>()?;
-        let scan = scan.pick(&columns, &below);
+        let scan = scan.pick(&columns, &aggregate.input_schema());
         let all: Vec<usize> = (0..columns.len()).collect();
         let equal = equal_columns(&on, &join.left().schema(), &scan, &all)?;
         // Without a key led by a join column, reading the whole table once is better.
