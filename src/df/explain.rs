@@ -52,11 +52,11 @@ impl Accessed<'_> {
     }
 }
 
-/// Collects the accesses of a plan in execution order. `told_by`: about how many rows feed a dynamic filter on this
+/// Collects the accesses of a plan in execution order. `filter_rows`: about how many rows feed a dynamic filter on this
 /// part.
-fn accesses<'p>(plan: &'p Arc<dyn ExecutionPlan>, told_by: Option<f64>, found: &mut Vec<Accessed<'p>>) {
+fn accesses<'p>(plan: &'p Arc<dyn ExecutionPlan>, filter_rows: Option<f64>, found: &mut Vec<Accessed<'p>>) {
     if let Some(scan) = plan.downcast_ref::<ScanExec>() {
-        found.push(Accessed { scan, expected: scan.expected(told_by) });
+        found.push(Accessed { scan, expected: scan.expected(filter_rows) });
         return;
     }
     let asking = match plan.downcast_ref::<SeekJoinExec>() {
@@ -64,12 +64,12 @@ fn accesses<'p>(plan: &'p Arc<dyn ExecutionPlan>, told_by: Option<f64>, found: &
         None => plan.downcast_ref::<LookupJoinExec>().map(|join| (join.rows(), join.table())),
     };
     if let Some((rows, Some((scan, expected)))) = asking {
-        accesses(rows, told_by, found);
+        accesses(rows, filter_rows, found);
         found.push(Accessed { scan, expected });
         return;
     }
-    for (input, told_by) in inputs(plan, told_by) {
-        accesses(input, told_by, found);
+    for (input, filter_rows) in inputs(plan, filter_rows) {
+        accesses(input, filter_rows, found);
     }
 }
 

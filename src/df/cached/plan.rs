@@ -33,8 +33,8 @@ use crate::df::contained::Stage;
 use crate::df::errors::df_error;
 use crate::df::functions::series::SeriesExec;
 use crate::df::operators::lookup::{LookupBy, Lookups, Nested, NestedExec};
+use crate::df::operators::push_down::PushDown;
 use crate::df::operators::scan::ScanExec;
-use crate::df::operators::tell::Telling;
 use crate::df::operators::trial::TrialExec;
 use crate::df::operators::{lookup, seek};
 use crate::df::parallel;
@@ -372,7 +372,7 @@ impl PlanForm {
             bound = subquery_values::anew(bound).map_err(df_error)?;
         }
         if self.tells {
-            bound = Telling.optimize(bound, options).map_err(df_error)?;
+            bound = PushDown.optimize(bound, options).map_err(df_error)?;
         }
         Ok(bound)
     }

@@ -339,8 +339,8 @@ impl LookupJoinExec {
         let in_order = in_order && by == LookupBy::Ranges;
         // Declare the order only if the caller asked for it; the rest of the plan was made without it.
         let asks = how.by == LookupBy::Ranges && is_stopped;
-        let hears = kind.shows_row() && (asks || !how.any_order);
-        if let Some(order) = rows.output_ordering().filter(|_| hears) {
+        let declares = kind.shows_row() && (asks || !how.any_order);
+        if let Some(order) = rows.output_ordering().filter(|_| declares) {
             equivalence.add_ordering(order.iter().map_while(|by| above(by, &output, &join.schema())));
         }
         let properties = PlanProperties::new(

@@ -27,7 +27,7 @@ use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
 
-use super::learned::is_late;
+use super::dynamic_filter::is_late;
 use super::lookup::LookupJoinExec;
 use super::scan::ScanExec;
 use super::seek::SeekJoinExec;
@@ -38,22 +38,22 @@ use crate::df::tree::RewriteTree;
 type Plan = Arc<dyn ExecutionPlan>;
 type Filter = Arc<dyn PhysicalExpr>;
 /// How a scan takes a filter.
-type Hear<'a> = &'a dyn Fn(&ScanExec, &Filter) -> ScanExec;
+type Take<'a> = &'a dyn Fn(&ScanExec, &Filter) -> ScanExec;
 
 /// The rule: passes all dynamic filters to the scans of a plan.
 #[derive(Debug)]
-pub struct Telling;
+pub struct PushDown;
 
-impl PhysicalOptimizerRule for Telling {
+impl PhysicalOptimizerRule for PushDown {
     fn optimize(&self, plan: Plan, options: &ConfigOptions) -> DfResult<Plan> {
         each(plan, &|node| match of_join(node, options)? {
             None => Ok(of_filter(node)?.or(of_sort(node)?)),
-            told => Ok(told),
+            pushed => Ok(pushed),
         })
     }
 
     fn name(&self) -> &str {
-        "telling"
+        "push_down"
     }
 
     fn schema_check(&self) -> bool {
@@ -66,13 +66,13 @@ pub fn of_joins(plan: Plan, options: &ConfigOptions) -> DfResult<Plan> {
     each(plan, &|node| of_join(node, options))
 }
 
-/// Applies `tell` to each operator of a plan.
-fn each(plan: Plan, tell: &dyn Fn(&Plan) -> DfResult<Option<Plan>>) -> DfResult<Plan> {
-    let told = plan.rewrite_up(|node| {
-        let told = tell(&node)?;
-        Ok(told.map_or_else(|| Transformed::no(node), Transformed::yes))
+/// Applies `push` to each operator of a plan.
+fn each(plan: Plan, push: &dyn Fn(&Plan) -> DfResult<Option<Plan>>) -> DfResult<Plan> {
+    let pushed = plan.rewrite_up(|node| {
+        let pushed = push(&node)?;
+        Ok(pushed.map_or_else(|| Transformed::no(node), Transformed::yes))
     });
-    told.data()
+    pushed.data()
 }
 
 /// Passes the dynamic filter of a join from its left side to its right side.
@@ -82,7 +82,7 @@ fn of_join(node: &Plan, options: &ConfigOptions) -> DfResult<Option<Plan>> {
     let Some(filter) = learns.self_filters().pop().and_then(|mut of_right| of_right.pop()) else {
         return Ok(None);
     };
-    let Some(right) = told(join.right(), &filter, &ScanExec::knowing)? else { return Ok(None) };
+    let Some(right) = pushed(join.right(), &filter, &ScanExec::with_dynamic_filter)? else { return Ok(None) };
     let Ok(filter) = Arc::downcast::<DynamicFilterPhysicalExpr>(filter) else { return Ok(None) };
     let join = join.builder().with_new_children(vec![Arc::clone(join.left()), right])?.build()?;
     Ok(Some(Arc::new(join.with_dynamic_filter_expr(filter)?)))
@@ -93,8 +93,10 @@ fn of_filter(node: &Plan) -> DfResult<Option<Plan>> {
     let Some(filter) = node.downcast_ref::<FilterExec>() else { return Ok(None) };
     let mut input = None;
     for term in split_conjunction(filter.predicate()).into_iter().filter(|term| is_late(term)) {
-        if let Some(heard) = told(input.as_ref().unwrap_or(filter.input()), term, &ScanExec::knowing)? {
-            input = Some(heard);
+        if let Some(pushed) =
+            pushed(input.as_ref().unwrap_or(filter.input()), term, &ScanExec::with_dynamic_filter)?
+        {
+            input = Some(pushed);
         }
     }
     input.map(|input| over(node, vec![input])).transpose()
@@ -106,7 +108,7 @@ fn of_sort(node: &Plan) -> DfResult<Option<Plan>> {
     let Some(filter) = sort.dynamic_expressions_produced().pop().filter(|_| sort.fetch().is_some()) else {
         return Ok(None);
     };
-    let input = told(sort.input(), &filter, &ScanExec::following)?;
+    let input = pushed(sort.input(), &filter, &ScanExec::with_threshold)?;
     input.map(|input| over(node, vec![input])).transpose()
 }
 
@@ -117,7 +119,7 @@ fn over(node: &Plan, children: Vec<Plan>) -> DfResult<Plan> {
 
 /// The plan with the filter, which is over its columns, passed to its scans; `None` if it reaches none. Rows that do
 /// not pass may still come.
-fn told(node: &Plan, filter: &Filter, hear: Hear<'_>) -> DfResult<Option<Plan>> {
+fn pushed(node: &Plan, filter: &Filter, take: Take<'_>) -> DfResult<Option<Plan>> {
     // With rows missing, the limit would let others through.
     if node.fetch().is_some() {
         return Ok(None);
@@ -127,15 +129,15 @@ fn told(node: &Plan, filter: &Filter, hear: Hear<'_>) -> DfResult<Option<Plan>> 
             // The offset would skip other rows.
             return Ok(None);
         }
-        return Ok(Some(Arc::new(hear(scan, filter))));
+        return Ok(Some(Arc::new(take(scan, filter))));
     }
     let of_child = |child: usize, filter: Option<Filter>| -> DfResult<Option<Plan>> {
         let (Some(filter), mut children) = (filter, node.children().into_iter().cloned().collect::<Vec<_>>())
         else {
             return Ok(None);
         };
-        let Some(heard) = told(&children[child], &filter, hear)? else { return Ok(None) };
-        children[child] = heard;
+        let Some(pushed) = pushed(&children[child], &filter, take)? else { return Ok(None) };
+        children[child] = pushed;
         over(node, children).map(Some)
     };
     if passes_all(&**node) {
@@ -201,13 +203,13 @@ fn told(node: &Plan, filter: &Filter, hear: Hear<'_>) -> DfResult<Option<Plan>> 
         return of_child(0, moved(filter, &|at| column(node.children()[0], place(at)?.1))?);
     }
     if node.is::<UnionExec>() {
-        let heard: Vec<Option<Plan>> =
-            node.children().into_iter().map(|child| told(child, filter, hear)).collect::<DfResult<_>>()?;
-        if heard.iter().all(Option::is_none) {
+        let pushed: Vec<Option<Plan>> =
+            node.children().into_iter().map(|child| pushed(child, filter, take)).collect::<DfResult<_>>()?;
+        if pushed.iter().all(Option::is_none) {
             return Ok(None);
         }
-        let children = heard.into_iter().zip(node.children());
-        let children = children.map(|(heard, child)| heard.unwrap_or_else(|| Arc::clone(child)));
+        let children = pushed.into_iter().zip(node.children());
+        let children = children.map(|(pushed, child)| pushed.unwrap_or_else(|| Arc::clone(child)));
         return over(node, children.collect()).map(Some);
     }
     Ok(None)
