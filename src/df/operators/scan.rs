@@ -480,8 +480,8 @@ impl ScanExec {
     }
 
     /// The access as EXPLAIN shows it.
-    pub fn describe(&self, verbose: bool) -> String {
-        let described = self.described(verbose);
+    pub fn describe(&self) -> String {
+        let described = self.described(false);
         described.map_or_else(|| "a scan whose path is not chosen yet".into(), |d| d.to_string())
     }
 
@@ -516,13 +516,13 @@ fn sort_exprs(spec: &ScanSpec, request: &ScanRequest) -> Option<Vec<PhysicalSort
 
 impl fmt::Debug for ScanExec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.describe(false))
+        f.write_str(&self.describe())
     }
 }
 
 impl DisplayAs for ScanExec {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.describe(false))
+        f.write_str(&self.describe())
     }
 }
 
