@@ -14,6 +14,7 @@ use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_expr::window::WindowExpr;
 use datafusion::physical_expr::{PhysicalExpr, split_conjunction};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::filter::FilterExec;
@@ -25,10 +26,10 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
-use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
 
 use super::dynamic_filter::is_late;
 use super::lookup::LookupJoinExec;
+use super::over_changed;
 use super::scan::ScanExec;
 use super::seek::SeekJoinExec;
 use crate::df::below::passed_on;
@@ -99,7 +100,7 @@ fn of_filter(node: &Plan) -> DfResult<Option<Plan>> {
             input = Some(pushed);
         }
     }
-    input.map(|input| over(node, vec![input])).transpose()
+    over_changed(node, vec![input])
 }
 
 /// Passes the threshold of a top-k sort to its input.
@@ -109,12 +110,7 @@ fn of_sort(node: &Plan) -> DfResult<Option<Plan>> {
         return Ok(None);
     };
     let input = pushed(sort.input(), &filter, &ScanExec::with_threshold)?;
-    input.map(|input| over(node, vec![input])).transpose()
-}
-
-fn over(node: &Plan, children: Vec<Plan>) -> DfResult<Plan> {
-    let keep = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep);
-    Arc::clone(node).replace_children(children, keep)
+    over_changed(node, vec![input])
 }
 
 /// The plan with the filter, which is over its columns, passed to its scans; `None` if it reaches none. Rows that do
@@ -131,32 +127,33 @@ fn pushed(node: &Plan, filter: &Filter, take: Take<'_>) -> DfResult<Option<Plan>
         }
         return Ok(Some(Arc::new(take(scan, filter))));
     }
-    let of_child = |child: usize, filter: Option<Filter>| -> DfResult<Option<Plan>> {
-        let (Some(filter), mut children) = (filter, node.children().into_iter().cloned().collect::<Vec<_>>())
-        else {
-            return Ok(None);
-        };
-        let Some(pushed) = pushed(&children[child], &filter, take)? else { return Ok(None) };
-        children[child] = pushed;
-        over(node, children).map(Some)
-    };
+    let filters = below(node, filter)?.into_iter().chain(std::iter::repeat(None));
+    let inputs = node.children().into_iter().zip(filters).map(|(input, filter)| match filter {
+        Some(filter) => pushed(input, &filter, take),
+        None => Ok(None),
+    });
+    over_changed(node, inputs.collect::<DfResult<_>>()?)
+}
+
+/// The filter over the columns of each input, as far as rows of the input that do not pass it may go.
+fn below(node: &Plan, filter: &Filter) -> DfResult<Vec<Option<Filter>>> {
+    let inputs = node.children();
     if passes_all(&**node) {
-        return of_child(0, Some(Arc::clone(filter)));
+        return Ok(vec![Some(Arc::clone(filter))]);
     }
     if let Some(filtering) = node.downcast_ref::<FilterExec>() {
-        let below = match filtering.projection() {
+        return Ok(vec![match filtering.projection() {
             None => Some(Arc::clone(filter)),
-            Some(kept) => moved(filter, &|at| column(filtering.input(), *kept.get(at)?))?,
-        };
-        return of_child(0, below);
+            Some(kept) => moved(filter, &|at| column(inputs[0], *kept.get(at)?))?,
+        }]);
     }
     if let Some(projection) = node.downcast_ref::<ProjectionExec>() {
-        return of_child(0, moved(filter, &|at| Some(Arc::clone(&projection.expr().get(at)?.expr)))?);
+        return Ok(vec![moved(filter, &|at| Some(Arc::clone(&projection.expr().get(at)?.expr)))?]);
     }
     if let Some(aggregate) = node.downcast_ref::<AggregateExec>() {
         let groups = aggregate.group_expr();
         if !groups.is_single() || groups.is_true_no_grouping() {
-            return Ok(None);
+            return Ok(Vec::new());
         }
         // A condition on grouping columns drops whole groups; totals are unknown below.
         let column = |at: usize| -> Filter {
@@ -166,7 +163,7 @@ fn pushed(node: &Plan, filter: &Filter, take: Take<'_>) -> DfResult<Option<Plan>
             }
         };
         let below = moved(filter, &|at| Some(column(at)))?;
-        return of_child(0, below.filter(|below| !collect_columns(below).is_empty()));
+        return Ok(vec![below.filter(|below| !collect_columns(below).is_empty())]);
     }
     if let Some(windows) = windows(node) {
         // A condition on columns that partition every window drops whole partitions.
@@ -174,45 +171,40 @@ fn pushed(node: &Plan, filter: &Filter, take: Take<'_>) -> DfResult<Option<Plan>
             let is_it = |by: &Filter| by.downcast_ref::<Column>().is_some_and(|by| by.index() == at);
             windows.iter().all(|window| window.partition_by().iter().any(is_it))
         };
-        let input = node.children()[0];
-        let below = moved(filter, &|at| column(input, at).filter(|_| partitions(at)))?;
-        return of_child(0, below.filter(|below| !collect_columns(below).is_empty()));
+        let below = moved(filter, &|at| column(inputs[0], at).filter(|_| partitions(at)))?;
+        return Ok(vec![below.filter(|below| !collect_columns(below).is_empty())]);
     }
     if let Some(join) = node.downcast_ref::<HashJoinExec>() {
-        for (child, keeps) in keeps(*join.join_type()).into_iter().enumerate() {
-            let place = |at| output_of(join, at).filter(|(from, _)| *from == child && keeps);
-            let below = moved(filter, &|at| column(node.children()[child], place(at)?.1))?;
-            if below.is_some() {
-                return of_child(child, below);
-            }
-        }
-        return Ok(None);
+        let keeps = keeps(*join.join_type());
+        return of_one_side(filter, &inputs, &|at| output_of(join, at).filter(|(side, _)| keeps[*side]));
     }
     if let Some(join) = node.downcast_ref::<LookupJoinExec>() {
-        for child in 0..=usize::from(join.takes_order()) {
-            let place = |at| join.output_of(at).filter(|(from, _)| *from == child);
-            let below = moved(filter, &|at| column(node.children()[child], place(at)?.1))?;
-            if below.is_some() {
-                return of_child(child, below);
-            }
-        }
-        return Ok(None);
+        let sides = if join.takes_order() { &inputs[..] } else { &inputs[..1] };
+        return of_one_side(filter, sides, &|at| join.output_of(at));
     }
     if let Some(join) = node.downcast_ref::<SeekJoinExec>() {
-        let place = |at| join.output_of(at).filter(|(from, _)| *from == 0);
-        return of_child(0, moved(filter, &|at| column(node.children()[0], place(at)?.1))?);
+        return of_one_side(filter, &inputs[..1], &|at| join.output_of(at));
     }
-    if node.is::<UnionExec>() {
-        let pushed: Vec<Option<Plan>> =
-            node.children().into_iter().map(|child| pushed(child, filter, take)).collect::<DfResult<_>>()?;
-        if pushed.iter().all(Option::is_none) {
-            return Ok(None);
+    let is_union = node.is::<UnionExec>();
+    Ok(inputs.iter().map(|_| is_union.then(|| Arc::clone(filter))).collect())
+}
+
+/// The filter over the columns of the first side of a join that has all of them. `place`: the side and the column there
+/// behind an output column.
+fn of_one_side(
+    filter: &Filter,
+    sides: &[&Plan],
+    place: &dyn Fn(usize) -> Option<(usize, usize)>,
+) -> DfResult<Vec<Option<Filter>>> {
+    let mut below = Vec::with_capacity(sides.len());
+    for (side, input) in sides.iter().enumerate() {
+        let place = |at| place(at).filter(|(from, _)| *from == side);
+        below.push(moved(filter, &|at| column(input, place(at)?.1))?);
+        if below[side].is_some() {
+            break;
         }
-        let children = pushed.into_iter().zip(node.children());
-        let children = children.map(|(pushed, child)| pushed.unwrap_or_else(|| Arc::clone(child)));
-        return over(node, children.collect()).map(Some);
     }
-    Ok(None)
+    Ok(below)
 }
 
 /// The output has the same rows and columns as the input.
