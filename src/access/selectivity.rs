@@ -80,13 +80,13 @@ impl UncommonValues<'_> {
             (lower, upper) => {
                 let from = match lower {
                     Bound::Unbounded => 0.0,
-                    Bound::Included(value) => column.below(value, false),
-                    Bound::Excluded(value) => column.below(value, true),
+                    Bound::Included(value) => column.below(value),
+                    Bound::Excluded(value) => column.up_to(value),
                 };
                 let to = match upper {
                     Bound::Unbounded => 1.0,
-                    Bound::Included(value) => column.below(value, true),
-                    Bound::Excluded(value) => column.below(value, false),
+                    Bound::Included(value) => column.up_to(value),
+                    Bound::Excluded(value) => column.below(value),
                 };
                 // Both ends are in the same bucket of the histogram: assume a part of it.
                 let part = 0.5 / column.bounds.len().max(1) as f64;

@@ -9,7 +9,6 @@ use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
-use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
@@ -21,9 +20,9 @@ use super::operators::lookup::LookupJoinExec;
 use super::operators::scan::{ExpectedAccess, ScanExec};
 use super::operators::seek::SeekJoinExec;
 use super::parallel::inputs;
-use super::rules::kept_sorts::FixedExec;
 use super::table::Bound;
 use crate::access::{Described, NO_ROW, Need};
+use crate::df::below::passed_on;
 use crate::error::{Error, Result};
 use crate::exec::scan::{ScanCounters, ScanSpec};
 
@@ -53,11 +52,11 @@ impl Accessed<'_> {
     }
 }
 
-/// Collects the accesses of a plan in execution order. `told_by`: about how many rows feed a dynamic filter on this
+/// Collects the accesses of a plan in execution order. `filter_rows`: about how many rows feed a dynamic filter on this
 /// part.
-fn accesses<'p>(plan: &'p Arc<dyn ExecutionPlan>, told_by: Option<f64>, found: &mut Vec<Accessed<'p>>) {
+fn accesses<'p>(plan: &'p Arc<dyn ExecutionPlan>, filter_rows: Option<f64>, found: &mut Vec<Accessed<'p>>) {
     if let Some(scan) = plan.downcast_ref::<ScanExec>() {
-        found.push(Accessed { scan, expected: scan.expected(told_by) });
+        found.push(Accessed { scan, expected: scan.expected(filter_rows) });
         return;
     }
     let asking = match plan.downcast_ref::<SeekJoinExec>() {
@@ -65,12 +64,12 @@ fn accesses<'p>(plan: &'p Arc<dyn ExecutionPlan>, told_by: Option<f64>, found: &
         None => plan.downcast_ref::<LookupJoinExec>().map(|join| (join.rows(), join.table())),
     };
     if let Some((rows, Some((scan, expected)))) = asking {
-        accesses(rows, told_by, found);
+        accesses(rows, filter_rows, found);
         found.push(Accessed { scan, expected });
         return;
     }
-    for (input, told_by) in inputs(plan, told_by) {
-        accesses(input, told_by, found);
+    for (input, filter_rows) in inputs(plan, filter_rows) {
+        accesses(input, filter_rows, found);
     }
 }
 
@@ -255,7 +254,7 @@ fn operators<'p>(
     if plan.is::<ScanExec>() {
         let described = accesses.next().and_then(|access| access.described(false));
         lines.extend(described.map(|access| format!("{indent}<- {} {}", access.class, access.name)));
-    } else if plan.is::<CooperativeExec>() || plan.is::<FixedExec>() || !verbose && says_nothing(&**plan) {
+    } else if passed_on(&**plan).is_some() || !verbose && says_nothing(&**plan) {
         below = depth;
     } else {
         let line = operator::line(&**plan);
@@ -277,8 +276,7 @@ fn says_nothing(plan: &dyn ExecutionPlan) -> bool {
 
 /// The plan is a union, so a merge above it is part of the query.
 fn is_union(plan: &Arc<dyn ExecutionPlan>) -> bool {
-    let moves = plan.is::<CooperativeExec>() || plan.is::<FixedExec>();
-    plan.is::<UnionExec>() || moves && plan.children().into_iter().all(is_union)
+    plan.is::<UnionExec>() || passed_on(&**plan).is_some_and(is_union)
 }
 
 /// The projection only picks columns, the `__rowkey` and `__set_0` of a write aside.

@@ -36,10 +36,12 @@ fn function(call: &ScalarFunction, op: CmpOp, value: &Value, names: &FieldNames)
             if format.sorts() {
                 return Some(FormattedTime::of(of, format, names)?.compare(op, shown));
             }
-            let (stepped, us) = (Stepped::of(of, names)?, format.micros_of(shown));
-            match (us, format.unit(), op) {
+            let (stepped, time) = (Stepped::of(of, names)?, format.parse_time(shown));
+            match (time, format.unit(), op) {
                 _ if !format.decodable() => None,
-                (Some(us), Some(unit), CmpOp::Eq | CmpOp::Ne) => stepped.compare(op, us, unit),
+                (Some(time), Some(unit), CmpOp::Eq | CmpOp::Ne) => {
+                    stepped.compare(op, time.and_utc().timestamp_micros(), unit)
+                }
                 (None, _, CmpOp::Eq) => Some(never(stepped.field)),
                 (None, _, CmpOp::Ne) => Some(never(stepped.field).not()),
                 _ => None,

@@ -13,6 +13,12 @@ pub fn keeps(join: JoinType) -> [bool; 2] {
     ]
 }
 
+/// The columns that an inner or outer join outputs: those of its left side are numbered first.
+pub fn outputs(join: &HashJoinExec) -> Vec<usize> {
+    let all = || join.left().schema().fields().len() + join.right().schema().fields().len();
+    join.projection.as_ref().map_or_else(|| (0..all()).collect(), |output| output.to_vec())
+}
+
 /// The side of a join (0 or 1) and the column there behind an output column.
 pub fn output_of(join: &HashJoinExec, at: usize) -> Option<(usize, usize)> {
     use JoinType::{LeftAnti, LeftMark, LeftSemi, RightAnti, RightMark, RightSemi};

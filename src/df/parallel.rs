@@ -18,8 +18,8 @@ use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
 
+use super::operators::dynamic_filter::is_late;
 use super::operators::join_rows::rows_of;
-use super::operators::learned::is_late;
 use super::operators::lookup::{LookupJoinExec, NestedExec};
 use super::operators::recursion::RecursionExec;
 use super::operators::scan::ScanExec;
@@ -64,52 +64,55 @@ pub fn known_work(plan: &Arc<dyn ExecutionPlan>) -> Option<f64> {
     work_of(plan, None, None)
 }
 
-fn work_of(plan: &Arc<dyn ExecutionPlan>, told_by: Option<f64>, unknown: Option<f64>) -> Option<f64> {
+fn work_of(plan: &Arc<dyn ExecutionPlan>, filter_rows: Option<f64>, unknown: Option<f64>) -> Option<f64> {
     if let Some(scan) = plan.downcast_ref::<ScanExec>() {
-        return scan.work(told_by).or(unknown);
+        return scan.work(filter_rows).or(unknown);
     }
     if let Some(join) = plan.downcast_ref::<LookupJoinExec>() {
-        return Some(work_of(join.rows(), told_by, unknown)? + join.work().or(unknown)?);
+        return Some(work_of(join.rows(), filter_rows, unknown)? + join.work().or(unknown)?);
     }
-    inputs(plan, told_by).into_iter().map(|(input, told_by)| work_of(input, told_by, unknown)).sum()
+    inputs(plan, filter_rows)
+        .into_iter()
+        .map(|(input, filter_rows)| work_of(input, filter_rows, unknown))
+        .sum()
 }
 
-/// [`is_long`] for a part of a plan; `told_by`: about how many rows feed its dynamic filters, if it has any.
-fn reads_much(plan: &Arc<dyn ExecutionPlan>, told_by: Option<f64>) -> bool {
+/// [`is_long`] for a part of a plan; `filter_rows`: about how many rows feed its dynamic filters, if it has any.
+fn reads_much(plan: &Arc<dyn ExecutionPlan>, filter_rows: Option<f64>) -> bool {
     if let Some(scan) = plan.downcast_ref::<ScanExec>() {
-        return scan.work(told_by).is_none_or(|work| work >= PARALLEL_WORK);
+        return scan.work(filter_rows).is_none_or(|work| work >= PARALLEL_WORK);
     }
     if let Some(join) = plan.downcast_ref::<LookupJoinExec>() {
-        return reads_much(join.rows(), told_by) || join.work().is_none_or(|work| work >= PARALLEL_WORK);
+        return reads_much(join.rows(), filter_rows) || join.work().is_none_or(|work| work >= PARALLEL_WORK);
     }
     if plan.is::<SeekJoinExec>() || plan.is::<RecursionExec>() {
-        return plan.children().first().is_some_and(|rows| reads_much(rows, told_by));
+        return plan.children().first().is_some_and(|rows| reads_much(rows, filter_rows));
     }
     let is_small = plan.is::<EmptyExec>()
         || plan.is::<PlaceholderRowExec>()
         || plan.is::<DataSourceExec>()
         || plan.is::<NestedExec>();
-    match &inputs(plan, told_by)[..] {
+    match &inputs(plan, filter_rows)[..] {
         [] => !is_small,
-        inputs => inputs.iter().any(|(input, told_by)| reads_much(input, *told_by)),
+        inputs => inputs.iter().any(|(input, filter_rows)| reads_much(input, *filter_rows)),
     }
 }
 
-/// The inputs of an operator, each with about how many rows (count) feed dynamic filters on it. `told_by`: the same for
+/// The inputs of an operator, each with about how many rows (count) feed dynamic filters on it. `filter_rows`: the same for
 /// the operator itself.
 pub fn inputs(
     plan: &Arc<dyn ExecutionPlan>,
-    told_by: Option<f64>,
+    filter_rows: Option<f64>,
 ) -> Vec<(&Arc<dyn ExecutionPlan>, Option<f64>)> {
     if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
-        let of_left = rows_of(join.left()).into_iter().chain(told_by).reduce(f64::min);
-        return vec![(join.left(), told_by), (join.right(), of_left)];
+        let of_left = rows_of(join.left()).into_iter().chain(filter_rows).reduce(f64::min);
+        return vec![(join.left(), filter_rows), (join.right(), of_left)];
     }
-    let is_told = plan
+    let is_one = plan
         .downcast_ref::<FilterExec>()
         .is_some_and(|filter| split_conjunction(filter.predicate()).into_iter().any(equals_subquery));
-    let told_by = if is_told { Some(1.0) } else { told_by };
-    plan.children().into_iter().map(|input| (input, told_by)).collect()
+    let filter_rows = if is_one { Some(1.0) } else { filter_rows };
+    plan.children().into_iter().map(|input| (input, filter_rows)).collect()
 }
 
 /// The term compares for equality with the value of a scalar subquery.

@@ -141,59 +141,62 @@ impl VisitorMut for PlainCalls<'_> {
                     *expr = call;
                 }
             }
-            ast::Expr::Function(call) => {
-                let name = call.name.to_string().to_lowercase();
-                if let Some(json) = json_aggregate(&name, call) {
-                    *expr = json;
-                    return ControlFlow::Continue(());
-                }
-                let is_plain = call.filter.is_none() && call.over.is_none();
-                match (name.as_str(), &mut arguments(call)[..]) {
-                    ("mod", [left, right]) if is_plain => {
-                        let [left, right] = [take(left), take(right)].map(Box::new);
-                        *expr = ast::Expr::BinaryOp { left, op: ast::BinaryOperator::Modulo, right };
-                    }
-                    ("sum" | "avg", [arg]) if is_null(arg) => {
-                        **arg = cast_as(take(arg), ast::DataType::BigInt(None));
-                    }
-                    // SQLite's `total`: a DOUBLE, and zero for no rows.
-                    ("total", [arg]) => {
-                        **arg = cast_as(take(arg), ast::DataType::DoublePrecision);
-                        call.name = vec![ast::Ident::new("sum")].into();
-                        let zero = ast::Expr::value(ast::Value::Number("0".to_owned(), false));
-                        let args = [take(expr), cast_as(zero, ast::DataType::DoublePrecision)];
-                        *expr = crate::sql::call("coalesce", args);
-                    }
-                    // A pattern of strftime's has a %.
-                    ("to_timestamp" | "to_date", [_, pattern])
-                        if is_plain && text_of(pattern).is_some_and(|pattern| !pattern.contains('%')) =>
-                    {
-                        let reader = if name == "to_date" { DATE_OF_PATTERN } else { TIME_OF_PATTERN };
-                        call.name = vec![ast::Ident::new(reader)].into();
-                    }
-                    // SQLite's, as text.
-                    ("json_extract" | "jsonb_extract", [_, path]) if is_plain => {
-                        if let Some(steps) = text_of(path).and_then(json_dollar_path) {
-                            let steps =
-                                steps.into_iter().map(|step| ast::Value::SingleQuotedString(step).into());
-                            let steps = steps.map(ast::Expr::Value);
-                            let of = take(arguments(call)[0]);
-                            *expr = crate::sql::call("json_extract_path_text", [of].into_iter().chain(steps));
-                        }
-                    }
-                    // DataFusion's `base64` has no padding.
-                    ("encode", [_, format]) if is_text(format, "base64") => {
-                        **format = ast::Expr::value(ast::Value::SingleQuotedString("base64pad".to_owned()));
-                    }
-                    ("age", [from]) if is_plain => {
-                        *expr = crate::sql::call("age", [crate::sql::call("current_date", []), take(from)]);
-                    }
-                    _ => {}
-                }
-            }
+            ast::Expr::Function(_) => plain_call(expr),
             _ => {}
         }
         ControlFlow::Continue(())
+    }
+}
+
+/// A call that DataFusion does not have, or understands otherwise, as one that it has.
+fn plain_call(expr: &mut ast::Expr) {
+    let ast::Expr::Function(call) = expr else { return };
+    let name = call.name.to_string().to_lowercase();
+    if let Some(json) = json_aggregate(&name, call) {
+        *expr = json;
+        return;
+    }
+    let is_plain = call.filter.is_none() && call.over.is_none();
+    match (name.as_str(), &mut arguments(call)[..]) {
+        ("mod", [left, right]) if is_plain => {
+            let [left, right] = [take(left), take(right)].map(Box::new);
+            *expr = ast::Expr::BinaryOp { left, op: ast::BinaryOperator::Modulo, right };
+        }
+        ("sum" | "avg", [arg]) if is_null(arg) => {
+            **arg = cast_as(take(arg), ast::DataType::BigInt(None));
+        }
+        // SQLite's `total`: a DOUBLE, and zero for no rows.
+        ("total", [arg]) => {
+            **arg = cast_as(take(arg), ast::DataType::DoublePrecision);
+            call.name = vec![ast::Ident::new("sum")].into();
+            let zero = ast::Expr::value(ast::Value::Number("0".to_owned(), false));
+            let args = [take(expr), cast_as(zero, ast::DataType::DoublePrecision)];
+            *expr = crate::sql::call("coalesce", args);
+        }
+        // A pattern of strftime's has a %.
+        ("to_timestamp" | "to_date", [_, pattern])
+            if is_plain && text_of(pattern).is_some_and(|pattern| !pattern.contains('%')) =>
+        {
+            let reader = if name == "to_date" { DATE_OF_PATTERN } else { TIME_OF_PATTERN };
+            call.name = vec![ast::Ident::new(reader)].into();
+        }
+        // SQLite's, as text.
+        ("json_extract" | "jsonb_extract", [_, path]) if is_plain => {
+            if let Some(steps) = text_of(path).and_then(json_dollar_path) {
+                let steps = steps.into_iter().map(|step| ast::Value::SingleQuotedString(step).into());
+                let steps = steps.map(ast::Expr::Value);
+                let of = take(arguments(call)[0]);
+                *expr = crate::sql::call("json_extract_path_text", [of].into_iter().chain(steps));
+            }
+        }
+        // DataFusion's `base64` has no padding.
+        ("encode", [_, format]) if is_text(format, "base64") => {
+            **format = ast::Expr::value(ast::Value::SingleQuotedString("base64pad".to_owned()));
+        }
+        ("age", [from]) if is_plain => {
+            *expr = crate::sql::call("age", [crate::sql::call("current_date", []), take(from)]);
+        }
+        _ => {}
     }
 }
 

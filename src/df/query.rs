@@ -66,9 +66,9 @@ use super::operators::apart::{apart, batches_apart};
 use super::operators::few_first::few_first;
 use super::operators::join_rows::estimates;
 use super::operators::pages::pages;
+use super::operators::push_down::PushDown;
 use super::operators::recursion::row_by_row;
 use super::operators::scan::threads;
-use super::operators::tell::Telling;
 use super::operators::yielding::yielding;
 use super::plain_calls::JSON_AGGREGATES;
 use super::resolver::{PlannedViews, Resolver, Types};
@@ -345,7 +345,7 @@ fn physical_optimizer_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync
             "EnsureRequirements" => rules.push(Arc::new(FixedRows(rule)) as _),
             "SanityCheckPlan" => rules.push(Arc::new(Satisfied(rule)) as _),
             "ProjectionPushdown" => rules.push(Arc::new(PickApart(rule)) as _),
-            "FilterPushdown(Post)" => rules.push(Arc::new(Telling) as _),
+            "FilterPushdown(Post)" => rules.push(Arc::new(PushDown) as _),
             _ => rules.push(rule),
         }
     }

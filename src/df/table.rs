@@ -25,6 +25,7 @@ pub use self::matches::Matches;
 use self::matches::Samples;
 use self::relation::QueryRelation;
 pub use self::relation::TableAdvice;
+use self::request::fixed_by;
 pub use self::request::{Bound, OfRow, ScanRequest};
 use super::cached::template::{Template, has_params};
 use super::computed::hidden_name;
@@ -307,6 +308,7 @@ impl TableSource {
         let (order, rows) = self.wanted.plainly();
         let request = ScanRequest {
             relation: Arc::clone(relation),
+            fixed: fixed_by(&filters),
             filters,
             path: None,
             again: None,

@@ -1,5 +1,5 @@
-//! Trees: of alternatives, and DataFusion's rewrites of them, compiled once for each type of node: its own are compiled for every closure, which made
-//! up a tenth of all code (2026-11-26).
+//! Trees: of alternatives, and DataFusion's rewrites of them, compiled once for each type of node: its own are compiled
+//! for every closure, which made up a tenth of all code (2026-11-26).
 
 #![expect(clippy::disallowed_methods, reason = "this is where they are called")]
 

@@ -7,14 +7,14 @@ use datafusion::execution::context::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
 
-use super::cached::plan::is_scan;
 use super::errors::df_error;
 use super::order::Joins;
 use super::rules::short_circuit::short_circuits;
 use super::{order, parallel};
+use crate::df::below::is_scan;
 use crate::df::cached::parameters;
 use crate::df::operators::trial::TrialExec;
-use crate::df::operators::{lookup, seek, tell};
+use crate::df::operators::{lookup, push_down, seek};
 use crate::df::rules::early::{self, Early};
 use crate::df::rules::{extremes, first_left, join_keys};
 use crate::error::Result;
@@ -68,10 +68,10 @@ pub(super) async fn ways(mut state: SessionState, plan: LogicalPlan, keep: Keep)
         state.config_mut().options_mut().optimizer.enable_join_dynamic_filter_pushdown = false;
         let first = planner.create_physical_plan(&finish(first.data)?, &state).await.map_err(df_error)?;
         state.config_mut().options_mut().optimizer.enable_join_dynamic_filter_pushdown = true;
-        let told = |plan| tell::of_joins(plan, state.config_options()).map_err(df_error);
+        let with_filters = |plan| push_down::of_joins(plan, state.config_options()).map_err(df_error);
         match early::stopping(first).map_err(df_error)? {
-            Early::Stops(alone) => return Ok(Ways { alone: told(alone)?, shared: None }),
-            Early::MayStop(first) if tried.is_none() => tried = Some(told(first)?),
+            Early::Stops(alone) => return Ok(Ways { alone: with_filters(alone)?, shared: None }),
+            Early::MayStop(first) if tried.is_none() => tried = Some(with_filters(first)?),
             Early::MayStop(_) | Early::No => {}
         }
     }

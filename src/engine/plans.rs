@@ -75,8 +75,8 @@ pub struct Keyed {
 }
 
 impl Keyed {
-    /// `None` if the number of parameters is wrong, or a lifted value out of range. `kind` is a prefix that keeps equal texts planned for
-    /// different purposes apart; `guards` are the session's limits on reads.
+    /// `None` if the number of parameters is wrong, or a lifted value out of range. `kind` is a prefix that keeps equal
+    /// texts planned for different purposes apart; `guards` are the session's limits on reads.
     pub fn new(kind: &str, lifted: &Lifted, params: &[Value], guards: Guards) -> Option<Keyed> {
         if params.len() != lifted.own {
             return None;

@@ -13,7 +13,7 @@ use crate::row::{ColumnBuilder, any_value_at, field, value_at};
 use crate::schema::{Column, Identity, TableDef};
 use crate::sql::{Overriding, name_sql};
 use crate::store::{Mutation, WriteBatch};
-use crate::value::{ColumnType, Value};
+use crate::value::{CastError, CastFault, ColumnType, Value};
 
 /// Values given for some columns of some rows; `None` stands for the default.
 pub struct PartialRows<'a> {
@@ -115,7 +115,7 @@ pub fn assign(value: Value, column: &Column) -> Result<Value> {
     let value = match value {
         // SQLite's dumps write conditions so; comparisons take them, too.
         Value::Int(n @ (0 | 1)) if column.ty == ColumnType::Boolean => Value::Boolean(n == 1),
-        value => value.cast(column.ty).map_err(|e| of_column(e.into(), column))?,
+        value => value.cast(column.ty).map_err(|e| of_column(e, column))?,
     };
     if let Some(max) = column.max_len {
         let (len, unit) = match &value {
@@ -133,16 +133,13 @@ pub fn assign(value: Value, column: &Column) -> Result<Value> {
 }
 
 /// Adds to an error which column it is about.
-fn of_column(error: Error, column: &Column) -> Error {
+fn of_column(error: CastError, column: &Column) -> Error {
     let why = format!("column \"{}\" is {}", column.name, column.ty);
-    match error.reason() {
-        // What is wrong in JSON, and where.
-        Some(reason) if reason.contains(" at line ") => {
-            let why = format!("{why}; {reason}");
-            error.why(why)
-        }
-        _ => error.why(why),
-    }
+    let why = match &error.fault {
+        CastFault::Malformed(Some(fault)) if column.ty == ColumnType::Json => format!("{why}; {fault}"),
+        _ => why,
+    };
+    Error::from(error).why(why)
 }
 
 /// Adds to an error which of `n` rows it is about.

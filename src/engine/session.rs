@@ -15,11 +15,11 @@ use futures::TryStreamExt;
 use sqlparser::ast::Query;
 
 use super::outcome::{BatchSource, Outcome, RowStream};
-use super::plans::{CachedPlan, CachedQueries, Keyed, Parsed, PlanCacheEntry};
+use super::plans::{CachedPlan, CachedQueries, Keyed, Parsed};
 use super::runtime::with_stack;
 use super::settings::SessionSettings;
 use super::turns::Priority;
-use super::view::StatementView;
+use super::view::{PlanAtHand, StatementView};
 use super::write;
 use super::{Database, copy, damaged, design};
 use crate::catalog::Catalog;
@@ -237,19 +237,12 @@ impl Session {
             .and_then(|lifted| Some((lifted, Keyed::new(QUERY, lifted, params, self.settings.guards)?)));
         let Some((lifted, mut query)) = keyed else { return Ok(Start::Plan(None)) };
         let view = self.view()?;
-        Ok(match view.known(&mut query) {
-            Some(PlanCacheEntry::Plan(kept)) => match self.run_cached(&kept, &view, &query)? {
-                Some(outcome) => Start::Ran(outcome),
-                None => Start::Plan(None),
-            },
-            Some(PlanCacheEntry::Seen) => Start::Plan(Some((lifted, query))),
-            Some(PlanCacheEntry::Each | PlanCacheEntry::ByValues(_) | PlanCacheEntry::Map(_)) => {
-                Start::Plan(None)
+        Ok(match view.plan_at_hand(lifted, &mut query, None)? {
+            PlanAtHand::Plan(kept) => {
+                self.run_cached(&kept, &view, &query)?.map_or(Start::Plan(None), Start::Ran)
             }
-            None => match view.plain(lifted, &query, None)? {
-                Some(plan) => self.run_cached(&plan, &view, &query)?.map_or(Start::Plan(None), Start::Ran),
-                None => Start::Plan(None),
-            },
+            PlanAtHand::WorthKeeping => Start::Plan(Some((lifted, query))),
+            PlanAtHand::None => Start::Plan(None),
         })
     }
 
@@ -282,7 +275,7 @@ impl Session {
         if let Some((lifted, query)) = again {
             let view = self.view()?;
             let known = async { Ok(view.keep(lifted, &query, None).await) };
-            if let PlanCacheEntry::Plan(kept) = self.watch.cancel.guard(known).await?
+            if let Some(kept) = self.watch.cancel.guard(known).await?
                 && let Some(outcome) = self.run_cached(&kept, &view, &query)?
             {
                 return Ok(outcome);

@@ -56,6 +56,14 @@ pub struct StatementView {
     pub as_of_us: i64,
 }
 
+/// The plan of a query, before DataFusion is asked.
+pub enum PlanAtHand {
+    Plan(Arc<CachedPlan>),
+    /// It has none, but has come before: [`StatementView::keep`] makes one.
+    WorthKeeping,
+    None,
+}
+
 /// The column of a table that an identifier names.
 ///
 /// Errors: there is none; the hint suggests a similar name.
@@ -279,14 +287,10 @@ impl StatementView {
         query: &mut Keyed,
         rowkey: Option<&str>,
     ) -> Result<Option<(BoundPlan, SchemaRef)>> {
-        let kept = match self.known(query) {
-            Some(PlanCacheEntry::Plan(kept)) => Some(kept),
-            Some(PlanCacheEntry::Seen) => match self.keep(lifted, query, rowkey).await {
-                PlanCacheEntry::Plan(kept) => Some(kept),
-                _ => None,
-            },
-            None => self.plain(lifted, query, rowkey)?,
-            _ => None,
+        let kept = match self.plan_at_hand(lifted, query, rowkey)? {
+            PlanAtHand::Plan(kept) => Some(kept),
+            PlanAtHand::WorthKeeping => self.keep(lifted, query, rowkey).await,
+            PlanAtHand::None => None,
         };
         let Some(kept) = kept else { return Ok(None) };
         let run = kept.plan.bind(&self.binding(Arc::clone(&query.params)))?;
@@ -341,8 +345,26 @@ impl StatementView {
         })
     }
 
+    /// The cached plan of a query, or one made without DataFusion; otherwise records that the query has come. Every table
+    /// has its rowkey as a column of this name, too.
+    pub fn plan_at_hand(
+        &self,
+        lifted: &Lifted,
+        query: &mut Keyed,
+        rowkey: Option<&str>,
+    ) -> Result<PlanAtHand> {
+        Ok(match self.known(query) {
+            Some(PlanCacheEntry::Plan(kept)) => PlanAtHand::Plan(kept),
+            Some(PlanCacheEntry::Seen) => PlanAtHand::WorthKeeping,
+            Some(PlanCacheEntry::Each | PlanCacheEntry::ByValues(_) | PlanCacheEntry::Map(_)) => {
+                PlanAtHand::None
+            }
+            None => self.plain(lifted, query, rowkey)?.map_or(PlanAtHand::None, PlanAtHand::Plan),
+        })
+    }
+
     /// Looks a query up in the plan cache, and records a new one as seen.
-    pub fn known(&self, query: &mut Keyed) -> Option<PlanCacheEntry> {
+    fn known(&self, query: &mut Keyed) -> Option<PlanCacheEntry> {
         let (plans, catalog) = (self.db.plans(), self.catalog.identity());
         let known = plans.find(query, catalog);
         if known.is_none() {
@@ -353,7 +375,12 @@ impl StatementView {
 
     /// Plans a query and keeps the plan; every table has its rowkey as a column of this name, too. Errors are
     /// not reported here: the query's own run will, with the right places.
-    pub async fn keep(&self, lifted: &Lifted, query: &Keyed, rowkey: Option<&str>) -> PlanCacheEntry {
+    pub async fn keep(
+        &self,
+        lifted: &Lifted,
+        query: &Keyed,
+        rowkey: Option<&str>,
+    ) -> Option<Arc<CachedPlan>> {
         let plan = match sql::parse(&lifted.text) {
             Ok(Statement::Query(ast)) => self.plan_to_keep(*ast, query, rowkey).await.ok().flatten(),
             _ => None,
@@ -361,26 +388,22 @@ impl StatementView {
         let (plans, catalog) = (self.db.plans(), self.catalog.identity());
         let Some((plan, of)) = plan else {
             plans.put(query, catalog, PlanCacheEntry::Each);
-            return PlanCacheEntry::Each;
+            return None;
         };
-        let known = PlanCacheEntry::Plan(Arc::new(CachedPlan::new(plan, &query.params)));
+        let kept = Arc::new(CachedPlan::new(plan, &query.params));
+        let known = PlanCacheEntry::Plan(Arc::clone(&kept));
         // A plan that depends on fewer values than are in the key holds for this key.
         if query.depends_on.covers(&of) {
-            plans.put(query, catalog, known.clone());
+            plans.put(query, catalog, known);
         } else {
-            plans.put(&query.with_values(&of), catalog, known.clone());
+            plans.put(&query.with_values(&of), catalog, known);
             plans.put(query, catalog, PlanCacheEntry::ByValues(of));
         }
-        known
+        Some(kept)
     }
 
     /// A plan made without DataFusion, if possible; every table has its rowkey as a column of this name, too.
-    pub fn plain(
-        &self,
-        lifted: &Lifted,
-        query: &Keyed,
-        rowkey: Option<&str>,
-    ) -> Result<Option<Arc<CachedPlan>>> {
+    fn plain(&self, lifted: &Lifted, query: &Keyed, rowkey: Option<&str>) -> Result<Option<Arc<CachedPlan>>> {
         with_stack(|| {
             let Ok(Statement::Query(ast)) = sql::parse(&lifted.text) else { return Ok(None) };
             let plan = self.plain_plan(&ast, query, rowkey)?;

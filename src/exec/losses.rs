@@ -9,7 +9,7 @@ use crate::error::{Kind, Result};
 use crate::index::{EntryParts, open_entry};
 use crate::key::{KeyRange, Rowkey};
 use crate::schema::{FamilyId, IndexDef, TableDef};
-use crate::store::{BulkWriter, Direction, KeyspaceId, Snapshot, damaged_entry};
+use crate::store::{BulkWriter, Direction, Entry, KeyspaceId, Snapshot, damaged_entry};
 use crate::value::{Literal, name_sql};
 
 /// The rows of a table that cannot be read, and what the indexes have of them.
@@ -62,31 +62,22 @@ impl Losses {
         family: FamilyId,
         watch: &Watch,
     ) -> Result<()> {
-        let (reader, keyspace) = (snapshot.unrecorded()?, table.family(family).keyspace);
-        let (label, total) = (format!("reading {}", table.name), reader.entries(keyspace)?);
-        let mut cursor = reader.cursor(keyspace, &KeyRange::all(), Direction::Forward)?;
-        for n in 0.. {
-            watch.tick(&label, n, Some(total), "rows")?;
-            match cursor.next() {
-                Ok(None) => {
-                    watch.finish(&label, n, "rows");
-                    break;
-                }
-                Ok(Some((key, value))) => {
+        let keyspace = table.family(family).keyspace;
+        each_entry(snapshot, keyspace, (&table.name, "rows"), watch, &mut |entry| {
+            self.walked += u64::from(family == FamilyId::DEFAULT);
+            match entry {
+                Ok((key, value)) => {
                     if let Err(e) = stored::check_family(table, family, (key, value)) {
                         self.rows.insert(key.into(), said(&e));
                     }
                 }
-                Err(e) => match damaged_entry(&e) {
-                    Some(entry) => {
-                        self.rows.insert(entry.key[..].into(), said(&e));
-                    }
-                    None => return Err(e),
-                },
+                Err(e) => {
+                    let Some(entry) = damaged_entry(&e) else { return Err(e) };
+                    self.rows.insert(entry.key[..].into(), said(&e));
+                }
             }
-            self.walked += u64::from(family == FamilyId::DEFAULT);
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     /// Finds the entries of an index that point at the rows. One that is damaged itself is left to REPAIR INDEX.
@@ -97,17 +88,9 @@ impl Losses {
         index: &IndexDef,
         watch: &Watch,
     ) -> Result<()> {
-        let reader = snapshot.unrecorded()?;
-        let (label, total) = (format!("reading {}", index.name), reader.entries(index.keyspace)?);
-        let mut cursor = reader.cursor(index.keyspace, &KeyRange::all(), Direction::Forward)?;
-        for n in 0.. {
-            watch.tick(&label, n, Some(total), "entries")?;
-            match cursor.next() {
-                Ok(None) => {
-                    watch.finish(&label, n, "entries");
-                    break;
-                }
-                Ok(Some((key, value))) => {
+        let walked = each_entry(snapshot, index.keyspace, (&index.name, "entries"), watch, &mut |entry| {
+            match entry {
+                Ok((key, value)) => {
                     if let Ok(parts) = open_entry(index, key, value)
                         && self.rows.contains_key(parts.pointer)
                     {
@@ -116,23 +99,20 @@ impl Losses {
                     }
                 }
                 Err(e) if damaged_entry(&e).is_some() => {}
-                Err(e) if e.kind() == Kind::Corrupt => {
-                    let detail =
-                        format!("{}; REPAIR INDEX {} builds it anew", said(&e), name_sql(&index.name));
-                    let (table, index) = (table.name.clone(), index.name.clone());
-                    self.of_indexes.push(Problem {
-                        problem: "checksum",
-                        table,
-                        index,
-                        detail,
-                        ..Problem::default()
-                    });
-                    break;
-                }
                 Err(e) => return Err(e),
             }
+            Ok(())
+        });
+        match walked {
+            Err(e) if e.kind() == Kind::Corrupt => {
+                let detail = format!("{}; REPAIR INDEX {} builds it anew", said(&e), name_sql(&index.name));
+                let (table, index) = (table.name.clone(), index.name.clone());
+                let problem = Problem { problem: "checksum", table, index, detail, ..Problem::default() };
+                self.of_indexes.push(problem);
+                Ok(())
+            }
+            walked => walked,
         }
-        Ok(())
     }
 
     /// Removes the rows, all families of them, and the entries.
@@ -156,6 +136,28 @@ impl Losses {
         };
         self.rows.into_iter().map(of_row).chain(self.of_indexes)
     }
+}
+
+/// Walks a keyspace, called `name`, to its end. `see` gets each entry, or why it cannot be read.
+fn each_entry(
+    snapshot: &dyn Snapshot,
+    keyspace: KeyspaceId,
+    (name, unit): (&str, &'static str),
+    watch: &Watch,
+    see: &mut dyn FnMut(Result<Entry<'_>>) -> Result<()>,
+) -> Result<()> {
+    let reader = snapshot.unrecorded()?;
+    let (label, total) = (format!("reading {name}"), reader.entries(keyspace)?);
+    let mut cursor = reader.cursor(keyspace, &KeyRange::all(), Direction::Forward)?;
+    for n in 0.. {
+        watch.tick(&label, n, Some(total), unit)?;
+        let Some(entry) = cursor.next().transpose() else {
+            watch.finish(&label, n, unit);
+            break;
+        };
+        see(entry)?;
+    }
+    Ok(())
 }
 
 /// What an index has of a row that cannot be read.

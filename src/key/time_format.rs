@@ -11,44 +11,23 @@
 //! | `"text"`, punctuation, blanks | themselves | |
 //!
 //! After PostgreSQL's `to_char`; patterns of varying width (`Month`, `Day`, `FM...`) are refused.
-//! `DD-MM-YYYY HH24:MI:SS` shows 2017-01-01 09:00 as `01-01-2017 09:00:00`.
+//! `DD-MM-YYYY HH24:MI:SS` shows 2017-01-01 09:00 as `01-01-2017 09:00:00`. [`TimePattern`] parses, shows and reads them;
+//! here is what follows for keys: whether texts sort, to which unit they round, and which time comes first.
 
 use chrono::{Datelike, Duration, NaiveDate, NaiveDateTime, Timelike};
 use serde::{Deserialize, Serialize};
 
-use crate::value::{Value, ValueRef, date_of, datetime_of};
+use crate::value::{TimeField as Field, TimePattern, datetime_of};
 
 /// A parsed pattern.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct TimeFormat {
     pattern: String,
-    pieces: Vec<FormatPiece>,
+    parsed: TimePattern,
     /// The unit to which the format rounds down; `None` if a shown time is ambiguous.
     precision: Option<Precision>,
     sorts: bool,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum FormatPiece {
-    Field(Field),
-    Text(String),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Field {
-    Year,
-    ShortYear,
-    Month,
-    Day,
-    DayOfYear,
-    Hour24,
-    Hour12,
-    Half { upper: bool },
-    Minute,
-    Second,
-    Milli,
-    Micro,
 }
 
 /// Units of time, coarse to fine.
@@ -68,69 +47,16 @@ enum Precision {
 const FIRST_US: i64 = -62_135_596_800_000_000;
 const END_US: i64 = 253_402_300_800_000_000;
 
-/// Patterns; where one is a prefix of another, the longer one comes first.
-const PATTERNS: [(&str, Field); 14] = [
-    ("YYYY", Field::Year),
-    ("YY", Field::ShortYear),
-    ("MM", Field::Month),
-    ("DDD", Field::DayOfYear),
-    ("DD", Field::Day),
-    ("HH24", Field::Hour24),
-    ("HH12", Field::Hour12),
-    ("HH", Field::Hour12),
-    ("AM", Field::Half { upper: true }),
-    ("PM", Field::Half { upper: true }),
-    ("MI", Field::Minute),
-    ("SS", Field::Second),
-    ("MS", Field::Milli),
-    ("US", Field::Micro),
-];
-
-impl Field {
-    fn width(self) -> usize {
-        match self {
-            Field::Year => 4,
-            Field::DayOfYear | Field::Milli => 3,
-            Field::Micro => 6,
-            _ => 2,
-        }
-    }
-
-    fn number(self, t: NaiveDateTime) -> i64 {
-        match self {
-            Field::Year => t.year().into(),
-            Field::ShortYear => t.year().rem_euclid(100).into(),
-            Field::Month => t.month().into(),
-            Field::Day => t.day().into(),
-            Field::DayOfYear => t.ordinal().into(),
-            Field::Hour24 => t.hour().into(),
-            Field::Hour12 => t.hour12().1.into(),
-            Field::Half { .. } => i64::from(t.hour12().0),
-            Field::Minute => t.minute().into(),
-            Field::Second => t.second().into(),
-            Field::Milli => i64::from(t.nanosecond() / 1_000_000 % 1000),
-            Field::Micro => i64::from(t.nanosecond() / 1000 % 1_000_000),
-        }
-    }
-}
-
 impl TimeFormat {
     /// Parses a pattern. Errors: what is not understood, with a list of patterns.
     pub fn parse(pattern: &str) -> Result<TimeFormat, String> {
-        let pieces = pieces(pattern)?;
-        let fields: Vec<Field> = pieces
-            .iter()
-            .filter_map(|p| match p {
-                FormatPiece::Field(f) => Some(*f),
-                FormatPiece::Text(_) => None,
-            })
-            .collect();
-        if fields.is_empty() {
-            return Err(format!("'{pattern}' shows no part of a time; it may hold {KNOWN}"));
+        if pattern.contains('\0') {
+            return Err("a format may not hold a NUL character".into());
         }
-        let precision = precision(&fields);
-        let sorts = sorts(&fields);
-        Ok(TimeFormat { pattern: pattern.to_owned(), pieces, precision, sorts })
+        let parsed = TimePattern::parse_fixed(pattern)?;
+        let fields: Vec<Field> = parsed.fields().collect();
+        let (precision, sorts) = (precision(&fields), sorts(&fields));
+        Ok(TimeFormat { pattern: pattern.to_owned(), parsed, precision, sorts })
     }
 
     /// The pattern as written.
@@ -140,13 +66,7 @@ impl TimeFormat {
 
     /// Length in bytes of every text in this format, for years 0 to 9999.
     pub fn width(&self) -> usize {
-        self.pieces
-            .iter()
-            .map(|p| match p {
-                FormatPiece::Field(f) => f.width(),
-                FormatPiece::Text(t) => t.len(),
-            })
-            .sum()
+        self.parsed.width()
     }
 
     /// Do texts sort as their times do? They do if they show the year first, then each next finer unit.
@@ -160,66 +80,17 @@ impl TimeFormat {
         self.precision.is_some_and(|p| p >= Precision::Day)
     }
 
-    /// Formats a DATE, TIMESTAMP or TIMESTAMPTZ (in UTC); `None` for other values and outside of the
-    /// calendar.
-    pub fn format(&self, value: &Value) -> Option<String> {
-        let mut out = String::with_capacity(self.width());
-        self.show(value.as_ref(), &mut out)?;
-        Some(out)
-    }
-
-    /// Like [`TimeFormat::format`], appending to `out`.
-    pub fn show(&self, value: ValueRef<'_>, out: &mut String) -> Option<()> {
-        let time = match value {
-            ValueRef::Date(days) => date_of(days)?.into(),
-            ValueRef::Timestamp(us) | ValueRef::TimestampTz(us) => datetime_of(us)?,
-            _ => return None,
-        };
-        let mut bytes = std::mem::take(out).into_bytes();
-        self.put(time, &mut bytes);
-        *out = String::from_utf8(bytes).ok()?;
-        Some(())
-    }
-
     /// Appends a time as text. Years outside of 0 to 9999 are wider than [`TimeFormat::width`].
     pub fn put(&self, time: NaiveDateTime, out: &mut Vec<u8>) {
-        for piece in &self.pieces {
-            match piece {
-                FormatPiece::Text(t) => out.extend_from_slice(t.as_bytes()),
-                FormatPiece::Field(Field::Half { upper }) => {
-                    let half = if time.hour() < 12 { ["am", "AM"] } else { ["pm", "PM"] };
-                    out.extend_from_slice(half[usize::from(*upper)].as_bytes());
-                }
-                FormatPiece::Field(field) => put_number(field.number(time), field.width(), out),
-            }
-        }
+        self.parsed.put(time, out);
     }
 
-    /// Parses a text in this format; `None` if it does not match, or gives no whole date. Units that the
-    /// format does not show are zero.
+    /// The first time with this text; `None` if there is none, or the format is not decodable.
     pub fn parse_time(&self, text: &str) -> Option<NaiveDateTime> {
-        let mut seen = ParsedFields::default();
-        let mut rest = text;
-        for piece in &self.pieces {
-            match piece {
-                FormatPiece::Text(t) => rest = rest.strip_prefix(t.as_str())?,
-                FormatPiece::Field(field) => {
-                    let (shown, after) = rest.split_at_checked(field.width())?;
-                    seen.note(*field, shown)?;
-                    rest = after;
-                }
-            }
-        }
-        if rest.is_empty() { seen.time() } else { None }
-    }
-
-    /// The first time (microseconds since 1970) with this text; `None` if there is none, or the text is
-    /// ambiguous.
-    pub fn micros_of(&self, text: &str) -> Option<i64> {
-        let time = self.parse_time(text)?;
+        let time = self.decodable().then(|| self.parsed.time_of(text).ok())??;
         let mut shown = Vec::with_capacity(text.len());
         self.put(time, &mut shown);
-        (shown == text.as_bytes()).then(|| time.and_utc().timestamp_micros())
+        (shown == text.as_bytes()).then_some(time)
     }
 
     /// The first time (microseconds since 1970) whose text is greater than or equal to `text`; with `beyond`,
@@ -270,62 +141,13 @@ impl TimeFormat {
     }
 }
 
-const KNOWN: &str =
-    "YYYY, YY, MM, DD, DDD, HH24, HH12, HH, AM, PM, MI, SS, MS, US, punctuation and \"quoted text\"";
-
-fn pieces(pattern: &str) -> Result<Vec<FormatPiece>, String> {
-    let (mut out, mut rest) = (Vec::new(), pattern);
-    let mut text = String::new();
-    while let Some(first) = rest.chars().next() {
-        if let Some(quoted) = rest.strip_prefix('"') {
-            let (inside, after) = quoted.split_once('"').ok_or("a quoted text has no closing '\"'")?;
-            text.push_str(inside);
-            rest = after;
-        } else if let Some((name, field)) = field_at(rest) {
-            if !text.is_empty() {
-                out.push(FormatPiece::Text(std::mem::take(&mut text)));
-            }
-            out.push(FormatPiece::Field(field));
-            rest = &rest[name.len()..];
-        } else if first.is_alphanumeric() || first == '\0' {
-            let word: String = rest.chars().take_while(|c| c.is_alphanumeric()).collect();
-            return Err(format!("'{word}' is not a pattern of fixed width; use {KNOWN}"));
-        } else {
-            text.push(first);
-            rest = &rest[first.len_utf8()..];
-        }
-    }
-    if text.contains('\0') {
-        return Err("a quoted text may not hold a NUL character".into());
-    }
-    if !text.is_empty() {
-        out.push(FormatPiece::Text(text));
-    }
-    Ok(out)
-}
-
-fn field_at(rest: &str) -> Option<(&'static str, Field)> {
-    let matching = |name: &str| rest.get(..name.len()).is_some_and(|head| head.eq_ignore_ascii_case(name));
-    // `SSSS`, seconds past midnight, varies in width; do not read it as seconds, twice.
-    if matching("SSSS") {
-        return None;
-    }
-    let (name, field) = *PATTERNS.iter().find(|(name, _)| matching(name))?;
-    // The pattern's case is that of the text, `AM` or `am`, as in PostgreSQL.
-    let field = match field {
-        Field::Half { .. } => Field::Half { upper: rest.starts_with(['A', 'P']) },
-        field => field,
-    };
-    Some((name, field))
-}
-
 /// The finest unit down to which `fields` show everything.
 fn precision(fields: &[Field]) -> Option<Precision> {
     let has = |f: Field| fields.contains(&f);
     let half = fields.iter().any(|f| matches!(f, Field::Half { .. }));
     let day = has(Field::DayOfYear) || (has(Field::Month) && has(Field::Day));
     let shown = [
-        (Precision::Year, has(Field::Year)),
+        (Precision::Year, has(Field::Year(4))),
         (Precision::Month, has(Field::Month) || day),
         (Precision::Day, day),
         (Precision::Hour, has(Field::Hour24) || (has(Field::Hour12) && half)),
@@ -344,116 +166,14 @@ fn precision(fields: &[Field]) -> Option<Precision> {
 /// Do the fields go from the year to finer units without a gap?
 fn sorts(fields: &[Field]) -> bool {
     let by_month =
-        [Field::Year, Field::Month, Field::Day, Field::Hour24, Field::Minute, Field::Second, Field::Micro];
-    let by_day = [Field::Year, Field::DayOfYear, Field::Hour24, Field::Minute, Field::Second, Field::Micro];
+        [Field::Year(4), Field::Month, Field::Day, Field::Hour24, Field::Minute, Field::Second, Field::Micro];
+    let by_day =
+        [Field::Year(4), Field::DayOfYear, Field::Hour24, Field::Minute, Field::Second, Field::Micro];
     let matches = |order: &[Field]| {
         fields.len() <= order.len()
             && fields.iter().zip(order).all(|(f, o)| f == o || (*f == Field::Milli && *o == Field::Micro))
     };
     matches(&by_month) || matches(&by_day)
-}
-
-fn put_number(n: i64, width: usize, out: &mut Vec<u8>) {
-    if (0..10i64.pow(width as u32)).contains(&n) {
-        let start = out.len();
-        out.resize(start + width, b'0');
-        let mut n = n;
-        for digit in out[start..].iter_mut().rev() {
-            *digit = b'0' + (n % 10) as u8;
-            n /= 10;
-        }
-    } else {
-        out.extend_from_slice(format!("{n:0width$}").as_bytes());
-    }
-}
-
-/// The numbers parsed so far.
-#[derive(Default)]
-struct ParsedFields {
-    year: Option<i32>,
-    month: Option<u32>,
-    day: Option<u32>,
-    day_of_year: Option<u32>,
-    hour: Option<u32>,
-    hour12: Option<u32>,
-    afternoon: Option<bool>,
-    minute: Option<u32>,
-    second: Option<u32>,
-    micro: Option<u32>,
-}
-
-impl ParsedFields {
-    /// Records a field; `None` if its text is invalid, or contradicts earlier fields.
-    fn note(&mut self, field: Field, text: &str) -> Option<()> {
-        if let Field::Half { .. } = field {
-            let afternoon = match text.to_ascii_uppercase().as_str() {
-                "AM" => false,
-                "PM" => true,
-                _ => return None,
-            };
-            return agree(&mut self.afternoon, afternoon);
-        }
-        if !text.bytes().all(|b| b.is_ascii_digit()) {
-            return None;
-        }
-        let n: u32 = text.parse().ok()?;
-        match field {
-            Field::Year => agree(&mut self.year, n as i32),
-            Field::Month => agree(&mut self.month, n),
-            Field::Day => agree(&mut self.day, n),
-            Field::DayOfYear => agree(&mut self.day_of_year, n),
-            Field::Hour24 => agree(&mut self.hour, n),
-            Field::Hour12 if (1..=12).contains(&n) => agree(&mut self.hour12, n % 12),
-            Field::Minute => agree(&mut self.minute, n),
-            Field::Second => agree(&mut self.second, n),
-            Field::Milli if self.micro.is_some_and(|us| us / 1000 == n) => Some(()),
-            Field::Milli => agree(&mut self.micro, n * 1000),
-            Field::Micro if self.micro.is_none_or(|us| us % 1000 == 0 && us / 1000 == n / 1000) => {
-                self.micro = Some(n);
-                Some(())
-            }
-            Field::ShortYear => Some(()),
-            _ => None,
-        }
-    }
-
-    fn time(&self) -> Option<NaiveDateTime> {
-        let date = match (self.month, self.day, self.day_of_year) {
-            (Some(month), Some(day), _) => NaiveDate::from_ymd_opt(self.year?, month, day)?,
-            (_, _, Some(day)) => NaiveDate::from_yo_opt(self.year?, day)?,
-            _ => return None,
-        };
-        if self.day_of_year.is_some_and(|n| n != date.ordinal())
-            || self.month.is_some_and(|n| n != date.month())
-        {
-            return None;
-        }
-        let hour = match (self.hour, self.hour12) {
-            (Some(hour), _) => hour,
-            (None, Some(hour)) => hour + 12 * u32::from(self.afternoon.unwrap_or(false)),
-            (None, None) => 0,
-        };
-        if self.hour12.is_some_and(|n| n != hour % 12) || self.afternoon.is_some_and(|pm| pm != (hour >= 12))
-        {
-            return None;
-        }
-        date.and_hms_micro_opt(
-            hour,
-            self.minute.unwrap_or(0),
-            self.second.unwrap_or(0),
-            self.micro.unwrap_or(0),
-        )
-    }
-}
-
-fn agree<T: PartialEq>(slot: &mut Option<T>, n: T) -> Option<()> {
-    match slot {
-        Some(seen) => (*seen == n).then_some(()),
-        None => {
-            *slot = Some(n);
-            Some(())
-        }
-    }
 }
 
 impl TryFrom<String> for TimeFormat {
@@ -481,10 +201,15 @@ mod tests {
 
     fn show(pattern: &str, time: &str) -> String {
         let format = TimeFormat::parse(pattern).unwrap();
-        let micros = at(time).and_utc().timestamp_micros();
-        let shown = format.format(&Value::Timestamp(micros)).unwrap();
+        let shown = shown(&format, at(time));
         assert_eq!(shown.len(), format.width());
         shown
+    }
+
+    fn shown(format: &TimeFormat, time: NaiveDateTime) -> String {
+        let mut out = Vec::new();
+        format.put(time, &mut out);
+        String::from_utf8(out).unwrap()
     }
 
     proptest! {
@@ -496,7 +221,7 @@ mod tests {
         ) {
             let format = TimeFormat::parse(pattern).unwrap();
             assert!(format.sorts());
-            let shown = |us: i64| format.format(&Value::Timestamp(us)).unwrap();
+            let shown = |us: i64| shown(&format, datetime_of(us).unwrap());
             let text = other.map_or_else(|text| text, shown);
             let is_at = |beyond| format.first_at(&text, beyond).is_some_and(|first| us >= first);
             prop_assert_eq!(is_at(false), shown(us) >= text);

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::alternatives::{ConjunctFact, Fact, alternatives};
 use super::predicate::{Field, Predicate};
-use super::sets::{ValueSet, as_point};
+use super::sets::{Side, ValueSet, as_point};
 use super::short::short_ranges;
 use super::skip::{Possible, Skipping};
 use super::walk::{FieldConstraints, Reach, Sure};
@@ -236,16 +236,16 @@ fn rowkey_ranges(set: &ValueSet, layout: &KeyLayout, role: LayoutRole) -> (KeyRa
 
 fn rowkey_range(interval: &Interval, layout: &KeyLayout, role: LayoutRole) -> KeyRange {
     use std::ops::Bound::{Excluded, Included, Unbounded};
-    let cut = |value, after| bytes(value).map_or(End::Open, |y| cut(y, after, layout, role));
+    let cut = |value, side| bytes(value).map_or(End::Open, |y| cut(y, side, layout, role));
     let start = match &interval.lower {
         Unbounded => End::Before(Rowkey::default()),
-        Included(y) => cut(y, false),
-        Excluded(y) => cut(y, true),
+        Included(y) => cut(y, Side::Before),
+        Excluded(y) => cut(y, Side::After),
     };
     let end = match &interval.upper {
         Unbounded => End::Open,
-        Included(y) => cut(y, true),
-        Excluded(y) => cut(y, false),
+        Included(y) => cut(y, Side::After),
+        Excluded(y) => cut(y, Side::Before),
     };
     match start {
         End::Before(start) => KeyRange { start, end },
@@ -253,13 +253,14 @@ fn rowkey_range(interval: &Interval, layout: &KeyLayout, role: LayoutRole) -> Ke
     }
 }
 
-/// The position in the key space such that exactly the keys whose layout's bytes are less than `y` (`after`:
+/// The position in the key space such that exactly the keys whose layout's bytes are less than `y` (behind `y`:
 /// or equal to it) lie before it.
 ///
 /// In an index, an entry's bytes L are followed by a pointer, which must not decide. Layouts are prefix-free
 /// there, so at most one L can be a prefix of `y`: if it is shorter than `y`, all entries with that L are
 /// less than `y`, whatever their pointers are. Any other L differs from `y` before either ends.
-fn cut(y: &[u8], after: bool, layout: &KeyLayout, role: LayoutRole) -> End {
+fn cut(y: &[u8], side: Side, layout: &KeyLayout, role: LayoutRole) -> End {
+    let after = side == Side::After;
     let before = |key: Option<Vec<u8>>| key.map_or(End::Open, |key| End::Before(key.into()));
     if role == LayoutRole::Primary {
         let mut key = y.to_vec();

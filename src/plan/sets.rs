@@ -127,8 +127,8 @@ impl ValueSet {
             return self.null;
         }
         let value = value.to_value();
-        let after = self.intervals.partition_point(|i| lower_cut(i) <= Cut::At(&value, false));
-        after > 0 && Cut::At(&value, false) < upper_cut(&self.intervals[after - 1])
+        let after = self.intervals.partition_point(|i| lower_cut(i) <= Cut::At(&value, Side::Before));
+        after > 0 && Cut::At(&value, Side::Before) < upper_cut(&self.intervals[after - 1])
     }
 
     /// Its values, NULL first, if they can be listed.
@@ -326,23 +326,30 @@ fn liked(field: Field, pattern: &LikePattern, case_insensitive: bool) -> (ValueS
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Cut<'v> {
     Lowest,
-    At(&'v Value, /* after it */ bool),
+    At(&'v Value, Side),
     Highest,
+}
+
+/// A side of what is ordered, a value or a key.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Side {
+    Before,
+    After,
 }
 
 fn lower_cut(interval: &Interval) -> Cut<'_> {
     match &interval.lower {
         Bound::Unbounded => Cut::Lowest,
-        Bound::Included(v) => Cut::At(v, false),
-        Bound::Excluded(v) => Cut::At(v, true),
+        Bound::Included(v) => Cut::At(v, Side::Before),
+        Bound::Excluded(v) => Cut::At(v, Side::After),
     }
 }
 
 fn upper_cut(interval: &Interval) -> Cut<'_> {
     match &interval.upper {
         Bound::Unbounded => Cut::Highest,
-        Bound::Included(v) => Cut::At(v, true),
-        Bound::Excluded(v) => Cut::At(v, false),
+        Bound::Included(v) => Cut::At(v, Side::After),
+        Bound::Excluded(v) => Cut::At(v, Side::Before),
     }
 }
 

@@ -58,13 +58,22 @@ impl ColumnStatistics {
         self.others() / (self.distinct - self.common.len() as f64).max(1.0)
     }
 
-    /// Share of the other values that are less than `value` (`included`: or equal to it).
-    pub fn below(&self, value: &Value, included: bool) -> f64 {
+    /// Share of the other values that are less than `value`.
+    pub fn below(&self, value: &Value) -> f64 {
+        self.share_of(value, &|bound| bound < value)
+    }
+
+    /// Share of the other values that are less than or equal to `value`.
+    pub fn up_to(&self, value: &Value) -> f64 {
+        self.share_of(value, &|bound| bound <= value)
+    }
+
+    fn share_of(&self, value: &Value, is_before: &dyn Fn(&Value) -> bool) -> f64 {
         let parts = self.bounds.len().saturating_sub(1);
         if parts == 0 {
             return 0.5;
         }
-        let at = self.bounds.partition_point(|bound| if included { bound <= value } else { bound < value });
+        let at = self.bounds.partition_point(is_before);
         match at {
             0 => 0.0,
             n if n > parts => 1.0,

@@ -2,13 +2,14 @@
 //! are planned once.
 //!
 //! `SELECT * FROM t WHERE id = 7 AND day >= DATE '2024-01-01'` becomes `... WHERE id = $1 AND day >= $2` with
-//! two values. A literal is lifted only if it is a whole side of a comparison, or the number of OFFSET: `= 7 AND`, but not `= 7 + x`, `LIMIT 7` or `lpad(id, 7)`, which shape the plan. What
-//! is computed of one counts as one: `7 + 2`, `'2024-01-01'::date`, or `date_trunc('day', now()) - INTERVAL '1
-//! month'` (`constant`). IN lists are padded to 1, 2, 4, 8 .. values by repeating the last one, so that lists of
-//! similar length share a plan. In a select list, literals are lifted only from columns with an `AS` name: other
-//! columns are named by their text. Columns that are constants as a whole are lifted if there is no FROM, as in
-//! `WITH given AS (SELECT 7 AS id)`, or nobody sees their names, as in `INSERT .. SELECT`. There is no parsing: this runs on every statement before the plan cache is
-//! asked, so it walks the bytes once.
+//! two values. A literal is lifted only if it is a whole side of a comparison, or the number of OFFSET: `= 7 AND`, but
+//! not `= 7 + x`, `LIMIT 7` or `lpad(id, 7)`, which shape the plan. What is computed of one counts as one: `7 + 2`,
+//! `'2024-01-01'::date`, or `date_trunc('day', now()) - INTERVAL '1 month'` (`constant`). IN lists are padded to 1, 2,
+//! 4, 8 .. values by repeating the last one, so that lists of similar length share a plan. In a select list, literals
+//! are lifted only from columns with an `AS` name: other columns are named by their text. Columns that are constants as
+//! a whole are lifted if there is no FROM, as in `WITH given AS (SELECT 7 AS id)`, or nobody sees their names, as in
+//! `INSERT .. SELECT`. There is no parsing: this runs on every statement before the plan cache is asked, so it walks
+//! the bytes once.
 
 mod constant;
 mod tokens;
@@ -74,66 +75,38 @@ fn lift_of(sql: &str, has_names: bool) -> Option<Lifted> {
         return None;
     }
     let mut lifted = Lifted { text: String::with_capacity(sql.len() + 8), values: Vec::new(), own };
-    // Depth of parentheses of an IN list, of a row compared with something, or of the arguments of a series.
-    let (mut copied, mut in_list, mut list_depth) = (0, false, 0);
-    // One bit for each open parenthesis, the innermost lowest: is it in a select list?
-    let (mut selects, mut depth) = (0_u64, 0_i32);
-    // Depth of the last BETWEEN, and the token that begins its upper bound.
-    let (mut between, mut upper) = (None, 0);
+    let (mut copied, mut place) = (0, Place::default());
     let columns = OnceCell::new();
     let mut next = 0;
     while next < tokens.len() {
         let at = next;
         let before = at.checked_sub(1).map(|before| tokens[before]);
-        match (tokens[at].class, sql.as_bytes()[tokens[at].start]) {
-            (Class::Other, b'(') => {
-                (selects, depth) = (selects << 1, depth + 1);
-                let opens_list = |before: Token| {
-                    before.class == Class::Comparison || before.is(sql, &["in", "generate_series"])
-                };
-                if before.is_some_and(opens_list) {
-                    (in_list, list_depth) = (true, depth);
-                }
-            }
-            (Class::Other, b')') => (selects, depth) = (selects >> 1, depth - 1),
-            (Class::Word, b's' | b'S') if tokens[at].is(sql, &["select"]) => selects |= 1,
-            // The FROM of IS DISTINCT FROM is followed by no table.
-            (Class::Word, b'f' | b'F')
-                if tokens[at].is(sql, &["from"])
-                    && !before.is_some_and(|before| before.is(sql, &["distinct"])) =>
-            {
-                selects &= !1;
-            }
-            (Class::Word, b'b' | b'B') if tokens[at].is(sql, &["between"]) => between = Some(depth),
-            (Class::Word, b'a' | b'A') if between == Some(depth) && tokens[at].is(sql, &["and"]) => {
-                (between, upper) = (None, at + 1);
-            }
-            _ => {}
-        }
-        if !(0..=DEPTH_MAX).contains(&depth) {
+        place.see(sql, &tokens, at);
+        if !(0..=DEPTH_MAX).contains(&place.depth) {
             return None;
         }
         let columns = || columns.get_or_init(|| columns_of(sql, &tokens, has_names));
-        let may_lift = || selects == 0 || !columns().iter().any(|c| c.stays && c.tokens.contains(&at));
-        if in_list && let Some((values, len)) = list_of_in(sql, &tokens, at).filter(|_| may_lift()) {
+        let may_lift = || place.selects == 0 || !columns().iter().any(|c| c.stays && c.tokens.contains(&at));
+        if place.in_list
+            && let Some((values, len)) = list_of_in(sql, &tokens, at).filter(|_| may_lift())
+        {
             if lifted.values.len() + values.len() > VALUES {
                 return None;
             }
             lifted.text.push_str(&sql[copied..tokens[at].end]);
             for (n, value) in values.into_iter().enumerate() {
-                lifted.values.push(value);
-                let comma = if n == 0 { "" } else { ", " };
-                // Writing to a string cannot fail.
-                let _ = write!(lifted.text, "{comma}${}", own + lifted.values.len());
+                lifted.text.push_str(if n == 0 { "" } else { ", " });
+                lifted.take(value);
             }
             copied = tokens[at + len].start;
-            (next, in_list) = (at + len, false);
+            (next, place.in_list) = (at + len, false);
             continue;
         }
-        let lifts = compared_literal(sql, &tokens, at, in_list, at == upper).filter(|_| may_lift());
+        let lifts =
+            compared_literal(sql, &tokens, at, place.in_list, at == place.upper).filter(|_| may_lift());
         let lifts = lifts.or_else(|| {
             let begins = before.is_some_and(|before| before.is(sql, &["select"]) || before.text(sql) == ",");
-            if selects & 1 == 0 || !begins {
+            if place.selects & 1 == 0 || !begins {
                 return None;
             }
             let (value, len) = constant(sql, &tokens[at..])?;
@@ -142,26 +115,83 @@ fn lift_of(sql: &str, has_names: bool) -> Option<Lifted> {
         });
         let lifts = lifts.or_else(|| {
             // In the outermost list, but in no subquery there.
-            let is_unseen = !has_names && selects == 1 << depth;
+            let is_unseen = !has_names && place.selects == 1 << place.depth;
             if is_unseen { operand(sql, &tokens, at).filter(|_| may_lift()) } else { None }
         });
         next += lifts.as_ref().map_or(1, |(_, len)| *len);
         let Some((value, len)) = lifts else {
             // A row inside the list ends here.
-            let is_row = tokens[at].text(sql) == ")" && depth >= list_depth;
-            in_list &= is_row || is_list(sql, &tokens[at]);
+            let is_row = tokens[at].text(sql) == ")" && place.depth >= place.list_depth;
+            place.in_list &= is_row || is_list(sql, &tokens[at]);
             continue;
         };
         if lifted.values.len() == VALUES {
             return None;
         }
-        lifted.values.push(value);
         lifted.text.push_str(&sql[copied..tokens[at].start]);
-        let _ = write!(lifted.text, "${}", own + lifted.values.len());
+        lifted.take(value);
         copied = tokens[at + len - 1].end;
     }
     lifted.text.push_str(&sql[copied..]);
     Some(lifted)
+}
+
+impl Lifted {
+    /// Puts a parameter in place of a value.
+    fn take(&mut self, value: Constant) {
+        self.values.push(value);
+        // Writing to a string cannot fail.
+        let _ = write!(self.text, "${}", self.own + self.values.len());
+    }
+}
+
+/// Where the walk over the tokens is.
+#[derive(Default)]
+struct Place {
+    /// In an IN list, a row compared with something, or the arguments of a series; and the depth of its parentheses.
+    in_list: bool,
+    list_depth: i32,
+    /// One bit for each open parenthesis, the innermost lowest: is it in a select list?
+    selects: u64,
+    depth: i32,
+    /// Depth of the last BETWEEN.
+    between: Option<i32>,
+    /// The token that begins its upper bound.
+    upper: usize,
+}
+
+impl Place {
+    /// Goes on to a token.
+    fn see(&mut self, sql: &str, tokens: &[Token], at: usize) {
+        let before = at.checked_sub(1).map(|before| tokens[before]);
+        match (tokens[at].class, sql.as_bytes()[tokens[at].start]) {
+            (Class::Other, b'(') => {
+                (self.selects, self.depth) = (self.selects << 1, self.depth + 1);
+                let opens_list = |before: Token| {
+                    before.class == Class::Comparison || before.is(sql, &["in", "generate_series"])
+                };
+                if before.is_some_and(opens_list) {
+                    (self.in_list, self.list_depth) = (true, self.depth);
+                }
+            }
+            (Class::Other, b')') => (self.selects, self.depth) = (self.selects >> 1, self.depth - 1),
+            (Class::Word, b's' | b'S') if tokens[at].is(sql, &["select"]) => self.selects |= 1,
+            // The FROM of IS DISTINCT FROM is followed by no table.
+            (Class::Word, b'f' | b'F')
+                if tokens[at].is(sql, &["from"])
+                    && !before.is_some_and(|before| before.is(sql, &["distinct"])) =>
+            {
+                self.selects &= !1;
+            }
+            (Class::Word, b'b' | b'B') if tokens[at].is(sql, &["between"]) => self.between = Some(self.depth),
+            (Class::Word, b'a' | b'A')
+                if self.between == Some(self.depth) && tokens[at].is(sql, &["and"]) =>
+            {
+                (self.between, self.upper) = (None, at + 1);
+            }
+            _ => {}
+        }
+    }
 }
 
 /// The text with a blank instead of each comment: what programs write there differs from text to text.

@@ -38,6 +38,7 @@ mod row_values;
 mod same;
 mod shape;
 mod split;
+mod star;
 mod using;
 pub mod visit;
 mod walk;
@@ -66,6 +67,7 @@ pub use recursive::prepare_recursions;
 pub use rewrite::{call_of as call, mentions_rowkey, parameter_count};
 pub use row_values::LOOKED_UP;
 pub use split::{Splitter, SqlText};
+pub use star::expanded_star;
 pub use wildcard::resolve_joins;
 pub use with_names::name_with_queries;
 

@@ -6,11 +6,10 @@
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    BinaryOperator, DataType, ExactNumberInfo, ExcludeSelectItem, Expr, Function, FunctionArg,
-    FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident, JoinConstraint,
-    JoinOperator, LimitClause, OrderBy, OrderByKind, Query, Select, SelectItem,
-    SelectItemQualifiedWildcardKind, SetExpr, TableFactor, TableWithJoins, UnaryOperator, Value,
-    ValueWithSpan, Visit, Visitor, VisitorMut, WildcardAdditionalOptions,
+    BinaryOperator, DataType, ExactNumberInfo, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident, JoinConstraint, JoinOperator,
+    LimitClause, OrderBy, OrderByKind, Query, Select, SetExpr, TableFactor, TableWithJoins, UnaryOperator,
+    Value, ValueWithSpan, Visit, Visitor, VisitorMut,
 };
 
 use super::ast::Statement;
@@ -18,6 +17,7 @@ use super::hints::parse_hints;
 use super::parser::{column_type, text_limit};
 use super::same::without_repeats;
 use super::shape::{Copies, balance};
+use super::star::{excludes_rowkey, star_options};
 use super::visit::{visit, visit_mut};
 use super::{
     as_of, calls, in_values, intervals, name_of, nested_join, outputs, refused, row_values, span_of, windows,
@@ -112,7 +112,7 @@ impl Visitor for FindRowkey {
 
     // EXCLUDE and USING name columns outside of expressions.
     fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
-        let excluded = select.projection.iter().filter_map(wildcard_options).any(excludes_rowkey);
+        let excluded = select.projection.iter().filter_map(star_options).any(excludes_rowkey);
         found(excluded || select.from.iter().any(joins_on_rowkey))
     }
 
@@ -137,26 +137,6 @@ fn found(it_is: bool) -> ControlFlow<()> {
 
 pub(super) fn is_rowkey(name: &Ident) -> bool {
     name_of(name) == ROWKEY
-}
-
-/// The options after a `*` in a select list.
-pub(super) fn wildcard_options(item: &SelectItem) -> Option<&WildcardAdditionalOptions> {
-    match item {
-        SelectItem::Wildcard(options) => Some(options),
-        SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(_), options) => {
-            Some(options)
-        }
-        _ => None,
-    }
-}
-
-pub(super) fn excludes_rowkey(options: &WildcardAdditionalOptions) -> bool {
-    let names = match &options.opt_exclude {
-        Some(ExcludeSelectItem::Single(name)) => std::slice::from_ref(name),
-        Some(ExcludeSelectItem::Multiple(names)) => names.as_slice(),
-        None => &[],
-    };
-    names.iter().any(|name| name.0.last().and_then(|part| part.as_ident()).is_some_and(is_rowkey))
 }
 
 /// The ON, USING or NATURAL of a join.

@@ -5,6 +5,7 @@
 //! (rowkey), b.*`, because DataFusion refuses to exclude a column that two tables have. After a join USING,
 //! `*` shows the [merged](super::using) columns first, then the others without them.
 
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
@@ -14,7 +15,8 @@ use sqlparser::ast::{
 };
 
 use super::natural::{ColumnNames, called, outputs_of};
-use super::rewrite::{ROWKEY, constraint_mut, constraint_of, excludes_rowkey, is_rowkey};
+use super::rewrite::{ROWKEY, constraint_mut, constraint_of, is_rowkey};
+use super::star::{check_names, excluding_rowkey, fold_names, folded, has_options, star_options};
 use super::using::{FromItem, FromItems, Shown, replace_names, shows};
 use super::visit::visit_mut;
 use super::{name_of, span_of};
@@ -107,7 +109,8 @@ impl Hider<'_> {
     fn joined(&self, select: &Select) -> Result<FromItems> {
         let mut all = FromItems::default();
         for table in &select.from {
-            all.beside(self.relations(table, merges(select))?);
+            let told = merges(select) || select.projection.iter().filter_map(star_options).any(has_options);
+            all.beside(self.relations(table, told)?);
         }
         Ok(all)
     }
@@ -150,8 +153,14 @@ impl Hider<'_> {
         let mut projection = Vec::with_capacity(select.projection.len());
         for item in std::mem::take(&mut select.projection) {
             match item {
-                SelectItem::Wildcard(options) => projection.extend(relations.expand(options)?),
-                SelectItem::QualifiedWildcard(kind, options) => {
+                SelectItem::Wildcard(mut options) => {
+                    relations.resolve_names(&mut options, |_| true)?;
+                    projection.extend(relations.expand(options)?);
+                }
+                SelectItem::QualifiedWildcard(kind, mut options) => {
+                    if let SelectItemQualifiedWildcardKind::ObjectName(name) = &kind {
+                        relations.resolve_names(&mut options, |relation| relation.is_called(name))?;
+                    }
                     projection.push(relations.qualified(kind, options));
                 }
                 item => projection.push(item),
@@ -242,6 +251,25 @@ fn alias_name(alias: &Option<TableAlias>) -> Option<ObjectName> {
 }
 
 impl FromItems {
+    /// Folds the names that EXCLUDE and REPLACE have. Errors: one is no column of the relations that are `meant`, if all
+    /// of these columns are known.
+    fn resolve_names(
+        &self,
+        options: &mut WildcardAdditionalOptions,
+        meant: impl Fn(&FromItem) -> bool,
+    ) -> Result<()> {
+        let columns =
+            self.each().filter(|relation| meant(relation)).map(|relation| relation.columns.as_deref());
+        let mut columns = columns.collect::<Option<Vec<_>>>().unwrap_or_default().concat();
+        let mut seen = HashSet::new();
+        columns.retain(|column| seen.insert(column.clone()));
+        if !columns.is_empty() {
+            check_names(options, &columns)?;
+        }
+        fold_names(options);
+        Ok(())
+    }
+
     /// What `*` becomes.
     fn expand(&self, options: WildcardAdditionalOptions) -> Result<Vec<SelectItem>> {
         let pseudo = self.each().filter(|r| r.pseudo).count();
@@ -250,7 +278,7 @@ impl FromItems {
             return Ok(vec![SelectItem::Wildcard(options)]);
         }
         if self.each().count() == 1 || (pseudo == 1 && self.natural && !using) {
-            return Ok(vec![SelectItem::Wildcard(excluding(options, &[]))]);
+            return Ok(vec![SelectItem::Wildcard(excluding_rowkey(options))]);
         }
         let place = span_of(&options);
         let refused = |why: &str, hint: &str| {
@@ -258,7 +286,7 @@ impl FromItems {
                 if using { "this * behind a join USING" } else { "this * in a query that names rowkey" };
             Error::unsupported(what).why(why).hint(hint).at(place)
         };
-        if is_qualified(&options) {
+        if has_options(&options) {
             return Err(refused(
                 "it is over several tables",
                 "name the columns, or write t.* for each table",
@@ -271,7 +299,7 @@ impl FromItems {
             Shown::Merged(merged) if pseudo > 0 && is_rowkey(&merged.name) => None,
             Shown::Merged(merged) => Some(Ok(merged.output())),
             Shown::Own(relation) => Some(match &relation.name {
-                Some(name) => Ok(relation.wildcard(name.clone(), WildcardAdditionalOptions::default())),
+                Some(name) => Ok(relation.wildcard(name.clone())),
                 None => Err(refused(
                     "it is over a subquery without a name",
                     "give the subquery an alias: (SELECT ...) AS s",
@@ -290,57 +318,29 @@ impl FromItems {
         let SelectItemQualifiedWildcardKind::ObjectName(name) = &kind else {
             return SelectItem::QualifiedWildcard(kind, options);
         };
-        let wanted = last_ident(name).map(|ident| name_of(&ident));
-        let pseudo = self.each().any(|relation| {
-            let relation_name = relation.name.as_ref().and_then(last_ident).map(|ident| name_of(&ident));
-            relation.pseudo && relation_name == wanted
-        });
-        let options = if pseudo { excluding(options, &[]) } else { options };
+        let pseudo = self.each().any(|relation| relation.pseudo && relation.is_called(name));
+        let options = if pseudo { excluding_rowkey(options) } else { options };
         SelectItem::QualifiedWildcard(kind, options)
     }
 }
 
 impl FromItem {
-    fn wildcard(&self, name: ObjectName, options: WildcardAdditionalOptions) -> SelectItem {
-        let options = match (self.pseudo, self.shared.as_slice()) {
-            (true, shared) => excluding(options, shared),
-            (false, []) => options,
-            (false, shared) => WildcardAdditionalOptions {
-                opt_exclude: Some(ExcludeSelectItem::Multiple(shared.iter().map(folded).collect())),
-                ..options
-            },
+    fn is_called(&self, name: &ObjectName) -> bool {
+        let called = |name: &ObjectName| last_ident(name).map(|ident| name_of(&ident));
+        self.name.as_ref().is_some_and(|own| called(own) == called(name))
+    }
+
+    /// `t.*` without the columns that `*` does not show.
+    fn wildcard(&self, name: ObjectName) -> SelectItem {
+        let rowkey = self.pseudo.then(|| Ident::new(ROWKEY));
+        let shared = self.shared.iter().filter(|column| !(self.pseudo && is_rowkey(column)));
+        let hidden: Vec<ObjectName> = rowkey.iter().chain(shared).map(folded).collect();
+        let options = WildcardAdditionalOptions {
+            opt_exclude: (!hidden.is_empty()).then_some(ExcludeSelectItem::Multiple(hidden)),
+            ..Default::default()
         };
         SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), options)
     }
-}
-
-/// Adds `EXCLUDE (rowkey, columns)` to what is excluded already.
-fn excluding(mut options: WildcardAdditionalOptions, columns: &[Ident]) -> WildcardAdditionalOptions {
-    if excludes_rowkey(&options) {
-        return options;
-    }
-    let mut names = match options.opt_exclude.take() {
-        Some(ExcludeSelectItem::Single(name)) => vec![name],
-        Some(ExcludeSelectItem::Multiple(names)) => names,
-        None => Vec::new(),
-    };
-    names.push(ObjectName::from(vec![Ident::new(ROWKEY)]));
-    names.extend(columns.iter().filter(|column| !is_rowkey(column)).map(folded));
-    options.opt_exclude = Some(ExcludeSelectItem::Multiple(names));
-    options
-}
-
-/// DataFusion compares excluded names literally, so they are folded here.
-fn folded(column: &Ident) -> ObjectName {
-    ObjectName::from(vec![Ident::new(name_of(column))])
-}
-
-fn is_qualified(options: &WildcardAdditionalOptions) -> bool {
-    options.opt_exclude.is_some()
-        || options.opt_except.is_some()
-        || options.opt_replace.is_some()
-        || options.opt_rename.is_some()
-        || options.opt_ilike.is_some()
 }
 
 pub(super) fn last_ident(name: &ObjectName) -> Option<Ident> {

@@ -34,7 +34,7 @@ pub use time::{
     US_PER_DAY, moment_at, months_between, read_time, shifted, start_of_months, timestamp_in_range,
     timestamp_of, unit_around,
 };
-pub use time_pattern::TimePattern;
+pub use time_pattern::{Field as TimeField, TimePattern};
 
 /// Most digits of a DECIMAL (count): what 128 bits hold.
 pub const DECIMAL_DIGITS_MAX: u8 = 38;

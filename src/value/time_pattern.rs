@@ -14,11 +14,16 @@
 //! | `TH`, `th` behind a number | `1ST`, `2nd` | yes |
 //! | `"text"`, punctuation, blanks | themselves | yes |
 //!
+//! [`TimePattern::parse_fixed`] takes those alone whose texts have one width, for rowkeys (`key/time_format.rs`).
+//!
 //! Names are written as the pattern is, `MONTH`, `Month` or `month`, and read in any case. Numbers may have fewer digits
 //! than their pattern, where something else follows.
 
-use chrono::{Datelike, NaiveDate, NaiveDateTime, NaiveTime, Timelike, Weekday};
+mod read;
 
+use chrono::{Datelike, NaiveDateTime, Timelike};
+
+use self::read::{Seen, after_text};
 use super::{ValueRef, date_of, datetime_of, timestamp_in_range};
 
 /// A parsed pattern.
@@ -31,8 +36,10 @@ enum Piece {
     Text(String),
 }
 
+/// A part of a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Field {
+#[expect(missing_docs, reason = "the table above tells them")]
+pub enum Field {
     /// The last digits of a year (count).
     Year(usize),
     IsoYear(usize),
@@ -81,6 +88,14 @@ enum Case {
     Lower,
 }
 
+/// Which patterns are taken.
+#[derive(Clone, Copy)]
+enum Width {
+    Any,
+    /// Texts of the pattern have one width, for years 0 to 9999.
+    Fixed,
+}
+
 /// Patterns; where one is a prefix of another, the longer one comes first.
 const PATTERNS: [(&str, Field); 37] = [
     ("YYYY", Field::Year(4)),
@@ -125,6 +140,9 @@ const PATTERNS: [(&str, Field); 37] = [
 const KNOWN: &str = "YYYY, YY, IYYY, Q, MM, Month, Mon, WW, IW, W, DDD, DD, Day, Dy, D, ID, CC, HH24, HH12, HH, AM, PM, \
                      MI, SS, MS, US, SSSS, FM before and TH behind them, punctuation and \"quoted text\"";
 
+const KNOWN_FIXED: &str =
+    "YYYY, YY, MM, DD, DDD, HH24, HH12, HH, AM, PM, MI, SS, MS, US, punctuation and \"quoted text\"";
+
 const MONTHS: [&str; 12] = [
     "January",
     "February",
@@ -149,13 +167,22 @@ const NAME_WIDTH: usize = 9;
 impl TimePattern {
     /// Parses a pattern. Errors: what is not understood, with a list of patterns.
     pub fn parse(pattern: &str) -> Result<TimePattern, String> {
+        TimePattern::of(pattern, Width::Any)
+    }
+
+    /// Like [`TimePattern::parse`], of fields that are always as wide.
+    pub fn parse_fixed(pattern: &str) -> Result<TimePattern, String> {
+        TimePattern::of(pattern, Width::Fixed)
+    }
+
+    fn of(pattern: &str, width: Width) -> Result<TimePattern, String> {
         let (mut pieces, mut text, mut rest) = (Vec::new(), String::new(), pattern);
         while let Some(first) = rest.chars().next() {
             if let Some(quoted) = rest.strip_prefix('"') {
                 let (inside, after) = quoted.split_once('"').ok_or("a quoted text has no closing '\"'")?;
                 text.push_str(inside);
                 rest = after;
-            } else if let Some((field, style, after)) = field_at(rest) {
+            } else if let Some((field, style, after)) = field_at(rest, width) {
                 if !text.is_empty() {
                     pieces.push(Piece::Text(std::mem::take(&mut text)));
                 }
@@ -165,19 +192,43 @@ impl TimePattern {
                 let before = &pattern[..pattern.len() - rest.len()];
                 let from = before.trim_end_matches(char::is_alphanumeric).len();
                 let word: String = pattern[from..].chars().take_while(|c| c.is_alphanumeric()).collect();
-                return Err(format!("'{word}' is no pattern; there are {KNOWN}"));
+                return Err(match width {
+                    Width::Any => format!("'{word}' is no pattern; there are {KNOWN}"),
+                    Width::Fixed => format!("'{word}' is not a pattern of fixed width; use {KNOWN_FIXED}"),
+                });
             } else {
                 text.push(first);
                 rest = &rest[first.len_utf8()..];
             }
         }
         if pieces.is_empty() {
-            return Err(format!("'{pattern}' shows no part of a time; there are {KNOWN}"));
+            let known = match width {
+                Width::Any => format!("there are {KNOWN}"),
+                Width::Fixed => format!("it may hold {KNOWN_FIXED}"),
+            };
+            return Err(format!("'{pattern}' shows no part of a time; {known}"));
         }
         if !text.is_empty() {
             pieces.push(Piece::Text(text));
         }
         Ok(TimePattern(pieces))
+    }
+
+    /// Its fields, in order.
+    pub fn fields(&self) -> impl Iterator<Item = Field> {
+        self.0.iter().filter_map(|piece| match piece {
+            Piece::Field(field, _) => Some(*field),
+            Piece::Text(_) => None,
+        })
+    }
+
+    /// Length in bytes of every text of a pattern of fixed width, for years 0 to 9999.
+    pub fn width(&self) -> usize {
+        let width = |piece: &Piece| match piece {
+            Piece::Field(field, _) => field.width(),
+            Piece::Text(text) => text.len(),
+        };
+        self.0.iter().map(width).sum()
     }
 
     /// Appends a DATE, TIMESTAMP or TIMESTAMPTZ (in UTC) to `out`; `None` for other values and outside of the calendar.
@@ -187,20 +238,33 @@ impl TimePattern {
             ValueRef::Timestamp(us) | ValueRef::TimestampTz(us) => datetime_of(us)?,
             _ => return None,
         };
-        for piece in &self.0 {
-            match piece {
-                Piece::Text(text) => out.push_str(text),
-                Piece::Field(field, style) => show_field(*field, *style, time, out),
-            }
-        }
+        let mut bytes = std::mem::take(out).into_bytes();
+        self.put(time, &mut bytes);
+        *out = String::from_utf8(bytes).ok()?;
         Some(())
     }
 
-    /// Reads a time, in microseconds since 1970. Units that the pattern does not have are the first ones of the year,
-    /// month and day.
+    /// Appends a time.
+    pub fn put(&self, time: NaiveDateTime, out: &mut Vec<u8>) {
+        for piece in &self.0 {
+            match piece {
+                Piece::Text(text) => out.extend_from_slice(text.as_bytes()),
+                Piece::Field(field, style) => put_field(*field, *style, time, out),
+            }
+        }
+    }
+
+    /// Reads a time of the years 1 to 9999, in microseconds since 1970. Units that the pattern does not have are the first
+    /// ones of the year, month and day.
     ///
     /// Errors: why the text is none.
     pub fn read(&self, text: &str) -> Result<i64, String> {
+        let us = self.time_of(text)?.and_utc().timestamp_micros();
+        if timestamp_in_range(us) { Ok(us) } else { Err("years are 1 to 9999".into()) }
+    }
+
+    /// Like [`TimePattern::read`], of any year.
+    pub fn time_of(&self, text: &str) -> Result<NaiveDateTime, String> {
         let (mut seen, mut rest) = (Seen::default(), text);
         for piece in &self.0 {
             rest = match piece {
@@ -211,12 +275,12 @@ impl TimePattern {
         if !rest.trim().is_empty() {
             return Err(format!("'{rest}' is left over"));
         }
-        seen.time()
+        Ok(seen.date()?.and_time(seen.time_of_day()?))
     }
 }
 
-/// The field that a pattern begins with, and what follows it.
-fn field_at(rest: &str) -> Option<(Field, Style, &str)> {
+/// The field that a pattern begins with, if it is as wide as asked, and what follows it.
+fn field_at(rest: &str, width: Width) -> Option<(Field, Style, &str)> {
     let begins =
         |rest: &str, name: &str| rest.get(..name.len()).is_some_and(|head| head.eq_ignore_ascii_case(name));
     let is_bare = begins(rest, "FM");
@@ -236,12 +300,36 @@ fn field_at(rest: &str) -> Option<(Field, Style, &str)> {
         _ => None,
     };
     let after = if ordinal.is_some() { &after[2..] } else { after };
-    Some((field, Style { case, is_bare, ordinal }, after))
+    let style = Style { case, is_bare, ordinal };
+    let is_taken = match width {
+        Width::Any => true,
+        Width::Fixed => field.is_fixed() && !is_bare && ordinal.is_none(),
+    };
+    is_taken.then_some((field, style, after))
 }
 
 impl Field {
     fn is_number(self) -> bool {
         !matches!(self, Field::MonthName { .. } | Field::DayName { .. } | Field::Half { .. })
+    }
+
+    /// Is it in every text of the same width, and of some use in a rowkey?
+    fn is_fixed(self) -> bool {
+        use Field::*;
+        matches!(
+            self,
+            Year(2 | 4)
+                | Month
+                | Day
+                | DayOfYear
+                | Hour24
+                | Hour12
+                | Half { dots: false }
+                | Minute
+                | Second
+                | Milli
+                | Micro
+        )
     }
 
     /// Most digits that it has (count).
@@ -287,7 +375,7 @@ impl Field {
     }
 }
 
-fn show_field(field: Field, style: Style, time: NaiveDateTime, out: &mut String) {
+fn put_field(field: Field, style: Style, time: NaiveDateTime, out: &mut Vec<u8>) {
     match field {
         Field::MonthName { short } => put_name(MONTHS[time.month0() as usize], short, style, out),
         Field::DayName { short } => {
@@ -302,7 +390,7 @@ fn show_field(field: Field, style: Style, time: NaiveDateTime, out: &mut String)
             };
             // As in PostgreSQL, either all letters are small or none.
             let case = if style.case == Case::Lower { Case::Lower } else { Case::Upper };
-            out.push_str(&cased(half, case));
+            out.extend_from_slice(cased(half, case).as_bytes());
         }
         number => {
             let n = number.number(time);
@@ -313,19 +401,32 @@ fn show_field(field: Field, style: Style, time: NaiveDateTime, out: &mut String)
                 _ if style.is_bare => 0,
                 _ => number.width(),
             };
-            out.push_str(&format!("{n:0width$}"));
+            put_number(n, width, out);
             if let Some(case) = style.ordinal {
-                out.push_str(&cased(ordinal(n), case));
+                out.extend_from_slice(cased(ordinal(n), case).as_bytes());
             }
         }
     }
 }
 
-fn put_name(name: &str, short: bool, style: Style, out: &mut String) {
+fn put_name(name: &str, short: bool, style: Style, out: &mut Vec<u8>) {
     let shown = cased(if short { &name[..3] } else { name }, style.case);
-    match short || style.is_bare {
-        true => out.push_str(&shown),
-        false => out.push_str(&format!("{shown:NAME_WIDTH$}")),
+    let width = if short || style.is_bare { 0 } else { NAME_WIDTH };
+    out.extend_from_slice(format!("{shown:width$}").as_bytes());
+}
+
+/// Appends a number, padded with zeros.
+fn put_number(n: i64, width: usize, out: &mut Vec<u8>) {
+    if width > 0 && (0..10i64.pow(width as u32)).contains(&n) {
+        let start = out.len();
+        out.resize(start + width, b'0');
+        let mut n = n;
+        for digit in out[start..].iter_mut().rev() {
+            *digit = b'0' + (n % 10) as u8;
+            n /= 10;
+        }
+    } else {
+        out.extend_from_slice(format!("{n:0width$}").as_bytes());
     }
 }
 
@@ -344,167 +445,6 @@ fn ordinal(n: i64) -> &'static str {
         (_, 2) => "nd",
         (_, 3) => "rd",
         _ => "th",
-    }
-}
-
-/// What follows a text of a pattern; a blank stands for any number of them.
-fn after_text<'a>(mut rest: &'a str, text: &str) -> Result<&'a str, String> {
-    for c in text.chars() {
-        rest = match c.is_whitespace() {
-            true => rest.trim_start(),
-            false => rest.strip_prefix(c).ok_or_else(|| match rest {
-                "" => format!("it ends where '{c}' is expected"),
-                rest => format!("'{rest}' does not begin with '{c}'"),
-            })?,
-        };
-    }
-    Ok(rest)
-}
-
-/// What follows a name, behind its padding.
-fn behind_name(after: &str, short: bool, style: Style) -> &str {
-    if short || style.is_bare { after } else { after.trim_start() }
-}
-
-/// What has been read.
-#[derive(Default)]
-struct Seen {
-    year: Option<i32>,
-    iso_year: Option<i32>,
-    month: Option<u32>,
-    iso_week: Option<u32>,
-    iso_day: Option<u32>,
-    day: Option<u32>,
-    day_of_year: Option<u32>,
-    hour24: Option<u32>,
-    hour12: Option<u32>,
-    afternoon: bool,
-    minute: u32,
-    second: u32,
-    micro: u32,
-    second_of_day: Option<u32>,
-}
-
-impl Seen {
-    /// Reads a field that `rest` begins with, and gives what follows.
-    fn read<'a>(&mut self, field: Field, style: Style, rest: &'a str) -> Result<&'a str, String> {
-        let named = |names: &[&str], short: bool| {
-            let begins = |name: &&str| {
-                let name = if short { &name[..3] } else { name };
-                rest.get(..name.len()).filter(|head| head.eq_ignore_ascii_case(name)).map(str::len)
-            };
-            let found = names.iter().enumerate().find_map(|(at, name)| Some((at as u32, begins(name)?)));
-            found.map(|(at, len)| (at, &rest[len..]))
-        };
-        match field {
-            Field::MonthName { short } => {
-                let (at, after) = named(&MONTHS, short)
-                    .ok_or_else(|| format!("'{rest}' begins with no name of a month"))?;
-                self.month = Some(at + 1);
-                return Ok(behind_name(after, short, style));
-            }
-            Field::DayName { short } => {
-                let found = named(&DAYS, short).map(|(_, after)| behind_name(after, short, style));
-                return found.ok_or_else(|| format!("'{rest}' begins with no name of a day"));
-            }
-            Field::Half { dots } => {
-                let halves = if dots { ["A.M.", "P.M."] } else { ["AM", "PM"] };
-                let begins =
-                    |half: &&str| rest.get(..half.len()).is_some_and(|head| head.eq_ignore_ascii_case(half));
-                let at = halves.iter().position(begins);
-                let at = at
-                    .ok_or_else(|| format!("'{rest}' begins with neither {} nor {}", halves[0], halves[1]))?;
-                self.afternoon = at == 1;
-                return Ok(&rest[halves[at].len()..]);
-            }
-            _ => {}
-        }
-        let len = rest.bytes().take(field.width()).take_while(u8::is_ascii_digit).count();
-        let (digits, mut after) = rest.split_at(len);
-        let n: u32 = digits.parse().map_err(|_| match rest {
-            "" => "it ends where a number is expected".to_owned(),
-            rest => format!("'{rest}' does not begin with a number"),
-        })?;
-        if style.ordinal.is_some() {
-            let suffix = after.get(..2).filter(|suffix| suffix.bytes().all(|c| c.is_ascii_alphabetic()));
-            after = &after[suffix.map_or(0, str::len)..];
-        }
-        self.note(field, n, len)?;
-        Ok(after)
-    }
-
-    /// Takes a number of so many digits.
-    fn note(&mut self, field: Field, n: u32, digits: usize) -> Result<(), String> {
-        let fraction = |of: usize| n * 10u32.pow((of - digits) as u32);
-        match field {
-            Field::Year(width) => self.year = Some(whole_year(n, width)),
-            Field::IsoYear(width) => self.iso_year = Some(whole_year(n, width)),
-            Field::Month => self.month = Some(n),
-            Field::IsoWeek => self.iso_week = Some(n),
-            Field::IsoDay => self.iso_day = Some(n),
-            Field::Day => self.day = Some(n),
-            Field::DayOfYear => self.day_of_year = Some(n),
-            Field::Hour24 => self.hour24 = Some(n),
-            Field::Hour12 if !(1..=12).contains(&n) => return Err(format!("{n} is no hour of 1 to 12")),
-            Field::Hour12 => self.hour12 = Some(n % 12),
-            Field::Minute => self.minute = n,
-            Field::Second => self.second = n,
-            Field::SecondOfDay => self.second_of_day = Some(n),
-            Field::Milli => self.micro = fraction(3) * 1_000,
-            Field::Micro => self.micro = fraction(6),
-            _ => {
-                return Err(
-                    "a quarter, a century, and weeks and days of a week, but for IW and ID, tell no day"
-                        .into(),
-                );
-            }
-        }
-        Ok(())
-    }
-
-    fn time(&self) -> Result<i64, String> {
-        let time = self.date()?.and_time(self.time_of_day()?).and_utc().timestamp_micros();
-        if timestamp_in_range(time) { Ok(time) } else { Err("years are 1 to 9999".into()) }
-    }
-
-    fn date(&self) -> Result<NaiveDate, String> {
-        if let Some(year) = self.iso_year {
-            let (week, day) = (self.iso_week.unwrap_or(1), self.iso_day.unwrap_or(1));
-            let weekday = u8::try_from(day).ok().and_then(|day| Weekday::try_from(day.checked_sub(1)?).ok());
-            let date = weekday.and_then(|weekday| NaiveDate::from_isoywd_opt(year, week, weekday));
-            return date.ok_or_else(|| format!("there is no day {day} of week {week} of {year}"));
-        }
-        let year = self.year.ok_or("it has no year")?;
-        if let Some(day) = self.day_of_year {
-            return NaiveDate::from_yo_opt(year, day)
-                .ok_or_else(|| format!("there is no day {day} of {year}"));
-        }
-        let (month, day) = (self.month.unwrap_or(1), self.day.unwrap_or(1));
-        NaiveDate::from_ymd_opt(year, month, day)
-            .ok_or_else(|| format!("there is no day {year:04}-{month:02}-{day:02}"))
-    }
-
-    fn time_of_day(&self) -> Result<NaiveTime, String> {
-        let (hour, minute, second) = match (self.second_of_day, self.hour24, self.hour12) {
-            (Some(n), ..) => (n / 3_600, n / 60 % 60, n % 60),
-            (None, Some(hour), _) => (hour, self.minute, self.second),
-            (None, None, Some(hour)) => (hour + 12 * u32::from(self.afternoon), self.minute, self.second),
-            (None, None, None) => (0, self.minute, self.second),
-        };
-        NaiveTime::from_hms_micro_opt(hour, minute, second, self.micro)
-            .ok_or_else(|| format!("there is no time {hour:02}:{minute:02}:{second:02}"))
-    }
-}
-
-/// The year with these last digits that is nearest to 2020, as in PostgreSQL.
-fn whole_year(n: u32, digits: usize) -> i32 {
-    let n = n as i32;
-    match (digits, n) {
-        (4.., _) => n,
-        (_, ..70) => n + 2_000,
-        (_, ..100) => n + 1_900,
-        (_, ..520) => n + 2_000,
-        _ => n + 1_000,
     }
 }
 

@@ -13,6 +13,7 @@ use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
 use datafusion::physical_expr::expressions::{BinaryExpr, CastExpr, Column, Literal};
+use datafusion::physical_plan::aggregates::AggregateExec;
 
 use crate::df::errors::to_df;
 use crate::df::functions::exact_sum::{narrow, of_38_digits};
@@ -36,10 +37,21 @@ impl ScanAggregate {
         ScanAggregate { term, ty, mean: None }
     }
 
+    /// The functions of an aggregate, over the columns of its input; `None` if a scan cannot compute one of them.
+    pub fn all_of(aggregate: &AggregateExec) -> Option<Vec<ScanAggregate>> {
+        let input = aggregate.input_schema();
+        let is_plain = aggregate.filter_expr().iter().all(Option::is_none);
+        let known = |function| ScanAggregate::of(function, &input).filter(|_| is_plain);
+        aggregate.aggr_expr().iter().map(known).collect()
+    }
+
     /// DataFusion's function over rows with these columns; `None` if a scan cannot compute it.
-    pub fn of(function: &Arc<AggregateFunctionExpr>, schema: &Schema) -> Option<ScanAggregate> {
+    fn of(function: &Arc<AggregateFunctionExpr>, schema: &Schema) -> Option<ScanAggregate> {
         let (ty, args) = (function.field().data_type().clone(), function.expressions());
         let [arg] = &args[..] else { return None };
+        if function.is_distinct() {
+            return None;
+        }
         let name = function.fun().name();
         if name == "count" && arg.downcast_ref::<Literal>().is_some_and(|literal| !literal.value().is_null())
         {

@@ -9,8 +9,9 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use super::alone::Alone;
 use super::on_top::Above;
-use super::plan::{picked, renamed};
+use super::plan::renamed;
 use crate::access::Guards;
+use crate::df::below::picked;
 use crate::df::errors::df_error;
 use crate::df::operators::scan::ScanExec;
 use crate::df::table::Binding;

@@ -1,10 +1,10 @@
 //! Cached plans: made once and run many times, many of them without DataFusion's streams.
 //!
-//! A [`plan`] has open places that each run fills ([`parameters`], [`template`], [`subquery_values`]), and gives the [`page`] that a run
-//! asks for; [`plain`] makes one directly from the parsed query. Some plans run on the calling thread ([`alone`]): scans,
-//! their totals ([`totals`], made of [`aggregates`]), totals of several scans side by side ([`beside`]), few groups
-//! ([`few_groups`]), joins of few rows ([`lookup::nested`](super::operators::lookup)), with simple operators on top
-//! ([`on_top`]). [`row_map`] computes expressions over rows that are in no table.
+//! A [`plan`] has open places that each run fills ([`parameters`], [`template`], [`subquery_values`]), and gives the
+//! [`page`] that a run asks for; [`plain`] makes one directly from the parsed query. Some plans run on the calling
+//! thread ([`alone`]): scans, their totals ([`totals`], made of [`aggregates`]), totals of several scans side by side
+//! ([`beside`]), few groups ([`few_groups`]), joins of few rows ([`lookup::nested`](super::operators::lookup)), with
+//! simple operators on top ([`on_top`]). [`row_map`] computes expressions over rows that are in no table.
 
 pub(super) mod aggregates;
 pub mod alone;

@@ -12,16 +12,12 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
-use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
-use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec};
 use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
-use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::work_table::WorkTableExec;
@@ -37,9 +33,9 @@ use crate::df::contained::Stage;
 use crate::df::errors::df_error;
 use crate::df::functions::series::SeriesExec;
 use crate::df::operators::lookup::{LookupBy, Lookups, Nested, NestedExec};
+use crate::df::operators::push_down::PushDown;
 use crate::df::operators::scan::ScanExec;
 use crate::df::operators::seek::SeekJoinExec;
-use crate::df::operators::tell::Telling;
 use crate::df::operators::trial::TrialExec;
 use crate::df::operators::{lookup, seek};
 use crate::df::parallel;
@@ -394,7 +390,7 @@ impl PlanForm {
             bound = subquery_values::anew(bound).map_err(df_error)?;
         }
         if self.tells {
-            bound = Telling.optimize(bound, options).map_err(df_error)?;
+            bound = PushDown.optimize(bound, options).map_err(df_error)?;
         }
         Ok(bound)
     }
@@ -449,31 +445,6 @@ fn each_node(
     let keep = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep);
     let plan = Arc::clone(plan).replace_children(changed, keep).and_then(ExecutionPlan::reset_state);
     operator(plan.map_err(df_error)?)
-}
-
-/// The plan is a single scan, possibly with columns picked and renamed.
-pub(in crate::df) fn is_scan(root: &Arc<dyn ExecutionPlan>) -> bool {
-    picked(root).is_some_and(|(scan, _)| scan.is_whole())
-}
-
-/// The plan's scan, and the scan columns that it outputs, if it does nothing else.
-pub(in crate::df) fn picked(root: &Arc<dyn ExecutionPlan>) -> Option<(&ScanExec, Vec<usize>)> {
-    if let Some(scan) = root.downcast_ref::<ScanExec>() {
-        return Some((scan, (0..scan.request.schema.fields().len()).collect()));
-    }
-    if let Some(cooperative) = root.downcast_ref::<CooperativeExec>() {
-        return picked(cooperative.input());
-    }
-    let projection = root.downcast_ref::<ProjectionExec>()?;
-    let (scan, columns) = picked(projection.input())?;
-    let below = projection.expr().iter().map(|output| columns.get(place(&output.expr)?).copied());
-    let columns = below.collect::<Option<_>>()?;
-    Some((scan, columns))
-}
-
-/// Position of the column, if the expression is one.
-pub(in crate::df) fn place(expr: &Arc<dyn PhysicalExpr>) -> Option<usize> {
-    expr.downcast_ref::<Column>().map(Column::index)
 }
 
 /// A batch of these columns under the names of a schema.

@@ -20,7 +20,8 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use super::aggregates::{ScanAggregate, TotalColumns};
 use super::on_top::Above;
 use super::parameters;
-use super::plan::{picked, renamed};
+use super::plan::renamed;
+use crate::df::below::picked;
 use crate::df::errors::df_error;
 use crate::df::expr::value_of;
 use crate::df::operators::scan::ScanExec;
@@ -71,13 +72,11 @@ impl Totals {
             && aggregate.filter_expr().iter().all(Option::is_none)
             && functions.iter().all(is_small);
         let (scan, columns) = picked(aggregate.input()).filter(|(scan, _)| is_simple && scan.is_whole())?;
-        let schema_below = aggregate.input_schema();
-        let known: Option<Vec<ScanAggregate>> =
-            functions.iter().map(|f| ScanAggregate::of(f, &schema_below)).collect();
+        let known = ScanAggregate::all_of(aggregate);
         Some(Totals {
             columns: known.as_deref().and_then(TotalColumns::of),
             known,
-            scan: scan.pick(&columns, &schema_below),
+            scan: scan.pick(&columns, &aggregate.input_schema()),
             functions: functions.to_vec(),
             inputs: functions.iter().map(|f| f.expressions()).collect(),
             results: aggregate.schema(),

@@ -45,7 +45,7 @@ use crate::df::errors::to_df;
 use crate::df::expressions::intervals::IntervalProducts;
 use crate::df::expressions::text;
 use crate::error::{Error, Result, sqlstate};
-use crate::key::{TimeFormat, md5_bucket, put_md5_digits};
+use crate::key::{md5_bucket, put_md5_digits};
 use crate::row::{ColumnBuilder, arrow_type, as_values, column_type_of, field, ref_at};
 use crate::value::{ColumnType, TimePattern, US_PER_DAY, Value, ValueRef, timestamp_of};
 
@@ -252,7 +252,7 @@ pub struct FunctionBuffers {
     /// Types of the arguments.
     fields: Vec<FieldRef>,
     /// The last format, parsed: nearly always the one of all rows.
-    format: Option<TimePatterns>,
+    format: Option<(String, TimePattern)>,
 }
 
 /// The body of a row function.
@@ -360,10 +360,7 @@ fn to_char<'a>(args: &[ValueRef<'a>], buffers: &'a mut FunctionBuffers) -> Resul
             ValueRef::Text(pattern),
         ] => {
             let FunctionBuffers { text, format, .. } = buffers;
-            let shown = match pattern_of("to_char", pattern, format)? {
-                TimePatterns { fixed: Some(fixed), .. } => fixed.show(*time, text),
-                TimePatterns { any, .. } => any.show(*time, text),
-            };
+            let shown = pattern_of("to_char", pattern, format)?.show(*time, text);
             shown.ok_or_else(|| Error::invalid(format!("{time} is out of range")))?;
             Ok(ValueRef::Text(text))
         }
@@ -372,33 +369,25 @@ fn to_char<'a>(args: &[ValueRef<'a>], buffers: &'a mut FunctionBuffers) -> Resul
     }
 }
 
-/// A pattern of times, parsed.
-struct TimePatterns {
-    pattern: String,
-    /// As in key layouts, if they can have it.
-    fixed: Option<TimeFormat>,
-    any: TimePattern,
-}
-
 /// A pattern, parsed anew unless it is the last one.
 fn pattern_of<'a>(
     name: &str,
     pattern: &str,
-    known: &'a mut Option<TimePatterns>,
-) -> Result<&'a TimePatterns> {
-    Ok(match known.take() {
-        Some(last) if last.pattern == pattern => known.insert(last),
+    known: &'a mut Option<(String, TimePattern)>,
+) -> Result<&'a TimePattern> {
+    let (_, parsed) = match known.take() {
+        Some(last) if last.0 == pattern => known.insert(last),
         _ => {
-            let any = TimePattern::parse(pattern).map_err(|why| {
+            let parsed = TimePattern::parse(pattern).map_err(|why| {
                 Error::invalid(format!("{name} does not know this format"))
                     .why(why)
                     .hint(format!("{name}(x, 'DD Mon YYYY HH24:MI:SS')"))
                     .state(sqlstate::INVALID_DATETIME)
             })?;
-            let fixed = TimeFormat::parse(pattern).ok();
-            known.insert(TimePatterns { pattern: pattern.to_owned(), fixed, any })
+            known.insert((pattern.to_owned(), parsed))
         }
-    })
+    };
+    Ok(parsed)
 }
 
 /// `to_timestamp('03/02/2017 09:00', 'DD/MM/YYYY HH24:MI')`.
@@ -419,7 +408,7 @@ fn read_time(name: &str, args: &[ValueRef<'_>], buffers: &mut FunctionBuffers) -
     match args {
         [ValueRef::Null, _] | [_, ValueRef::Null] => Ok(None),
         [ValueRef::Text(text), ValueRef::Text(pattern)] => {
-            let read = pattern_of(name, pattern, &mut buffers.format)?.any.read(text);
+            let read = pattern_of(name, pattern, &mut buffers.format)?.read(text);
             read.map(Some).map_err(|why| {
                 Error::invalid(format!("'{text}' is not a time of format '{pattern}'"))
                     .why(why)

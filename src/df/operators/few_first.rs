@@ -8,7 +8,6 @@ use std::sync::Arc;
 use datafusion::error::Result as DfResult;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::AggregateExec;
-use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
@@ -19,8 +18,8 @@ use datafusion::physical_plan::windows::BoundedWindowAggExec;
 use super::lookup::LookupJoinExec;
 use super::scan::ScanExec;
 use super::seek::SeekJoinExec;
+use crate::df::below::passed_on;
 use crate::df::operators::over_changed;
-use crate::df::rules::kept_sorts::FixedExec;
 
 /// Tells scans how few rows may be enough, for a consumer of at most `rows` rows, if known.
 pub fn few_first(plan: Arc<dyn ExecutionPlan>, rows: Option<usize>) -> DfResult<Arc<dyn ExecutionPlan>> {
@@ -56,9 +55,8 @@ pub fn few_first(plan: Arc<dyn ExecutionPlan>, rows: Option<usize>) -> DfResult<
 
 /// The operator handles each row of its (first) input as it comes, or soon after.
 fn streams(plan: &dyn ExecutionPlan) -> bool {
-    plan.is::<ProjectionExec>()
-        || plan.is::<CooperativeExec>()
-        || plan.is::<FixedExec>()
+    passed_on(plan).is_some()
+        || plan.is::<ProjectionExec>()
         || plan.is::<FilterExec>()
         || plan.is::<GlobalLimitExec>()
         || plan.is::<LocalLimitExec>()

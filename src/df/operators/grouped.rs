@@ -22,8 +22,9 @@ use datafusion::physical_plan::{
 };
 
 use super::scan::ScanExec;
+use crate::df::below::{picked, place};
 use crate::df::cached::aggregates::ScanAggregate;
-use crate::df::cached::plan::{holds, picked, place};
+use crate::df::cached::plan::holds;
 use crate::df::errors::to_df;
 use crate::df::operators::{inputs, over_changed};
 use crate::df::parallel;
@@ -42,26 +43,33 @@ pub fn in_scans(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>
     below(&plan, None).map(|grouped| grouped.unwrap_or(plan))
 }
 
-/// [`in_scans`] for a part of a plan; `None` if it stays as it is. `told_by`: about how many rows feed its dynamic
+/// [`in_scans`] for a part of a plan; `None` if it stays as it is. `filter_rows`: about how many rows feed its dynamic
 /// filters.
-fn below(plan: &Arc<dyn ExecutionPlan>, told_by: Option<f64>) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
+fn below(
+    plan: &Arc<dyn ExecutionPlan>,
+    filter_rows: Option<f64>,
+) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
     if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
         let grouped = match aggregate.mode() {
-            AggregateMode::Single => in_two_steps(aggregate, told_by)?,
+            AggregateMode::Single => in_two_steps(aggregate, filter_rows)?,
             _ => GroupedScan::of(aggregate).map(|grouped| Arc::new(grouped) as _),
         };
         if grouped.is_some() {
             return Ok(grouped);
         }
     }
-    let inputs = parallel::inputs(plan, told_by).into_iter().map(|(input, told_by)| below(input, told_by));
+    let inputs =
+        parallel::inputs(plan, filter_rows).into_iter().map(|(input, filter_rows)| below(input, filter_rows));
     over_changed(plan, inputs.collect::<DfResult<_>>()?)
 }
 
 /// Splits a one-step aggregate, so that a scan does the first step; `None` if it cannot, or reads little.
-fn in_two_steps(aggregate: &AggregateExec, told_by: Option<f64>) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
+fn in_two_steps(
+    aggregate: &AggregateExec,
+    filter_rows: Option<f64>,
+) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
     let is_long = picked(aggregate.input())
-        .and_then(|(scan, _)| scan.work(told_by))
+        .and_then(|(scan, _)| scan.work(filter_rows))
         .is_some_and(|work| work >= STEPS_WORK);
     if !is_long || aggregate.group_expr().is_empty() || aggregate.limit_options().is_some() {
         return Ok(None);
@@ -151,15 +159,10 @@ pub fn by_scan(aggregate: &AggregateExec) -> Option<ByScan<'_>> {
     let is_simple = by.is_single()
         && !by.is_empty()
         && *aggregate.input_order_mode() == InputOrderMode::Linear
-        && aggregate.limit_options().is_none()
-        && aggregate.filter_expr().iter().all(Option::is_none);
+        && aggregate.limit_options().is_none();
     let (scan, columns) = picked(aggregate.input()).filter(|_| is_simple)?;
-    let input = aggregate.input_schema();
     let by = by.expr().iter().map(|(expr, _)| columns.get(place(expr)?).copied());
-    let functions = aggregate.aggr_expr().iter().map(|function| {
-        let known = ScanAggregate::of(function, &input).filter(|_| !function.is_distinct())?;
-        known.of_columns(&columns)
-    });
+    let functions = ScanAggregate::all_of(aggregate)?.into_iter().map(|known| known.of_columns(&columns));
     Some(ByScan { scan, by: by.collect::<Option<_>>()?, functions: functions.collect::<Option<_>>()? })
 }
 

@@ -22,7 +22,7 @@ use datafusion::physical_plan::operator_statistics::{
 use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
 use datafusion::physical_plan::statistics::StatisticsArgs;
 
-use crate::df::cached::plan::{picked, place};
+use crate::df::below::{picked, place};
 
 static ESTIMATES: LazyLock<StatisticsRegistry> =
     LazyLock::new(|| StatisticsRegistry::with_providers(vec![Arc::new(JoinRows)]));

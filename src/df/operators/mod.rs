@@ -1,19 +1,19 @@
-//! Our physical operators, and the dynamic filters that reach them ([`tell`], [`learned`]).
+//! Our physical operators, and the dynamic filters that reach them ([`dynamic_filter`], [`push_down`]).
 //!
 //! This module has the parts of the `ExecutionPlan` trait that all of them share.
 
 pub(super) mod apart;
+pub(super) mod dynamic_filter;
 pub(super) mod few_first;
 pub(super) mod grouped;
 pub(super) mod in_turn;
 pub(super) mod join_rows;
-pub(super) mod learned;
 pub(super) mod lookup;
 pub(super) mod pages;
+pub(super) mod push_down;
 pub(super) mod recursion;
 pub(super) mod scan;
 pub(super) mod seek;
-pub(super) mod tell;
 pub(super) mod trial;
 mod until_enough;
 pub(super) mod yielding;

@@ -20,7 +20,7 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Pla
 use futures::TryStreamExt;
 
 use super::scan::ScanExec;
-use crate::df::cached::plan::picked;
+use crate::df::below::picked;
 use crate::df::errors::{df_error, to_df};
 use crate::df::operators::operator;
 use crate::df::tree::RewriteTree;

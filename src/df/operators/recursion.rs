@@ -20,7 +20,6 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::aggregates::group_values::{GroupValues, new_group_values};
 use datafusion::physical_plan::aggregates::order::GroupOrdering;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
-use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::filter::{FilterExec, batch_filter};
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
@@ -33,8 +32,8 @@ use datafusion::physical_plan::{
 };
 use futures::{StreamExt, stream};
 
+use crate::df::below::passed_on;
 use crate::df::errors::to_df;
-use crate::df::rules::kept_sorts::FixedExec;
 use crate::df::tree::RewriteTree;
 use crate::error::Error;
 
@@ -94,8 +93,7 @@ impl BatchOperations {
             } else if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
                 let outputs = projection.expr().iter().map(|output| Arc::clone(&output.expr));
                 steps.push(BatchOperation::Compute(outputs.collect(), projection.schema()));
-            } else if !(plan.is::<CooperativeExec>()
-                || plan.is::<FixedExec>()
+            } else if !(passed_on(&**plan).is_some()
                 || plan.is::<RepartitionExec>()
                 || plan.is::<CoalescePartitionsExec>() && plan.fetch().is_none())
             {

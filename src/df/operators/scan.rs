@@ -20,7 +20,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
 
 pub use self::expected::ExpectedAccess;
-use super::learned::{self, learned};
+use super::dynamic_filter::{self, condition_of};
 use super::until_enough::UntilEnough;
 use crate::access::{Access, COST, Described, Method, OrderBy, Path, RuntimeKeys, describe};
 use crate::df::computed::shown;
@@ -36,7 +36,7 @@ use crate::plan::{Field, Predicate};
 use crate::value::{ColumnType, Value};
 
 /// First batch (rows) of a scan whose dynamic filter tightens while it runs.
-const FOLLOWING_ROWS: usize = 1024;
+const THRESHOLD_ROWS: usize = 1024;
 
 /// Smallest first batch (rows) of a scan that its consumer is likely to stop.
 pub const FEW_ROWS: usize = 64;
@@ -55,10 +55,10 @@ pub struct ScanExec {
     /// Work done so far.
     pub counters: Arc<ScanCounters>,
     /// Dynamic filters that are complete when the scan starts.
-    learned: Vec<Arc<dyn PhysicalExpr>>,
+    filters: Vec<Arc<dyn PhysicalExpr>>,
     /// Dynamic filters that tighten while the scan runs.
-    followed: Vec<Arc<dyn PhysicalExpr>>,
-    /// The path chosen with `learned` at the start.
+    thresholds: Vec<Arc<dyn PhysicalExpr>>,
+    /// The path chosen with `filters` at the start.
     narrowed: Arc<OnceLock<Option<Bound>>>,
     /// First batch (rows), if few rows are likely to be enough.
     few: Option<usize>,
@@ -69,7 +69,7 @@ pub struct ScanExec {
     /// Set if a join looks its rows up by rowkey.
     by_rows: Option<Arc<ByRows>>,
     /// How a join narrows it, for EXPLAIN.
-    told: Arc<[String]>,
+    words: Arc<[String]>,
     /// What a join far above is expected to find here: an estimate, if it is far less than all rows.
     expected: Option<Matches>,
     properties: Arc<PlanProperties>,
@@ -105,14 +105,14 @@ impl ScanExec {
             offset: 0,
             limit,
             counters: Arc::default(),
-            learned: Vec::new(),
-            followed: Vec::new(),
+            filters: Vec::new(),
+            thresholds: Vec::new(),
             narrowed: Arc::default(),
             few: None,
             ordered,
             parts: 1,
             by_rows: None,
-            told: Arc::from([]),
+            words: Arc::from([]),
             expected: None,
             properties,
         }
@@ -147,13 +147,13 @@ impl ScanExec {
         let skip = skip as u64;
         let left = self.limit.map(|limit| limit.saturating_sub(skip));
         let limit = fetch.map(|fetch| fetch as u64).into_iter().chain(left).min();
-        let is_known = self.is_whole() && self.learned.is_empty() && self.followed.is_empty();
+        let is_known = self.is_whole() && self.filters.is_empty() && self.thresholds.is_empty();
         is_known.then(|| ScanExec { offset: self.offset + skip, limit, ..self.clone() })
     }
 
     /// The scan can apply any LIMIT and OFFSET itself.
     pub fn can_be_paged(&self) -> bool {
-        matches!(self.request.rows, RowGoal::All | RowGoal::First(_)) && self.learned.is_empty()
+        matches!(self.request.rows, RowGoal::All | RowGoal::First(_)) && self.filters.is_empty()
     }
 
     /// The same scan with another offset and limit.
@@ -175,13 +175,13 @@ impl ScanExec {
     /// The same scan for a join that looks rows up by values of these columns.
     pub fn by_values<'c>(&self, columns: impl Iterator<Item = (Field, &'c str)>) -> ScanExec {
         let columns = columns.filter(|(field, _)| self.request.leads(*field));
-        let told = columns.map(|(_, name)| format!("{name} IN (what the rows tell)")).collect();
-        ScanExec { told, followed: self.followed.clone(), ..self.anew(self.bound.clone()) }
+        let words = columns.map(|(_, name)| format!("{name} IN (what the rows tell)")).collect();
+        ScanExec { words, thresholds: self.thresholds.clone(), ..self.anew(self.bound.clone()) }
     }
 
     /// The same scan for a join that looks rows up for each outer row; `words` describe it.
     pub fn for_each_row(&self, words: String) -> ScanExec {
-        ScanExec { told: [words].into(), ..self.anew(self.bound.clone()) }
+        ScanExec { words: [words].into(), ..self.anew(self.bound.clone()) }
     }
 
     /// Reads the rows that also pass `condition`, along the best path for that.
@@ -197,7 +197,7 @@ impl ScanExec {
     /// reading all and sorting is cheaper.
     pub fn of_condition_until_enough(&self, condition: Predicate) -> Result<UntilEnough> {
         let request = &self.request;
-        let wanted = request.first_found.as_ref().filter(|_| !self.followed.is_empty());
+        let wanted = request.first_found.as_ref().filter(|_| !self.thresholds.is_empty());
         let in_order =
             wanted.map(|wanted| request.narrow_in_order(self.planned()?, condition.clone(), wanted));
         let Some(bound) = in_order.transpose()?.flatten() else {
@@ -207,7 +207,7 @@ impl ScanExec {
         let order: Option<_> = bound.need.order.iter().map(|by| request.column_of(by.field)).collect();
         let _ = self.narrowed.set(Some(bound));
         Ok(match order {
-            Some(order) => UntilEnough::new(scan, order, self.followed.clone()),
+            Some(order) => UntilEnough::new(scan, order, self.thresholds.clone()),
             None => UntilEnough::all(scan),
         })
     }
@@ -241,9 +241,9 @@ impl ScanExec {
     /// Ordered by a prefix, without limit or dynamic filters: the consumer stops it.
     pub fn is_led(&self) -> bool {
         let is_ordered = self.planned().is_ok_and(|bound| bound.spec.access.ordered);
-        let hears = !self.learned.is_empty() || !self.followed.is_empty();
+        let is_filtered = !self.filters.is_empty() || !self.thresholds.is_empty();
         let is_plain = self.is_whole() && self.offset == 0 && self.limit.is_none() && self.by_rows.is_none();
-        is_ordered && is_plain && !hears && self.leading_type().is_some()
+        is_ordered && is_plain && !is_filtered && self.leading_type().is_some()
     }
 
     /// Type of the leading column of that order; `None` if it does not compare like its bytes.
@@ -300,8 +300,8 @@ impl ScanExec {
     /// The same scan for a run of its own (`bound`), or to be kept.
     fn anew(&self, bound: Option<Arc<Bound>>) -> ScanExec {
         let (counters, narrowed) = Default::default();
-        let (learned, followed) = Default::default();
-        ScanExec { bound, counters, learned, followed, narrowed, ..self.clone() }
+        let (filters, thresholds) = Default::default();
+        ScanExec { bound, counters, filters, thresholds, narrowed, ..self.clone() }
     }
 
     /// The same scan without a path, to be kept.
@@ -336,23 +336,23 @@ impl ScanExec {
         self.bound.as_deref().ok_or_else(|| Error::internal("a plan that is kept runs"))
     }
 
-    /// Cost in entries walked, if dynamic filters of about `told_by` rows narrow it; `None` if unknown. A scan below a
+    /// Cost in entries walked, if dynamic filters of about `filter_rows` rows narrow it; `None` if unknown. A scan below a
     /// limit costs little, so that nobody reads ahead of the limit.
-    pub fn work(&self, told_by: Option<f64>) -> Option<f64> {
+    pub fn work(&self, filter_rows: Option<f64>) -> Option<f64> {
         let bound = self.bound().ok()?;
         if let Some(few) = self.few {
             return Some(bound.spec.access.work().min(few as f64));
         }
-        let fields = self.learned.iter().flat_map(|filter| self.fields_of(filter));
+        let fields = self.filters.iter().flat_map(|filter| self.fields_of(filter));
         let each = fields.filter_map(|field| self.request.matches(bound, &[field]));
         let each = each.map(|each| each.work).reduce(f64::min);
-        let told = told_by.zip(each).map(|(rows, each)| rows * each);
-        Some(told.into_iter().fold(bound.spec.access.work(), f64::min))
+        let narrowed = filter_rows.zip(each).map(|(rows, each)| rows * each);
+        Some(narrowed.into_iter().fold(bound.spec.access.work(), f64::min))
     }
 
     /// The columns that a dynamic filter is about.
     fn fields_of(&self, filter: &Arc<dyn PhysicalExpr>) -> Vec<Field> {
-        let names = learned::columns(filter, &self.request.schema);
+        let names = dynamic_filter::columns(filter, &self.request.schema);
         names.iter().filter_map(|name| self.request.field_of(name)).collect()
     }
 
@@ -367,7 +367,7 @@ impl ScanExec {
             RowGoal::About { least, .. } => usize::try_from(least).unwrap_or(BATCH_ROWS).min(BATCH_ROWS),
             _ if let Some(few) = self.few => few,
             // Small batches let the dynamic filter act soon.
-            _ if !self.followed.is_empty() => FOLLOWING_ROWS,
+            _ if !self.thresholds.is_empty() => THRESHOLD_ROWS,
             RowGoal::All | RowGoal::First(_) => BATCH_ROWS,
         }
     }
@@ -384,7 +384,7 @@ impl ScanExec {
 
     /// Starts one of its parts, narrowed by the dynamic filters. Errors: LIMIT, if it would read more than allowed.
     pub fn start(&self, part: usize) -> Result<Scan> {
-        if !self.learned.is_empty() && self.narrowed.get().is_none() {
+        if !self.filters.is_empty() && self.narrowed.get().is_none() {
             // The first part decides for all: they divide the same ranges.
             let _ = self.narrowed.set(self.narrow()?);
         }
@@ -418,27 +418,27 @@ impl ScanExec {
     }
 
     /// The same scan, narrowed by what the filter says when the scan starts.
-    pub fn knowing(&self, filter: &Arc<dyn PhysicalExpr>) -> ScanExec {
-        ScanExec { learned: [&self.learned[..], &[Arc::clone(filter)]].concat(), ..self.clone() }
+    pub fn with_dynamic_filter(&self, filter: &Arc<dyn PhysicalExpr>) -> ScanExec {
+        ScanExec { filters: [&self.filters[..], &[Arc::clone(filter)]].concat(), ..self.clone() }
     }
 
     /// The same scan, which drops rows by what the filter says while it runs.
-    pub fn following(&self, filter: &Arc<dyn PhysicalExpr>) -> ScanExec {
+    pub fn with_threshold(&self, filter: &Arc<dyn PhysicalExpr>) -> ScanExec {
         if self.ordered && !self.request.order.is_empty() {
             // In order, the consumer stops at the first row that does not pass: that row must come.
             return self.clone();
         }
-        ScanExec { followed: [&self.followed[..], &[Arc::clone(filter)]].concat(), ..self.clone() }
+        ScanExec { thresholds: [&self.thresholds[..], &[Arc::clone(filter)]].concat(), ..self.clone() }
     }
 
     /// The scan to go on with, if its dynamic filters have changed since `seen`.
-    fn follow(&self, seen: &mut u64) -> Result<Option<ScanSpec>> {
-        let now = self.followed.iter().map(snapshot_generation).fold(0, u64::wrapping_add);
+    fn tightened(&self, seen: &mut u64) -> Result<Option<ScanSpec>> {
+        let now = self.thresholds.iter().map(snapshot_generation).fold(0, u64::wrapping_add);
         if std::mem::replace(seen, now) == now {
             return Ok(None);
         }
         let ScanRequest { schema, .. } = &*self.request;
-        let said = self.followed.iter().map(|filter| learned(filter, schema, self.request.names(), 0));
+        let said = self.thresholds.iter().map(|filter| condition_of(filter, schema, self.request.names(), 0));
         let said = Predicate::and(said);
         Ok(if said.is_true() { None } else { Some(self.request.dropping(self.bound()?, said)) })
     }
@@ -450,12 +450,12 @@ impl ScanExec {
         // Looking up more keys costs more than it saves; of a skip scan, the jumps cost most.
         let reading = if matches!(method, Method::Scan { skip: Some(_), .. }) { cost } else { entries };
         let values_max = (reading / COST.get) as usize;
-        let learned = self.learned.iter().map(|filter| learned(filter, schema, names, values_max));
-        let learned = Predicate::and(learned);
-        if learned.is_true() {
+        let known = self.filters.iter().map(|filter| condition_of(filter, schema, names, values_max));
+        let known = Predicate::and(known);
+        if known.is_true() {
             return Ok(None);
         }
-        let narrowed = self.request.narrow(self.bound()?, learned)?;
+        let narrowed = self.request.narrow(self.bound()?, known)?;
         let access = &narrowed.spec.access;
         let serves = (access.ordered || !self.ordered) && !access.method.is_whole();
         Ok(serves.then_some(narrowed))
@@ -464,24 +464,24 @@ impl ScanExec {
     /// The dynamic filters that may lead to a better path, in words.
     pub fn narrowed_by(&self) -> Vec<String> {
         let mut all = Vec::new();
-        for filter in &self.learned {
-            let mut columns = learned::columns(filter, &self.request.schema);
+        for filter in &self.filters {
+            let mut columns = dynamic_filter::columns(filter, &self.request.schema);
             columns.retain(|column| {
                 self.request.field_of(column).is_some_and(|field| self.request.leads(field))
             });
-            let by = match learned::is_joins(filter) {
+            let by = match dynamic_filter::is_joins(filter) {
                 true => "IN (what the join finds)",
                 false => "compared with what the subquery gives",
             };
             all.extend(columns.into_iter().map(|column| shown(&format!("{column} {by}"))));
         }
-        all.extend(self.told.iter().map(|words| shown(words)));
+        all.extend(self.words.iter().map(|words| shown(words)));
         all
     }
 
     /// The access as EXPLAIN shows it.
-    pub fn describe(&self, verbose: bool) -> String {
-        let described = self.described(verbose);
+    pub fn describe(&self) -> String {
+        let described = self.described(false);
         described.map_or_else(|| "a scan whose path is not chosen yet".into(), |d| d.to_string())
     }
 
@@ -516,13 +516,13 @@ fn sort_exprs(spec: &ScanSpec, request: &ScanRequest) -> Option<Vec<PhysicalSort
 
 impl fmt::Debug for ScanExec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.describe(false))
+        f.write_str(&self.describe())
     }
 }
 
 impl DisplayAs for ScanExec {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.describe(false))
+        f.write_str(&self.describe())
     }
 }
 
@@ -538,7 +538,7 @@ impl ExecutionPlan for ScanExec {
         see: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> DfResult<TreeNodeRecursion>,
     ) -> DfResult<TreeNodeRecursion> {
         // A join checks here whether its dynamic filter is used.
-        for filter in self.learned.iter().chain(&self.followed) {
+        for filter in self.filters.iter().chain(&self.thresholds) {
             if see(filter)? == TreeNodeRecursion::Stop {
                 return Ok(TreeNodeRecursion::Stop);
             }
@@ -559,7 +559,7 @@ impl ExecutionPlan for ScanExec {
                     };
                     // Gives a waiting cancellation its turn between two batches.
                     tokio::task::consume_budget().await;
-                    if let Some(spec) = this.follow(&mut seen).map_err(to_df)? {
+                    if let Some(spec) = this.tightened(&mut seen).map_err(to_df)? {
                         scan.go_on_as(spec);
                     }
                     let batch = scan.next_batch_of(rows).map_err(to_df)?;
@@ -586,8 +586,8 @@ impl ExecutionPlan for ScanExec {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => b.or(a),
         };
-        let (learned, followed) = Default::default();
-        Some(Arc::new(ScanExec { limit, learned, followed, ..self.clone() }))
+        let (filters, thresholds) = Default::default();
+        Some(Arc::new(ScanExec { limit, filters, thresholds, ..self.clone() }))
     }
 
     fn fetch(&self) -> Option<usize> {

@@ -11,13 +11,12 @@ use std::sync::Arc;
 use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::error::Result as DfResult;
 use datafusion::physical_plan::aggregates::AggregateExec;
-use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, InputOrderMode};
 
-use super::kept_sorts::FixedExec;
+use crate::df::below::passed_on;
 use crate::df::operators::lookup::{self, LookupBy, LookupJoinExec};
 use crate::df::operators::scan::ScanExec;
 use crate::df::tree::RewriteTree;
@@ -87,7 +86,7 @@ fn stops(plan: &Arc<dyn ExecutionPlan>, limited: bool, promising: &dyn Fn(&Looku
     if let Some(join) = plan.downcast_ref::<LookupJoinExec>() {
         return stops(join.rows(), limited && promising(join), promising);
     }
-    let passes_on = plan.is::<ProjectionExec>() || plan.is::<CooperativeExec>() || plan.is::<FixedExec>();
+    let passes_on = plan.is::<ProjectionExec>() || passed_on(&**plan).is_some();
     let ends = plan.is::<GlobalLimitExec>() || plan.downcast_ref().is_some_and(ends_early);
     let limited = ends || limited && passes_on;
     plan.children().into_iter().all(|child| stops(child, limited, promising))

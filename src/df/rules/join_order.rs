@@ -31,7 +31,8 @@ use datafusion::physical_plan::joins::{HashJoinExec, HashJoinExecBuilder};
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
 use crate::access::COST;
-use crate::df::cached::plan::place;
+use crate::df::below::{picked_of, place};
+use crate::df::join_sides::outputs;
 use crate::df::operators::join_rows::{rows_matched, rows_of};
 use crate::df::operators::lookup::only_equates;
 use crate::df::tree::RewriteTree;
@@ -245,13 +246,10 @@ fn grouping(plan: &Plan) -> Option<Vec<usize>> {
 fn joined(plan: &Plan) -> Option<(&HashJoinExec, Vec<usize>)> {
     if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
         let (join, below) = joined(projection.input())?;
-        let columns = projection.expr().iter().map(|output| below.get(place(&output.expr)?).copied());
-        return Some((join, columns.collect::<Option<_>>()?));
+        return Some((join, picked_of(projection, &below)?));
     }
     let join = plan.downcast_ref::<HashJoinExec>()?;
-    let all = || (0..join.left().schema().fields().len() + join.right().schema().fields().len()).collect();
-    let columns = join.projection.as_ref().map_or_else(all, |output| output.to_vec());
-    (is_plain(join) && *join.join_type() == JoinType::Inner).then_some((join, columns))
+    (is_plain(join) && *join.join_type() == JoinType::Inner).then(|| (join, outputs(join)))
 }
 
 /// The join condition is equality only, and there is no limit.

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::error::Result as DfResult;
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::projection::ProjectionExec;
-use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
 
+use crate::df::operators::over_changed;
 use crate::df::operators::scan::ScanExec;
 use crate::df::tree::RewriteTree;
 
@@ -37,7 +38,5 @@ fn without_first(
         return Ok(None);
     }
     let [input] = plan.children()[..] else { return Ok(None) };
-    let keep = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep);
-    let input = without_first(input, skip, fetch)?;
-    input.map(|input| Arc::clone(plan).replace_children(vec![input], keep)).transpose()
+    over_changed(plan, vec![without_first(input, skip, fetch)?])
 }

@@ -4,9 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{Bound, ScanRequest};
 use crate::access::{COST, Each, Path};
-use crate::df::cached::template::Template;
 use crate::key::ColumnId;
-use crate::plan::{CmpOp, Field, Predicate};
+use crate::plan::{CmpOp, Field};
 
 /// What the rows with the same values in some columns are expected to be.
 #[derive(Clone, Copy)]
@@ -62,7 +61,7 @@ impl ScanRequest {
 
     /// The columns with one value in each run that stand before this one in a key.
     fn before(&self, field: Field) -> Option<Vec<ColumnId>> {
-        self.relation.led_by(field, &[]).or_else(|| self.relation.led_by(field, &self.fixed()))
+        self.relation.led_by(field, &[]).or_else(|| self.relation.led_by(field, &self.fixed))
     }
 
     /// Expected rows (count) with one value in each of these columns; `None` if no key is led by one of them, or if they
@@ -103,8 +102,7 @@ impl ScanRequest {
 
     /// [`ScanRequest::guessed_rows`] by the number of rows that pass the filters.
     fn passing_rows(&self, bound: &Bound, fields: &[Field]) -> f64 {
-        let fixed = self.fixed();
-        let varies = |field: &&Field| fixed.iter().all(|id| **field != Field::Column(*id));
+        let varies = |field: &&Field| self.fixed.iter().all(|id| **field != Field::Column(*id));
         let values = fields.iter().filter(varies).map(|field| self.distinct(&bound.binding, *field));
         let share: Option<f64> = values.map(|values| Some(1.0 / values?.max(1.0))).product();
         share.map_or(f64::INFINITY, |share| bound.rows * share)
@@ -112,11 +110,12 @@ impl ScanRequest {
 
     /// ANALYZE has counted the values of each column, or they are a whole rowkey.
     fn are_all_known(&self, bound: &Bound, fields: &[Field]) -> bool {
-        self.is_rowkey(fields) || fields.iter().all(|field| self.distinct(&bound.binding, *field).is_some())
+        self.is_rowkey(&|id| fields.contains(&Field::Column(id)))
+            || fields.iter().all(|field| self.distinct(&bound.binding, *field).is_some())
     }
 
     fn guessed_rows(&self, bound: &Bound, fields: &[Field]) -> f64 {
-        if self.is_rowkey(fields) {
+        if self.is_rowkey(&|id| fields.contains(&Field::Column(id))) {
             return 1.0;
         }
         let before = fields.iter().find_map(|field| self.before(*field)).unwrap_or_default();
@@ -129,14 +128,6 @@ impl ScanRequest {
         self.entries(&bound.binding).max(COST.entries_min as f64) * share
     }
 
-    /// These columns and those with one value in each run make up the rowkey.
-    fn is_rowkey(&self, fields: &[Field]) -> bool {
-        let key = &self.table().key;
-        let fixed = self.fixed();
-        let is_told = |id: &ColumnId| fields.contains(&Field::Column(*id)) || fixed.contains(id);
-        !key.is_drawn() && key.columns().iter().all(is_told)
-    }
-
     /// Rows with values that some row has in these columns.
     fn sampled(&self, bound: &Bound, fields: &[Field]) -> Option<Matches> {
         self.samples.of(fields, self.entries(&bound.binding), || {
@@ -144,23 +135,6 @@ impl ScanRequest {
             let found = self.bound_for_values(bound, &terms).ok()??;
             Some(Matches { rows: found.rows, work: found.spec.access.work() })
         })
-    }
-
-    /// Columns that equal a constant or a parameter.
-    fn fixed(&self) -> Vec<ColumnId> {
-        let mut fixed = Vec::new();
-        let mut is_equal = |field: Field, op: CmpOp| match field {
-            Field::Column(id) if op == CmpOp::Eq => fixed.push(id),
-            _ => {}
-        };
-        for filter in &self.filters {
-            match filter {
-                Template::Compare { field, op, .. } => is_equal(*field, *op),
-                Template::Known(Predicate::Compare { field, op, .. }) => is_equal(*field, *op),
-                _ => {}
-            }
-        }
-        fixed
     }
 }
 

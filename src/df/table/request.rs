@@ -28,6 +28,8 @@ use crate::value::{ColumnType, Value};
 pub struct ScanRequest {
     pub(super) relation: Arc<QueryRelation>,
     pub(super) filters: Vec<Template>,
+    /// The columns with one value in each run.
+    pub(super) fixed: Arc<[ColumnId]>,
     /// The path of the first run, if all runs may take it.
     pub(super) path: Option<Path>,
     /// Set if every run reads one key or one range of keys along the same path.
@@ -94,17 +96,6 @@ pub struct Bound {
     pub note: Option<String>,
 }
 
-impl Bound {
-    /// Columns with an equality condition.
-    pub fn fixed(&self) -> Vec<ColumnId> {
-        let column = |term| match term {
-            Predicate::Compare { field: Field::Column(id), op: CmpOp::Eq, .. } => Some(id),
-            _ => None,
-        };
-        self.need.predicate.clone().conjuncts().into_iter().filter_map(column).collect()
-    }
-}
-
 impl ScanRequest {
     /// The same request for some of its columns, under other names.
     pub fn pick(&self, columns: &[usize], schema: &SchemaRef) -> ScanRequest {
@@ -144,8 +135,10 @@ impl ScanRequest {
             with_time: false,
         };
         let others = self.filters.iter().filter(|filter| !self.is_of(filter, on));
+        let filters: Vec<_> = others.cloned().chain(on.iter().enumerate().map(compared)).collect();
         ScanRequest {
-            filters: others.cloned().chain(on.iter().enumerate().map(compared)).collect(),
+            fixed: fixed_by(&filters),
+            filters,
             path: None,
             again: None,
             places: OnceLock::new(),
@@ -157,6 +150,17 @@ impl ScanRequest {
             samples: Samples::default(),
             ..self.clone()
         }
+    }
+
+    /// The columns with one value in each run: they equal a constant or a parameter.
+    pub fn fixed(&self) -> &[ColumnId] {
+        &self.fixed
+    }
+
+    /// The columns that are `told`, and those with one value in each run, make up the rowkey.
+    pub fn is_rowkey(&self, told: &dyn Fn(ColumnId) -> bool) -> bool {
+        let key = &self.table().key;
+        !key.is_drawn() && key.columns().iter().all(|id| told(*id) || self.fixed.contains(id))
     }
 
     /// The filters on the equal columns alone.
@@ -495,4 +499,19 @@ impl ScanRequest {
         let index = access.index(self.relation.source());
         ScanSources::new(&self.relation.table, index, access, output)
     }
+}
+
+/// The columns that equal one value in every row that passes.
+pub(super) fn fixed_by(filters: &[Template]) -> Arc<[ColumnId]> {
+    let of_known = |term: &Predicate| match term {
+        Predicate::Compare { field: Field::Column(id), op: CmpOp::Eq, .. } => Some(*id),
+        _ => None,
+    };
+    let fixed = |filter: &Template| match filter {
+        Template::Compare { field: Field::Column(id), op: CmpOp::Eq, .. } => vec![*id],
+        Template::Known(Predicate::And(terms)) => terms.iter().filter_map(of_known).collect(),
+        Template::Known(term) => of_known(term).into_iter().collect(),
+        _ => Vec::new(),
+    };
+    filters.iter().flat_map(fixed).collect()
 }

@@ -34,13 +34,13 @@ use crate::schema::TableDef;
 use crate::sql::rewrite;
 use crate::sql::visit::visit;
 use crate::sql::{
-    Assignment, InsertSource, Statement, is_default, name_of, parse_query, span_of, span_of_name,
-    table_name_of,
+    Assignment, InsertSource, Statement, expanded_star, is_default, name_of, parse_query, span_of,
+    span_of_name, table_name_of,
 };
 use crate::store::WriteBatch;
 use crate::value::Value;
 
-use returned::{OtherColumns, expanded};
+use returned::OtherColumns;
 
 pub use change::{delete, update};
 pub use insert::{insert, insert_cells};
@@ -143,11 +143,11 @@ impl<'a> WriteTarget<'a> {
         let mut list = Vec::with_capacity(items.len());
         for item in items {
             match item {
-                SelectItem::Wildcard(options) => list.extend(expanded(options, &columns, None)?),
+                SelectItem::Wildcard(options) => list.extend(expanded_star(options, &columns, None)?),
                 SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(of), options)
                     if table_name_of(of).is_ok_and(|of| of == self.name) =>
                 {
-                    list.extend(expanded(options, &columns, None)?);
+                    list.extend(expanded_star(options, &columns, None)?);
                 }
                 // A wildcard of another table: the query will report that it does not exist.
                 item => list.push(item.clone()),

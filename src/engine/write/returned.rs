@@ -10,17 +10,16 @@ use arrow::array::{RecordBatch, UInt64Array};
 use arrow::compute::take;
 use arrow::datatypes::{Field, Schema};
 use sqlparser::ast::{
-    ExcludeSelectItem, Expr, Ident, Query, SelectItem, SelectItemQualifiedWildcardKind, TableFactor,
-    TableWithJoins, VisitorMut, WildcardAdditionalOptions,
+    Expr, Ident, Query, SelectItem, SelectItemQualifiedWildcardKind, TableFactor, TableWithJoins, VisitorMut,
 };
 
 use super::named;
 use crate::catalog::Relation;
 use crate::engine::view::StatementView;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result};
 use crate::schema::TableDef;
 use crate::sql::visit::visit_mut;
-use crate::sql::{name_of, name_sql, span_of_name, table_name_of};
+use crate::sql::{expanded_star, name_of, name_sql, table_name_of};
 
 /// The items of RETURNING, and what the query that finds rows must select for them.
 pub struct Returned {
@@ -56,7 +55,7 @@ impl Returned {
                 {
                     let called = table_name_of(of)?;
                     let columns = columns_of(view, &called, others)?;
-                    items.extend(expanded(options, &columns, Some(&called))?);
+                    items.extend(expanded_star(options, &columns, Some(&called))?);
                 }
                 item => items.push(item.clone()),
             }
@@ -119,46 +118,6 @@ impl OtherColumns {
         RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)
             .map_err(|e| Error::internal("columns of other tables do not fit the rows").caused_by(e))
     }
-}
-
-/// What `*` stands for: these columns (of `table`, if one is named), without those that EXCLUDE names, and with the
-/// values of REPLACE. Errors: one of them names no column.
-pub fn expanded(
-    options: &WildcardAdditionalOptions,
-    columns: &[String],
-    table: Option<&str>,
-) -> Result<Vec<SelectItem>> {
-    let excluded = match &options.opt_exclude {
-        Some(ExcludeSelectItem::Single(name)) => std::slice::from_ref(name),
-        Some(ExcludeSelectItem::Multiple(names)) => names,
-        None => &[],
-    };
-    let excluded: Vec<&Ident> = excluded.iter().filter_map(|name| name.0.last()?.as_ident()).collect();
-    let replaced: Vec<(&Ident, &Expr)> = options
-        .opt_replace
-        .iter()
-        .flat_map(|replace| &replace.items)
-        .map(|item| (&item.column_name, &item.expr))
-        .collect();
-    let named = excluded.iter().copied().chain(replaced.iter().map(|(name, _)| *name));
-    if let Some(name) = named.into_iter().find(|name| !columns.contains(&name_of(name))) {
-        return Err(Error::invalid(format!("there is no column \"{}\"", name_of(name)))
-            .hint(format!("columns here are {}", columns.join(", ")))
-            .state(sqlstate::UNDEFINED_COLUMN)
-            .at(span_of_name(name)));
-    }
-    let shown = columns.iter().filter(|column| !excluded.iter().any(|name| name_of(name) == **column));
-    let item = |column: &String| {
-        let alias = Ident::with_quote('"', column);
-        match replaced.iter().find(|(name, _)| name_of(name) == *column) {
-            Some((_, expr)) => SelectItem::ExprWithAlias { expr: (*expr).clone(), alias },
-            None => SelectItem::UnnamedExpr(match table {
-                Some(table) => Expr::CompoundIdentifier(vec![Ident::with_quote('"', table), alias]),
-                None => Expr::Identifier(alias),
-            }),
-        }
-    };
-    Ok(shown.map(item).collect())
 }
 
 /// The columns of one of `others`, by its name or alias in the statement.

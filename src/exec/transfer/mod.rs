@@ -7,8 +7,8 @@
 //! Out: [`create`] a file → a [`FileWriter`] takes record batches. The file appears under its name only when it is
 //! complete: a copy that fails leaves nothing.
 //!
-//! What is written reads back as the same values, but for the `null` of a JSON column in JSON lines. Both text formats write VARBINARY as plain hex and
-//! read it with or without `\x`; CSV writes '' as `""` and NULL as nothing.
+//! What is written reads back as the same values, but for the `null` of a JSON column in JSON lines. Both text formats
+//! write VARBINARY as plain hex and read it with or without `\x`; CSV writes '' as `""` and NULL as nothing.
 
 mod csv;
 mod file;

@@ -57,6 +57,11 @@ const ELSEWHERE: &[(&[&str], &str)] = &[
 ];
 
 pub(super) fn functions(text: &str) -> Option<Error> {
+    values(text).or_else(|| unknown(text)).or_else(|| types(text)).or_else(|| arguments(text))
+}
+
+/// About what functions are given, and cannot work with.
+fn values(text: &str) -> Option<Error> {
     if let Some(given) = text.strip_prefix("array_has does not support type ") {
         let error =
             error(format!("ANY takes a list or a subquery, not {given}"), sqlstate::DATATYPE_MISMATCH);
@@ -100,30 +105,38 @@ pub(super) fn functions(text: &str) -> Option<Error> {
                 .hint("give them the same ORDER BY, or compute one of them in a subquery"),
         );
     }
-    if let Some(name) = between(text, "Invalid function '", "'") {
-        if WINDOW_FUNCTIONS.contains(&name) {
-            let error = error(format!("{name} looks at the rows around its own"), sqlstate::WINDOWING);
-            return Some(error.hint(format!("write {name}(...) OVER (ORDER BY ...)")));
-        }
-        let near = between(text, "Did you mean '", "'");
-        let unknown = error(format!("there is no function \"{name}\""), sqlstate::UNDEFINED_FUNCTION);
-        let elsewhere = ELSEWHERE.iter().find(|(names, _)| names.contains(&name.to_lowercase().as_str()));
-        if let Some((_, ours)) = elsewhere {
-            return Some(unknown.hint(format!("write {ours}")));
-        }
-        return Some(with_suggestion(
-            unknown,
-            name,
-            near.into_iter(),
-            "SHOW FUNCTIONS LIKE '%part%' looks for its name here: other databases may name it differently",
-        ));
+    None
+}
+
+/// About functions that are not there.
+fn unknown(text: &str) -> Option<Error> {
+    let name = between(text, "Invalid function '", "'")?;
+    if WINDOW_FUNCTIONS.contains(&name) {
+        let error = error(format!("{name} looks at the rows around its own"), sqlstate::WINDOWING);
+        return Some(error.hint(format!("write {name}(...) OVER (ORDER BY ...)")));
     }
-    let arguments = |name: &str, given: &str| {
+    let near = between(text, "Did you mean '", "'");
+    let unknown = error(format!("there is no function \"{name}\""), sqlstate::UNDEFINED_FUNCTION);
+    let elsewhere = ELSEWHERE.iter().find(|(names, _)| names.contains(&name.to_lowercase().as_str()));
+    if let Some((_, ours)) = elsewhere {
+        return Some(unknown.hint(format!("write {ours}")));
+    }
+    Some(with_suggestion(
+        unknown,
+        name,
+        near.into_iter(),
+        "SHOW FUNCTIONS LIKE '%part%' looks for its name here: other databases may name it differently",
+    ))
+}
+
+/// About arguments of other types.
+fn types(text: &str) -> Option<Error> {
+    let not_taken = |name: &str, given: &str| {
         error(format!("{name} does not take {given}"), sqlstate::UNDEFINED_FUNCTION)
             .hint("CAST what has another type")
     };
     if let Some(name) = text.strip_suffix(" does not take values of these types") {
-        return Some(arguments(name, "values of these types"));
+        return Some(not_taken(name, "values of these types"));
     }
     if let Some(name) = between(text, "Failed to coerce arguments to satisfy a call to '", "'") {
         if name == "string_agg" {
@@ -133,10 +146,10 @@ pub(super) fn functions(text: &str) -> Option<Error> {
             return Some(error.hint("write string_agg(x, ','), or group_concat(x, ',')"));
         }
         let given = between(text, "coercion from ", " to the signature")?;
-        return Some(arguments(name, &format!("({given})")));
+        return Some(not_taken(name, &format!("({given})")));
     }
     if let Some(name) = between(text, "Function '", "' user-defined coercion failed") {
-        return Some(arguments(name, "values of these types"));
+        return Some(not_taken(name, "values of these types"));
     }
     if let Some(name) = between(text, "'", "' does not support zero arguments") {
         return Some(
@@ -144,36 +157,37 @@ pub(super) fn functions(text: &str) -> Option<Error> {
                 .hint(format!("write {name}(x)")),
         );
     }
+    None
+}
+
+/// About too many or too few arguments, and about one of another type.
+fn arguments(text: &str) -> Option<Error> {
     let name = between(text, "Function '", "' ").or_else(|| between(text, "The function '", "' "))?;
-    if let Some(given) = text.split(" but received ").nth(1) {
-        if let Some(wanted) =
-            between(text, " expects ", " arguments but").or_else(|| between(text, " expected ", " argument"))
-        {
-            let takes = match wanted {
-                "zero" => "no arguments".to_owned(),
-                "1" => "1 argument".to_owned(),
-                more => format!("{more} arguments"),
-            };
-            return Some(
-                error(format!("{name} takes {takes}, not {given}"), sqlstate::UNDEFINED_FUNCTION)
-                    .hint("leave out what is too much, or add what is missing"),
-            );
-        }
-        let wanted = between(text, " expects ", " but received")
-            .or_else(|| between(text, " requires ", ", but received"))?;
-        let of_type = given.split_once("(DataType: ").map(|(_, ty)| ty.trim_end_matches('.'));
-        let given = match of_type.and_then(|ty| ty.strip_suffix(')')).unwrap_or(given) {
-            "String" => "a text",
-            "Binary" => "bytes",
-            "Boolean" => "a condition",
-            given => given,
+    let given = text.split(" but received ").nth(1)?;
+    if let Some(wanted) =
+        between(text, " expects ", " arguments but").or_else(|| between(text, " expected ", " argument"))
+    {
+        let takes = match wanted {
+            "zero" => "no arguments".to_owned(),
+            "1" => "1 argument".to_owned(),
+            more => format!("{more} arguments"),
         };
-        let error = error(format!("{name} does not take {given}"), sqlstate::UNDEFINED_FUNCTION);
         return Some(
-            error.why(format!("it takes {}", wanted.to_lowercase())).hint("CAST what has another type"),
+            error(format!("{name} takes {takes}, not {given}"), sqlstate::UNDEFINED_FUNCTION)
+                .hint("leave out what is too much, or add what is missing"),
         );
     }
-    None
+    let wanted = between(text, " expects ", " but received")
+        .or_else(|| between(text, " requires ", ", but received"))?;
+    let of_type = given.split_once("(DataType: ").map(|(_, ty)| ty.trim_end_matches('.'));
+    let given = match of_type.and_then(|ty| ty.strip_suffix(')')).unwrap_or(given) {
+        "String" => "a text",
+        "Binary" => "bytes",
+        "Boolean" => "a condition",
+        given => given,
+    };
+    let error = error(format!("{name} does not take {given}"), sqlstate::UNDEFINED_FUNCTION);
+    Some(error.why(format!("it takes {}", wanted.to_lowercase())).hint("CAST what has another type"))
 }
 
 pub(super) fn operators(text: &str) -> Option<Error> {

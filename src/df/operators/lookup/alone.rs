@@ -10,10 +10,11 @@ use arrow::datatypes::SchemaRef;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::limit::GlobalLimitExec;
-use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
+use datafusion::physical_plan::projection::ProjectionExec;
 
 use super::{LookupJoinExec, ROWS_MAX, SeenKeys};
-use crate::df::cached::plan::{place, renamed};
+use crate::df::below::picks;
+use crate::df::cached::plan::renamed;
 use crate::df::operators::scan::ScanExec;
 use crate::error::Result;
 use crate::exec::scan::Scan;
@@ -65,8 +66,7 @@ impl Lookups {
             plan = if let Some(cooperative) = plan.downcast_ref::<CooperativeExec>() {
                 cooperative.input()
             } else if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
-                let column = |output: &ProjectionExpr| place(&output.expr);
-                let Some(columns) = projection.expr().iter().map(column).collect() else { return Ok(None) };
+                let Some(columns) = picks(projection) else { return Ok(None) };
                 steps.push(LookupStep::Pick(columns));
                 projection.input()
             } else if let Some(join) = plan

@@ -21,9 +21,10 @@ use datafusion::physical_plan::{
 };
 
 use super::nested::finds_for_each;
-use super::{JoinColumn, JoinKind, LookupBy, LookupJoinExec, ROWS_FIRST, ROWS_MAX, scan_of};
+use super::{JoinColumn, JoinKind, LookupBy, LookupJoinExec, ROWS_FIRST, ROWS_MAX};
 use crate::access::COST;
-use crate::df::cached::plan::{holds, picked};
+use crate::df::below::{picked, scan_of};
+use crate::df::cached::plan::holds;
 use crate::df::operators::few_first::few_first;
 use crate::df::operators::join_rows::rows_of;
 use crate::df::operators::scan::{ByRows, ScanExec};
@@ -338,8 +339,8 @@ impl LookupJoinExec {
         let in_order = in_order && by == LookupBy::Ranges;
         // Declare the order only if the caller asked for it; the rest of the plan was made without it.
         let asks = how.by == LookupBy::Ranges && is_stopped;
-        let hears = kind.shows_row() && (asks || !how.any_order);
-        if let Some(order) = rows.output_ordering().filter(|_| hears) {
+        let declares = kind.shows_row() && (asks || !how.any_order);
+        if let Some(order) = rows.output_ordering().filter(|_| declares) {
             equivalence.add_ordering(order.iter().map_while(|by| above(by, &output, &join.schema())));
         }
         let properties = PlanProperties::new(

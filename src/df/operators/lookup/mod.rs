@@ -23,7 +23,6 @@ use datafusion::common::{JoinType, Statistics};
 use datafusion::error::Result as DfResult;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::expressions::Column;
-use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
@@ -39,7 +38,7 @@ pub use self::nested::{Nested, NestedExec, NestedRun, led};
 pub use self::sorted::sorted_first;
 use super::scan::{ExpectedAccess, FEW_ROWS, ScanExec};
 use crate::access::{COST, Method};
-use crate::df::cached::plan::picked;
+use crate::df::below::{picked, scan_of};
 use crate::df::errors::to_df;
 use crate::df::operators::join_rows::rows_of;
 use crate::df::operators::operator;
@@ -493,14 +492,6 @@ fn all_of(mut scan: Scan) -> Result<RecordBatch> {
         batches.push(batch);
     }
     Ok(concat_batches(scan.schema(), &batches)?)
-}
-
-/// The scan, if the plan is one.
-pub(in crate::df) fn scan_of(plan: &Arc<dyn ExecutionPlan>) -> Option<&ScanExec> {
-    match plan.downcast_ref::<CooperativeExec>() {
-        Some(cooperative) => scan_of(cooperative.input()),
-        None => plan.downcast_ref(),
-    }
 }
 
 impl DisplayAs for LookupJoinExec {

@@ -20,7 +20,7 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
 use super::instead::{MANY, over, swapped};
 use super::{JoinKind, LookupJoinExec};
-use crate::df::cached::plan::{picked, place};
+use crate::df::below::{picked, place};
 use crate::df::operators::join_rows::rows_of;
 use crate::df::tree::RewriteTree;
 use crate::key::ColumnId;

@@ -4,7 +4,7 @@
 
 use super::ScanExec;
 use crate::access::{Described, Method, Path, RuntimeKeys, describe};
-use crate::df::operators::learned;
+use crate::df::operators::dynamic_filter;
 use crate::df::table::Bound;
 use crate::df::wanted::FirstFound;
 use crate::plan::{CmpOp, Field, Filter, Predicate};
@@ -13,23 +13,27 @@ use crate::plan::{CmpOp, Field, Filter, Predicate};
 pub struct ExpectedAccess {
     /// The path for one of these.
     pub bound: Bound,
-    told: RuntimeKeys,
+    keys: RuntimeKeys,
 }
 
 impl ScanExec {
-    /// The expected access, if about `told_by` rows feed its dynamic filters. `None`: it has none, it is running
+    /// The expected access, if about `filter_rows` rows feed its dynamic filters. `None`: it has none, it is running
     /// already, or it would read everything anyway.
-    pub fn expected(&self, told_by: Option<f64>) -> Option<ExpectedAccess> {
-        let (request, rows) = (&self.request, told_by?.max(1.0));
-        let names = self.learned.iter().flat_map(|filter| learned::equal_columns(filter, &request.schema));
+    pub fn expected(&self, filter_rows: Option<f64>) -> Option<ExpectedAccess> {
+        let (request, rows) = (&self.request, filter_rows?.max(1.0));
+        let names =
+            self.filters.iter().flat_map(|filter| dynamic_filter::equal_columns(filter, &request.schema));
         let names: Vec<String> = names.collect();
         let terms = names.iter().map(|name| Some((request.field_of(name)?, CmpOp::Eq)));
         let terms: Vec<_> = terms.collect::<Option<_>>()?;
         // From many rows, it gets the values of each column separately, not as tuples.
-        let told =
-            if rows > learned::PAIRS_MAX as f64 { terms.chunks(1) } else { terms.chunks(terms.len().max(1)) };
+        let asked = if rows > dynamic_filter::PAIRS_MAX as f64 {
+            terms.chunks(1)
+        } else {
+            terms.chunks(terms.len().max(1))
+        };
         let cost = |bound: &Bound| bound.spec.access.cost;
-        let expected = told.filter_map(|terms| self.expected_for_values(terms));
+        let expected = asked.filter_map(|terms| self.expected_for_values(terms));
         let expected = expected.min_by(|a, b| cost(&a.bound).total_cmp(&cost(&b.bound)))?;
         let is_less = rows * cost(&expected.bound) < cost(self.planned().ok()?);
         (is_less && (expected.bound.spec.access.ordered || !self.ordered)).then_some(expected)
@@ -44,7 +48,7 @@ impl ScanExec {
         };
         Some(ExpectedAccess {
             bound: Bound { chosen, ..bound },
-            told: RuntimeKeys::ByValue(self.narrowed_by()),
+            keys: RuntimeKeys::ByValue(self.narrowed_by()),
         })
     }
 
@@ -57,7 +61,7 @@ impl ScanExec {
     ) -> Option<ExpectedAccess> {
         let (planned, condition) = self.stand_in(terms)?;
         let way = self.request.way(planned, condition, first, paths).ok()??;
-        Some(ExpectedAccess { bound: way.bound, told: RuntimeKeys::ByRow(self.narrowed_by()) })
+        Some(ExpectedAccess { bound: way.bound, keys: RuntimeKeys::ByRow(self.narrowed_by()) })
     }
 
     /// The expected access where each outer row asks in several places: for rows that satisfy any of these lists of
@@ -73,7 +77,7 @@ impl ScanExec {
         let chosen = format!("{} for each row", bound.chosen);
         Some(ExpectedAccess {
             bound: Bound { chosen, ..bound },
-            told: RuntimeKeys::ByRow(self.narrowed_by()),
+            keys: RuntimeKeys::ByRow(self.narrowed_by()),
         })
     }
 
@@ -85,8 +89,8 @@ impl ScanExec {
 
     /// The path without the filter; `None`: there is no filter, or the scan is running already.
     fn not_begun(&self, terms: &[(Field, CmpOp)]) -> Option<&Bound> {
-        let is_told = terms.is_empty() || self.narrowed.get().is_some();
-        self.planned().ok().filter(|_| !is_told)
+        let is_known = terms.is_empty() || self.narrowed.get().is_some();
+        self.planned().ok().filter(|_| !is_known)
     }
 
     /// The expected access as EXPLAIN shows it, without the stand-in values.
@@ -100,7 +104,7 @@ impl ScanExec {
         let mut access = spec.access.clone();
         (access.entry_filter, access.filter) = (left(&access.entry_filter), left(&access.filter));
         let mut described = describe(spec.source(), &access, self.limit.or(need.limit), verbose);
-        described.told(expected.told.clone());
+        described.told(expected.keys.clone());
         described
     }
 }

@@ -20,7 +20,7 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitio
 
 use super::{SeekJoinExec, SeekTarget, SeekTerm, words};
 use crate::access::{COST, Path};
-use crate::df::cached::plan::{picked, place};
+use crate::df::below::{picked, place};
 use crate::df::operators::few_first::few_first;
 use crate::df::operators::join_rows::rows_of;
 use crate::df::operators::lookup::JoinKind;
@@ -136,26 +136,8 @@ impl<'j> PairwiseJoin<'j> {
     /// The seek join with one side as outer rows, and its cost; `None` if that is impossible, or costs more and these
     /// are not few.
     fn seek_for(&self, rows_are: JoinSide, are_few: bool) -> DfResult<Option<(SeekJoinExec, f64)>> {
-        let (rows, table, join_type) = match rows_are {
-            JoinSide::Left => (self.sides[0], self.sides[1], self.join_type),
-            _ => (self.sides[1], self.sides[0], self.join_type.swap()),
-        };
-        let kind = JoinKind::of(join_type).filter(|kind| *kind != JoinKind::Found);
-        let (Some(kind), Some((scan, columns, wide))) = (kind, picked_or_widened(table)) else {
-            return Ok(None);
-        };
-        // A seek join does not keep the table's order, not even as the minor one.
-        let keeps_order = match rows_are {
-            JoinSide::Right => table.output_ordering().is_none(),
-            _ => self.properties.output_ordering().is_none(),
-        };
-        let is_plain = scan.is_whole() && !scan.passes_over() && scan.fetch().is_none();
-        let takes_all = scan.request.takes_all() && scan.request.keyed().is_some();
-        let is_one = rows.output_partitioning().partition_count() == 1;
-        if !(keeps_order && is_plain && takes_all && is_one) {
-            return Ok(None);
-        }
-        let sides = Sides { rows_are, rows, scan, columns: &columns };
+        let Some((kind, sides)) = self.sides_for(rows_are) else { return Ok(None) };
+        let (rows, scan) = (sides.rows, sides.scan);
         let Some(mut terms) = sides.equal(self.on) else { return Ok(None) };
         let (ranged, mut rest) = self.filter.map_or_else(Default::default, |filter| sides.ranged(filter));
         terms.extend(ranged);
@@ -163,10 +145,10 @@ impl<'j> PairwiseJoin<'j> {
         let places = sides.places(terms, &mut rest, self.filter);
         let is_exact = rest.is_empty();
         // Casts of the table's columns are compared only, not computed.
-        let is_wide = |index: &ColumnIndex| index.side != rows_are && wide.get(index.index) == Some(&true);
-        if !is_exact && wide.contains(&true) {
+        if !is_exact && sides.wide.contains(&true) {
             return Ok(None);
         }
+        let Some(output) = self.output(&sides) else { return Ok(None) };
         let first = match kind {
             JoinKind::Semi | JoinKind::Anti => Some(FirstFound { order: Vec::new(), rows: 1 }),
             JoinKind::Inner | JoinKind::Left => scan.request.first_of_row.clone(),
@@ -179,30 +161,13 @@ impl<'j> PairwiseJoin<'j> {
         // all.
         let first = first.filter(|first| is_exact && (keys.len() == 1 || first.order.is_empty()));
         let rows_expected = rows_of(rows).unwrap_or(ROWS_UNKNOWN);
-        let (mut found, mut work) = (0.0, 0.0);
-        for key in &keys {
-            let of_key = first.as_ref().map_or(key.entries, |first| key.entries.min(first.rows as f64));
-            let looked_at = if key.all_pass { of_key } else { key.entries };
-            found += of_key;
-            work += rows_expected * (ROW + FOUND * looked_at * key.entry);
-        }
+        let (found, work_of_row) = of_a_row(&keys, first.as_ref());
+        let work = rows_expected * work_of_row;
         if !are_few && work >= self.work(rows_expected, &sides)? {
             return Ok(None);
         }
-        let (schema, indices) =
-            build_join_schema(&self.sides[0].schema(), &self.sides[1].schema(), &self.join_type);
-        let of_scan = |index: &ColumnIndex| match index.side == rows_are {
-            true => index.clone(),
-            false => ColumnIndex { index: columns[index.index], side: index.side },
-        };
-        let all = 0..indices.len();
-        let output = self.projection.map_or_else(|| all.collect(), <[usize]>::to_vec);
-        debug_assert_eq!(schema.fields().len(), indices.len());
-        if output.iter().any(|at| is_wide(&indices[*at])) {
-            return Ok(None);
-        }
         let filter = self.filter.zip(conjunction_of(rest)).map(|(filter, rest)| {
-            let indices = filter.column_indices().iter().map(of_scan).collect();
+            let indices = filter.column_indices().iter().map(|index| sides.of_scan(index)).collect();
             JoinFilter::new(rest, indices, Arc::clone(filter.schema()))
         });
         let equivalence: EquivalenceProperties = self.properties.equivalence_properties().clone();
@@ -232,10 +197,40 @@ impl<'j> PairwiseJoin<'j> {
             kind,
             first,
             each,
-            output: output.into_iter().map(|at| of_scan(&indices[at])).collect(),
+            output,
             properties: Arc::new(properties),
         };
         Ok(Some((seek, work)))
+    }
+
+    /// The outer rows, and the table in which they could seek; `None` if a seek join cannot stand for the join.
+    fn sides_for(&self, rows_are: JoinSide) -> Option<(JoinKind, Sides<'j>)> {
+        let (rows, table, join_type) = match rows_are {
+            JoinSide::Left => (self.sides[0], self.sides[1], self.join_type),
+            _ => (self.sides[1], self.sides[0], self.join_type.swap()),
+        };
+        let kind = JoinKind::of(join_type).filter(|kind| *kind != JoinKind::Found)?;
+        let (scan, columns, wide) = picked_or_widened(table)?;
+        // A seek join does not keep the table's order, not even as the minor one.
+        let keeps_order = match rows_are {
+            JoinSide::Right => table.output_ordering().is_none(),
+            _ => self.properties.output_ordering().is_none(),
+        };
+        let is_plain = scan.is_whole() && !scan.passes_over() && scan.fetch().is_none();
+        let takes_all = scan.request.takes_all() && scan.request.keyed().is_some();
+        let is_one = rows.output_partitioning().partition_count() == 1;
+        (keeps_order && is_plain && takes_all && is_one)
+            .then_some((kind, Sides { rows_are, rows, scan, columns, wide }))
+    }
+
+    /// The output columns; `None` if one is a cast of a column of the table.
+    fn output(&self, sides: &Sides<'_>) -> Option<Arc<[ColumnIndex]>> {
+        let [left, right] = self.sides.map(|side| side.schema());
+        let (_, indices) = build_join_schema(&left, &right, &self.join_type);
+        let all = 0..indices.len();
+        let output = self.projection.map_or_else(|| all.collect(), <[usize]>::to_vec);
+        let column = |at: usize| (!sides.is_wide(&indices[at])).then(|| sides.of_scan(&indices[at]));
+        output.into_iter().map(column).collect()
     }
 
     /// Cost of the join as it is, in entries walked.
@@ -256,6 +251,18 @@ impl<'j> PairwiseJoin<'j> {
             None => whole,
         })
     }
+}
+
+/// Rows (count) that an outer row finds by these keys, and what it costs to find them.
+fn of_a_row(keys: &[SeekKeys], first: Option<&FirstFound>) -> (f64, f64) {
+    let (mut found, mut work) = (0.0, 0.0);
+    for key in keys {
+        let of_key = first.map_or(key.entries, |first| key.entries.min(first.rows as f64));
+        let looked_at = if key.all_pass { of_key } else { key.entries };
+        found += of_key;
+        work += ROW + FOUND * looked_at * key.entry;
+    }
+    (found, work)
 }
 
 /// The disjuncts of a condition.
@@ -315,7 +322,9 @@ struct Sides<'j> {
     rows: &'j Arc<dyn ExecutionPlan>,
     scan: &'j ScanExec,
     /// Columns of the scan that the join sees.
-    columns: &'j [usize],
+    columns: Vec<usize>,
+    /// Those that it sees cast to BIGINT.
+    wide: Vec<bool>,
 }
 
 /// The keys in which a row seeks at one place.
@@ -329,6 +338,19 @@ struct SeekKeys {
 }
 
 impl Sides<'_> {
+    /// A column of the join as one of the outer rows or of the scan.
+    fn of_scan(&self, index: &ColumnIndex) -> ColumnIndex {
+        match index.side == self.rows_are {
+            true => index.clone(),
+            false => ColumnIndex { index: self.columns[index.index], side: index.side },
+        }
+    }
+
+    /// The column is a cast of one of the scan.
+    fn is_wide(&self, index: &ColumnIndex) -> bool {
+        index.side != self.rows_are && self.wide.get(index.index) == Some(&true)
+    }
+
     /// The equality conditions as terms; `None` if one is not on a column of the table.
     fn equal(&self, on: &[EqualPair]) -> Option<Vec<SeekTerm>> {
         let term = |(left, right): &EqualPair| {
@@ -478,7 +500,7 @@ impl Sides<'_> {
         };
         let equals_one = |term: &&SeekTerm| term.op == CmpOp::Eq && term.or.is_empty();
         let of_terms = terms.iter().filter(equals_one).filter_map(|term| column(term.field));
-        let equal: Vec<ColumnId> = of_terms.chain(bound.fixed()).collect();
+        let equal: Vec<ColumnId> = of_terms.chain(request.fixed().iter().copied()).collect();
         let ranged = terms.iter().filter(|term| !equals_one(term)).filter_map(|term| column(term.field));
         let mut ranged: Vec<ColumnId> = ranged.collect();
         if ranged.is_empty() {

@@ -28,9 +28,10 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Pla
 use futures::TryStreamExt;
 
 pub use self::instead::{comparison, instead_of_all_pairs, instead_of_pairs};
-use super::lookup::{JoinKind, pieces, scan_of};
+use super::lookup::{JoinKind, pieces};
 use super::scan::{ExpectedAccess, ScanExec};
 use crate::access::Path;
+use crate::df::below::scan_of;
 use crate::df::errors::{df_error, to_df};
 use crate::df::operators::operator;
 use crate::df::table::{OfRow, ProbePath};

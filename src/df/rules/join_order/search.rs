@@ -19,7 +19,7 @@ use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
 use super::{Plan, changed, column, is_plain};
 use crate::access::COST;
-use crate::df::cached::plan::{picked, place};
+use crate::df::below::{picked, picks, place};
 use crate::df::operators::join_rows::rows_of;
 use crate::df::operators::scan::ScanExec;
 use crate::df::table::Matches;
@@ -93,7 +93,7 @@ impl<'p> Joins<'p> {
     /// stops it.
     fn take_apart(&mut self, plan: &'p Plan) -> Option<Vec<Place>> {
         if let Some(projection) = plan.downcast_ref::<ProjectionExec>()
-            && let Some(columns) = plain_columns(projection)
+            && let Some(columns) = picks(projection)
             && join_below(projection.input()).is_some()
         {
             let below = self.take_apart(projection.input())?;
@@ -145,7 +145,7 @@ impl<'p> Joins<'p> {
     /// What the joins cost in the order that the plan has. `next`: the number of the next table.
     fn given(&self, plan: &Plan, next: &mut usize) -> Option<Joined> {
         if let Some(projection) = plan.downcast_ref::<ProjectionExec>()
-            && plain_columns(projection).is_some()
+            && picks(projection).is_some()
             && join_below(projection.input()).is_some()
         {
             return self.given(projection.input(), next);
@@ -285,15 +285,10 @@ impl Table<'_> {
     }
 }
 
-/// The columns that a projection passes on, if it does nothing else.
-fn plain_columns(projection: &ProjectionExec) -> Option<Vec<usize>> {
-    projection.expr().iter().map(|output| place(&output.expr)).collect()
-}
-
 /// The plan as an inner join by equal columns, or as such a join below projections.
 fn join_below(plan: &Plan) -> Option<&HashJoinExec> {
     if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
-        return plain_columns(projection).and_then(|_| join_below(projection.input()));
+        return picks(projection).and_then(|_| join_below(projection.input()));
     }
     let join = plan.downcast_ref::<HashJoinExec>()?;
     let is_column = |(left, right): &(_, _)| place(left).is_some() && place(right).is_some();

@@ -13,7 +13,7 @@ use datafusion::physical_expr::expressions::{BinaryExpr, Column};
 use datafusion::physical_expr::utils::collect_columns;
 
 use super::search::Level;
-use crate::df::cached::plan::place;
+use crate::df::below::place;
 use crate::df::cached::{parameters, subquery_values};
 use crate::df::operators::seek::comparison;
 use crate::df::tree::RewriteTree;

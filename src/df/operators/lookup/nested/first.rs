@@ -18,8 +18,7 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::windows::BoundedWindowAggExec;
 
-use super::parts::passed_on;
-use crate::df::cached::plan::{picked, place};
+use crate::df::below::{passed_on, picked, picked_of, place};
 use crate::df::operators::lookup::JoinColumn;
 use crate::df::operators::lookup::instead::{equal_columns, is_plain};
 use crate::df::operators::scan::ScanExec;
@@ -68,14 +67,12 @@ pub(super) struct Numbered<'p> {
 
 impl Numbered<'_> {
     pub fn of(plan: &Arc<dyn ExecutionPlan>) -> Option<Numbered<'_>> {
-        if let Some(input) = passed_on(plan) {
+        if let Some(input) = passed_on(&**plan) {
             return Numbered::of(input);
         }
         if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
             let below = Numbered::of(projection.input())?;
-            let column = |expr: &Arc<dyn PhysicalExpr>| below.columns.get(place(expr)?).copied();
-            let columns = projection.expr().iter().map(|output| column(&output.expr));
-            return Some(Numbered { columns: columns.collect::<Option<_>>()?, ..below });
+            return Some(Numbered { columns: picked_of(projection, &below.columns)?, ..below });
         }
         if let Some(filter) = plan.downcast_ref::<FilterExec>().filter(|filter| filter.fetch().is_none()) {
             let below = Numbered::of(filter.input()).filter(|below| below.limit.is_none())?;
@@ -101,7 +98,7 @@ impl Numbered<'_> {
 
 /// The rows that a plan sorts, and their columns (positions) that come out.
 fn sorted(plan: &Arc<dyn ExecutionPlan>) -> (&Arc<dyn ExecutionPlan>, Vec<usize>) {
-    if let Some(input) = passed_on(plan) {
+    if let Some(input) = passed_on(&**plan) {
         return sorted(input);
     }
     if let Some(sort) = plan.downcast_ref::<SortExec>().filter(|sort| sort.fetch().is_none()) {
@@ -109,8 +106,7 @@ fn sorted(plan: &Arc<dyn ExecutionPlan>) -> (&Arc<dyn ExecutionPlan>, Vec<usize>
     }
     if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
         let (input, columns) = sorted(projection.input());
-        let column = |expr: &Arc<dyn PhysicalExpr>| columns.get(place(expr)?).copied();
-        if let Some(picked) = projection.expr().iter().map(|output| column(&output.expr)).collect() {
+        if let Some(picked) = picked_of(projection, &columns) {
             return (input, picked);
         }
     }

@@ -9,12 +9,11 @@ use datafusion::common::tree_node::Transformed;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{PhysicalExpr, PhysicalSortExpr, split_conjunction};
 use datafusion::physical_plan::aggregates::AggregateExec;
-use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::joins::utils::{ColumnIndex, JoinFilter};
 use datafusion::physical_plan::limit::GlobalLimitExec;
-use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
+use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
@@ -25,16 +24,16 @@ use super::first::{FirstMatches, Numbered};
 use super::scope::{AnyMatch, Scope};
 use super::search::FEW_ROWS;
 use super::totals::TotalsOf;
+use crate::df::below::{passed_on, picked, picked_of, place, scan_of};
 use crate::df::cached::on_top::Above;
-use crate::df::cached::plan::{self, place};
 use crate::df::cached::windows::Windows;
+use crate::df::join_sides::{output_of, outputs};
 use crate::df::operators::join_rows::rows_of;
 use crate::df::operators::lookup::instead::{compares_plainly, equal_columns, hash_join_of};
-use crate::df::operators::lookup::{JoinColumn, JoinKind, LookupJoinExec, scan_of};
+use crate::df::operators::lookup::{JoinColumn, JoinKind, LookupJoinExec};
 use crate::df::operators::scan::ScanExec;
 use crate::df::operators::seek::{SeekJoinExec, SeekLookup};
-use crate::df::rules::kept_sorts::FixedExec;
-use crate::df::table::{Bound, OfRow};
+use crate::df::table::OfRow;
 use crate::df::tree::RewriteTree;
 use crate::df::wanted::FirstFound;
 use crate::exec::joined::ColumnOf;
@@ -60,7 +59,7 @@ pub struct NestedParts {
 impl NestedParts {
     /// The parts of a plan; `None` if it has other operators.
     pub fn of(plan: &Arc<dyn ExecutionPlan>) -> Option<NestedParts> {
-        if let Some(input) = passed_on(plan) {
+        if let Some(input) = passed_on(&**plan) {
             return NestedParts::of(input);
         }
         if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
@@ -152,7 +151,7 @@ impl NestedParts {
 
     /// Applies a projection, which is `plan`.
     fn projected(self, projection: &ProjectionExec, plan: &Arc<dyn ExecutionPlan>) -> Option<NestedParts> {
-        match picked(projection, &self.output).filter(|_| self.above.is_empty()) {
+        match picked_of(projection, &self.output).filter(|_| self.above.is_empty()) {
             Some(output) => Some(NestedParts { output, schema: plan.schema(), ..self }),
             None => self.made(plan),
         }
@@ -192,7 +191,8 @@ impl NestedParts {
         }
         let table = scan_of(&join.table)?;
         let shown = if join.kind.shows_found() { table.request.schema.fields().len() } else { 0 };
-        let by_ranges = self.by_ranges || !tells_rowkey(table, &join.on);
+        let is_asked = |id: ColumnId| join.on.iter().any(|equal| equal.key == id);
+        let by_ranges = self.by_ranges || !table.request.is_rowkey(&is_asked);
         let first = matches!(join.kind, JoinKind::Semi | JoinKind::Anti).then(FirstFound::any_one);
         let matches = Matches { first, ..Matches::default() };
         let on = self.equal(&join.on)?;
@@ -210,7 +210,7 @@ impl NestedParts {
         let matches = Matches { totals: Some(totals), first, ..Matches::default() };
         let on = self.equal(&on)?;
         let joined = NestedParts { by_ranges: true, ..self }.joined(kind, &table, on, matches)?;
-        joined.with_output(&output_of(join), shown, join.schema())
+        joined.with_output(&outputs(join), shown, join.schema())
     }
 
     /// Adds a join with the first matches in a table.
@@ -219,7 +219,7 @@ impl NestedParts {
             .filter(|kind| matches!(kind, JoinKind::Inner | JoinKind::Left))?;
         let FirstMatches { table, on, first, columns } = matches;
         let of_rows = join.left().schema().fields().len();
-        let output = output_of(join).into_iter().map(|at| match at.checked_sub(of_rows) {
+        let output = outputs(join).into_iter().map(|at| match at.checked_sub(of_rows) {
             Some(of_right) => of_rows + columns[of_right],
             None => at,
         });
@@ -234,7 +234,7 @@ impl NestedParts {
     /// Adds a join in which each outer row gives a range of keys. What it compares may be computed right below it.
     fn seeking(join: &SeekJoinExec) -> Option<NestedParts> {
         let SeekLookup { mut rows, table, terms, filter, first, output } = join.as_lookup()?;
-        while let Some(input) = passed_on(rows) {
+        while let Some(input) = passed_on(&**rows) {
             rows = input;
         }
         let computed = rows.downcast_ref::<ProjectionExec>();
@@ -273,7 +273,7 @@ impl NestedParts {
     /// Adds a join with a residual filter.
     fn filtered(self, join: &HashJoinExec) -> Option<NestedParts> {
         let kind = JoinKind::of(*join.join_type()).filter(|kind| *kind != JoinKind::Found)?;
-        let (table, columns) = plan::picked(join.right())?;
+        let (table, columns) = picked(join.right())?;
         let equal = equal_columns(join.on(), &join.left().schema(), table, &columns)?;
         let is_served = equal.iter().any(|equal| table.request.leads(Field::Column(equal.key)));
         if !compares_plainly(join) || !is_served || table.request.keyed().is_none() {
@@ -285,12 +285,13 @@ impl NestedParts {
         };
         let residual = self.residual(join.filter()?, table, &column, &|row| Some(Arc::clone(row)))?;
         let (of_rows, shown) = (self.output.len(), table.request.schema.fields().len());
-        let output = output_of(join).into_iter().map(|at| match at.checked_sub(of_rows) {
-            Some(of_right) => columns.get(of_right).map(|column| of_rows + column),
-            None => Some(at),
+        let output = (0..join.schema().fields().len()).map(|at| match output_of(join, at)? {
+            (0, of_row) => Some(of_row),
+            (_, of_table) => columns.get(of_table).map(|column| of_rows + column),
         });
         let output: Vec<usize> = output.collect::<Option<_>>()?;
-        let by_ranges = self.by_ranges || !tells_rowkey(table, &equal);
+        let is_asked = |id: ColumnId| equal.iter().any(|equal| equal.key == id);
+        let by_ranges = self.by_ranges || !table.request.is_rowkey(&is_asked);
         let matches = Matches { residual, ..Matches::default() };
         let on = self.equal(&equal)?;
         let joined = NestedParts { by_ranges, ..self }.joined(kind, table, on, matches)?;
@@ -383,11 +384,8 @@ impl NestedParts {
         join: &HashJoinExec,
         AnyMatch { kind, tables }: AnyMatch,
     ) -> Option<NestedParts> {
-        let shown = match &join.projection {
-            Some(shown) => shown.to_vec(),
-            None => (0..join.left().schema().fields().len()).collect(),
-        };
-        let output = shown.into_iter().map(|at| self.output.get(at).copied()).collect::<Option<_>>()?;
+        let column = |at| self.output.get(output_of(join, at)?.1).copied();
+        let output = (0..join.schema().fields().len()).map(column).collect::<Option<_>>()?;
         let before = self.joins.len();
         let scope = Scope { wants_match: kind == JoinKind::Semi, levels: before + 1..=before + tables.len() };
         self.by_ranges = true;
@@ -451,7 +449,7 @@ pub fn finds_for_each(join: &HashJoinExec) -> bool {
         let are_few = rows.is_some_and(|(few, all)| few <= all.max(FEW_ROWS as f64));
         are_few && (FirstMatches::of(join).is_some() || TotalsOf::of(join).is_some() || looks_through(join))
     };
-    let is_whole = |side| plan::picked(side).is_some();
+    let is_whole = |side| picked(side).is_some();
     if is_whole(join.left()) && is_whole(join.right()) {
         return false;
     }
@@ -473,37 +471,12 @@ struct Matches {
     first: Option<FirstFound>,
 }
 
-/// The columns that a join outputs: those of its left side are numbered first.
-fn output_of(join: &HashJoinExec) -> Vec<usize> {
-    let all = || join.left().schema().fields().len() + join.right().schema().fields().len();
-    join.projection.as_ref().map_or_else(|| (0..all()).collect(), |output| output.to_vec())
-}
-
-/// The outer row and the table's own conditions determine a whole rowkey.
-fn tells_rowkey(table: &ScanExec, on: &[JoinColumn]) -> bool {
-    let fixed = table.bound().map(Bound::fixed).unwrap_or_default();
-    let is_told = |id: &ColumnId| fixed.contains(id) || on.iter().any(|equal| equal.key == *id);
-    table.request.table().key.columns().iter().all(is_told)
-}
-
 /// Leading sort keys (count) by which the sort's input is sorted already.
 pub fn led(sort: &SortExec) -> usize {
     let prefix = sort.input().equivalence_properties().extract_common_sort_prefix(sort.expr().clone());
     prefix.map_or(0, |(prefix, _)| prefix.len())
 }
 
-/// The input of an operator that passes its rows on unchanged.
-pub(super) fn passed_on(plan: &Arc<dyn ExecutionPlan>) -> Option<&Arc<dyn ExecutionPlan>> {
-    let is_passed_on = plan.is::<CooperativeExec>() || plan.is::<FixedExec>();
-    plan.children().first().copied().filter(|_| is_passed_on)
-}
-
 fn columns(table: usize, count: usize) -> impl Iterator<Item = ColumnOf> {
     (0..count).map(move |column| ColumnOf { table, column })
-}
-
-/// The columns that a projection picks, if it only picks.
-fn picked(projection: &ProjectionExec, below: &[ColumnOf]) -> Option<Vec<ColumnOf>> {
-    let column = |output: &ProjectionExpr| below.get(place(&output.expr)?).copied();
-    projection.expr().iter().map(column).collect()
 }

@@ -11,7 +11,7 @@ use datafusion::physical_plan::joins::HashJoinExec;
 
 use super::asks::Asked;
 use super::parts::NestedParts;
-use crate::df::cached::plan::place;
+use crate::df::below::place;
 use crate::df::operators::lookup::JoinKind;
 use crate::df::operators::lookup::instead::is_plain;
 use crate::df::operators::scan::ScanExec;

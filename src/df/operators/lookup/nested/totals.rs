@@ -15,9 +15,8 @@ use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 
-use super::parts::passed_on;
+use crate::df::below::{passed_on, picked, place};
 use crate::df::cached::aggregates::ScanAggregate;
-use crate::df::cached::plan::{picked, place};
 use crate::df::errors::df_error;
 use crate::df::expr::value_of;
 use crate::df::operators::lookup::JoinColumn;
@@ -55,19 +54,14 @@ impl TotalsOf {
     /// anything else, or if an outer row may find several groups.
     pub fn of(join: &HashJoinExec) -> Option<(TotalsOf, ScanExec, Vec<JoinColumn>)> {
         let (aggregate, output) = outputs(join.right())?;
-        let functions = aggregate.aggr_expr();
         let is_simple = is_plain(join)
             && *aggregate.mode() == AggregateMode::Single
             && aggregate.group_expr().is_single()
             && !aggregate.group_expr().is_empty()
-            && aggregate.limit_options().is_none()
-            && aggregate.filter_expr().iter().all(Option::is_none)
-            && !functions.iter().any(|function| function.is_distinct());
+            && aggregate.limit_options().is_none();
         let is_whole = |scan: &ScanExec| scan.request.keyed().is_some();
         let (scan, columns) = picked(aggregate.input()).filter(|(scan, _)| is_simple && is_whole(scan))?;
-        let below = aggregate.input_schema();
-        let functions: Vec<ScanAggregate> =
-            functions.iter().map(|f| ScanAggregate::of(f, &below)).collect::<Option<_>>()?;
+        let functions = ScanAggregate::all_of(aggregate)?;
         let groups = aggregate.group_expr().expr();
         // The aggregate's input column behind each join column.
         let group = |at: usize| match output.get(at)? {
@@ -79,7 +73,7 @@ impl TotalsOf {
             .iter()
             .map(|(of_row, of_table)| Some((Arc::clone(of_row), group(place(of_table)?)?)))
             .collect::<Option<_>>()?;
-        let scan = scan.pick(&columns, &below);
+        let scan = scan.pick(&columns, &aggregate.input_schema());
         let all: Vec<usize> = (0..columns.len()).collect();
         let equal = equal_columns(&on, &join.left().schema(), &scan, &all)?;
         // Without a key led by a join column, reading the whole table once is better.
@@ -139,7 +133,7 @@ fn is_count_of_rows(function: &AggregateFunctionExpr) -> bool {
 /// The aggregate of a plan, and the aggregate columns that the plan outputs; [`Output::Equal`] is a grouping column
 /// here.
 fn outputs(plan: &Arc<dyn ExecutionPlan>) -> Option<(&AggregateExec, Vec<Output>)> {
-    if let Some(input) = passed_on(plan) {
+    if let Some(input) = passed_on(&**plan) {
         return outputs(input);
     }
     if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {

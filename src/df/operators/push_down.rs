@@ -14,9 +14,9 @@ use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_expr::window::WindowExpr;
 use datafusion::physical_expr::{PhysicalExpr, split_conjunction};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
-use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::filter_pushdown::FilterPushdownPhase;
 use datafusion::physical_plan::joins::HashJoinExec;
@@ -26,35 +26,35 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
-use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
 
-use super::learned::is_late;
+use super::dynamic_filter::is_late;
 use super::lookup::LookupJoinExec;
+use super::over_changed;
 use super::scan::ScanExec;
 use super::seek::SeekJoinExec;
+use crate::df::below::passed_on;
 use crate::df::join_sides::{keeps, output_of};
-use crate::df::rules::kept_sorts::FixedExec;
 use crate::df::tree::RewriteTree;
 
 type Plan = Arc<dyn ExecutionPlan>;
 type Filter = Arc<dyn PhysicalExpr>;
 /// How a scan takes a filter.
-type Hear<'a> = &'a dyn Fn(&ScanExec, &Filter) -> ScanExec;
+type Take<'a> = &'a dyn Fn(&ScanExec, &Filter) -> ScanExec;
 
 /// The rule: passes all dynamic filters to the scans of a plan.
 #[derive(Debug)]
-pub struct Telling;
+pub struct PushDown;
 
-impl PhysicalOptimizerRule for Telling {
+impl PhysicalOptimizerRule for PushDown {
     fn optimize(&self, plan: Plan, options: &ConfigOptions) -> DfResult<Plan> {
         each(plan, &|node| match of_join(node, options)? {
             None => Ok(of_filter(node)?.or(of_sort(node)?)),
-            told => Ok(told),
+            pushed => Ok(pushed),
         })
     }
 
     fn name(&self) -> &str {
-        "telling"
+        "push_down"
     }
 
     fn schema_check(&self) -> bool {
@@ -67,13 +67,13 @@ pub fn of_joins(plan: Plan, options: &ConfigOptions) -> DfResult<Plan> {
     each(plan, &|node| of_join(node, options))
 }
 
-/// Applies `tell` to each operator of a plan.
-fn each(plan: Plan, tell: &dyn Fn(&Plan) -> DfResult<Option<Plan>>) -> DfResult<Plan> {
-    let told = plan.rewrite_up(|node| {
-        let told = tell(&node)?;
-        Ok(told.map_or_else(|| Transformed::no(node), Transformed::yes))
+/// Applies `push` to each operator of a plan.
+fn each(plan: Plan, push: &dyn Fn(&Plan) -> DfResult<Option<Plan>>) -> DfResult<Plan> {
+    let pushed = plan.rewrite_up(|node| {
+        let pushed = push(&node)?;
+        Ok(pushed.map_or_else(|| Transformed::no(node), Transformed::yes))
     });
-    told.data()
+    pushed.data()
 }
 
 /// Passes the dynamic filter of a join from its left side to its right side.
@@ -83,7 +83,7 @@ fn of_join(node: &Plan, options: &ConfigOptions) -> DfResult<Option<Plan>> {
     let Some(filter) = learns.self_filters().pop().and_then(|mut of_right| of_right.pop()) else {
         return Ok(None);
     };
-    let Some(right) = told(join.right(), &filter, &ScanExec::knowing)? else { return Ok(None) };
+    let Some(right) = pushed(join.right(), &filter, &ScanExec::with_dynamic_filter)? else { return Ok(None) };
     let Ok(filter) = Arc::downcast::<DynamicFilterPhysicalExpr>(filter) else { return Ok(None) };
     let join = join.builder().with_new_children(vec![Arc::clone(join.left()), right])?.build()?;
     Ok(Some(Arc::new(join.with_dynamic_filter_expr(filter)?)))
@@ -94,11 +94,13 @@ fn of_filter(node: &Plan) -> DfResult<Option<Plan>> {
     let Some(filter) = node.downcast_ref::<FilterExec>() else { return Ok(None) };
     let mut input = None;
     for term in split_conjunction(filter.predicate()).into_iter().filter(|term| is_late(term)) {
-        if let Some(heard) = told(input.as_ref().unwrap_or(filter.input()), term, &ScanExec::knowing)? {
-            input = Some(heard);
+        if let Some(pushed) =
+            pushed(input.as_ref().unwrap_or(filter.input()), term, &ScanExec::with_dynamic_filter)?
+        {
+            input = Some(pushed);
         }
     }
-    input.map(|input| over(node, vec![input])).transpose()
+    over_changed(node, vec![input])
 }
 
 /// Passes the threshold of a top-k sort to its input.
@@ -107,18 +109,13 @@ fn of_sort(node: &Plan) -> DfResult<Option<Plan>> {
     let Some(filter) = sort.dynamic_expressions_produced().pop().filter(|_| sort.fetch().is_some()) else {
         return Ok(None);
     };
-    let input = told(sort.input(), &filter, &ScanExec::following)?;
-    input.map(|input| over(node, vec![input])).transpose()
-}
-
-fn over(node: &Plan, children: Vec<Plan>) -> DfResult<Plan> {
-    let keep = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep);
-    Arc::clone(node).replace_children(children, keep)
+    let input = pushed(sort.input(), &filter, &ScanExec::with_threshold)?;
+    over_changed(node, vec![input])
 }
 
 /// The plan with the filter, which is over its columns, passed to its scans; `None` if it reaches none. Rows that do
 /// not pass may still come.
-fn told(node: &Plan, filter: &Filter, hear: Hear<'_>) -> DfResult<Option<Plan>> {
+fn pushed(node: &Plan, filter: &Filter, take: Take<'_>) -> DfResult<Option<Plan>> {
     // With rows missing, the limit would let others through.
     if node.fetch().is_some() {
         return Ok(None);
@@ -128,34 +125,35 @@ fn told(node: &Plan, filter: &Filter, hear: Hear<'_>) -> DfResult<Option<Plan>> 
             // The offset would skip other rows.
             return Ok(None);
         }
-        return Ok(Some(Arc::new(hear(scan, filter))));
+        return Ok(Some(Arc::new(take(scan, filter))));
     }
-    let of_child = |child: usize, filter: Option<Filter>| -> DfResult<Option<Plan>> {
-        let (Some(filter), mut children) = (filter, node.children().into_iter().cloned().collect::<Vec<_>>())
-        else {
-            return Ok(None);
-        };
-        let Some(heard) = told(&children[child], &filter, hear)? else { return Ok(None) };
-        children[child] = heard;
-        over(node, children).map(Some)
-    };
+    let filters = below(node, filter)?.into_iter().chain(std::iter::repeat(None));
+    let inputs = node.children().into_iter().zip(filters).map(|(input, filter)| match filter {
+        Some(filter) => pushed(input, &filter, take),
+        None => Ok(None),
+    });
+    over_changed(node, inputs.collect::<DfResult<_>>()?)
+}
+
+/// The filter over the columns of each input, as far as rows of the input that do not pass it may go.
+fn below(node: &Plan, filter: &Filter) -> DfResult<Vec<Option<Filter>>> {
+    let inputs = node.children();
     if passes_all(&**node) {
-        return of_child(0, Some(Arc::clone(filter)));
+        return Ok(vec![Some(Arc::clone(filter))]);
     }
     if let Some(filtering) = node.downcast_ref::<FilterExec>() {
-        let below = match filtering.projection() {
+        return Ok(vec![match filtering.projection() {
             None => Some(Arc::clone(filter)),
-            Some(kept) => moved(filter, &|at| column(filtering.input(), *kept.get(at)?))?,
-        };
-        return of_child(0, below);
+            Some(kept) => moved(filter, &|at| column(inputs[0], *kept.get(at)?))?,
+        }]);
     }
     if let Some(projection) = node.downcast_ref::<ProjectionExec>() {
-        return of_child(0, moved(filter, &|at| Some(Arc::clone(&projection.expr().get(at)?.expr)))?);
+        return Ok(vec![moved(filter, &|at| Some(Arc::clone(&projection.expr().get(at)?.expr)))?]);
     }
     if let Some(aggregate) = node.downcast_ref::<AggregateExec>() {
         let groups = aggregate.group_expr();
         if !groups.is_single() || groups.is_true_no_grouping() {
-            return Ok(None);
+            return Ok(Vec::new());
         }
         // A condition on grouping columns drops whole groups; totals are unknown below.
         let column = |at: usize| -> Filter {
@@ -165,7 +163,7 @@ fn told(node: &Plan, filter: &Filter, hear: Hear<'_>) -> DfResult<Option<Plan>> 
             }
         };
         let below = moved(filter, &|at| Some(column(at)))?;
-        return of_child(0, below.filter(|below| !collect_columns(below).is_empty()));
+        return Ok(vec![below.filter(|below| !collect_columns(below).is_empty())]);
     }
     if let Some(windows) = windows(node) {
         // A condition on columns that partition every window drops whole partitions.
@@ -173,55 +171,49 @@ fn told(node: &Plan, filter: &Filter, hear: Hear<'_>) -> DfResult<Option<Plan>> 
             let is_it = |by: &Filter| by.downcast_ref::<Column>().is_some_and(|by| by.index() == at);
             windows.iter().all(|window| window.partition_by().iter().any(is_it))
         };
-        let input = node.children()[0];
-        let below = moved(filter, &|at| column(input, at).filter(|_| partitions(at)))?;
-        return of_child(0, below.filter(|below| !collect_columns(below).is_empty()));
+        let below = moved(filter, &|at| column(inputs[0], at).filter(|_| partitions(at)))?;
+        return Ok(vec![below.filter(|below| !collect_columns(below).is_empty())]);
     }
     if let Some(join) = node.downcast_ref::<HashJoinExec>() {
-        for (child, keeps) in keeps(*join.join_type()).into_iter().enumerate() {
-            let place = |at| output_of(join, at).filter(|(from, _)| *from == child && keeps);
-            let below = moved(filter, &|at| column(node.children()[child], place(at)?.1))?;
-            if below.is_some() {
-                return of_child(child, below);
-            }
-        }
-        return Ok(None);
+        let keeps = keeps(*join.join_type());
+        return of_one_side(filter, &inputs, &|at| output_of(join, at).filter(|(side, _)| keeps[*side]));
     }
     if let Some(join) = node.downcast_ref::<LookupJoinExec>() {
-        for child in 0..=usize::from(join.takes_order()) {
-            let place = |at| join.output_of(at).filter(|(from, _)| *from == child);
-            let below = moved(filter, &|at| column(node.children()[child], place(at)?.1))?;
-            if below.is_some() {
-                return of_child(child, below);
-            }
-        }
-        return Ok(None);
+        let sides = if join.takes_order() { &inputs[..] } else { &inputs[..1] };
+        return of_one_side(filter, sides, &|at| join.output_of(at));
     }
     if let Some(join) = node.downcast_ref::<SeekJoinExec>() {
-        let place = |at| join.output_of(at).filter(|(from, _)| *from == 0);
-        return of_child(0, moved(filter, &|at| column(node.children()[0], place(at)?.1))?);
+        return of_one_side(filter, &inputs[..1], &|at| join.output_of(at));
     }
-    if node.is::<UnionExec>() {
-        let heard: Vec<Option<Plan>> =
-            node.children().into_iter().map(|child| told(child, filter, hear)).collect::<DfResult<_>>()?;
-        if heard.iter().all(Option::is_none) {
-            return Ok(None);
+    let is_union = node.is::<UnionExec>();
+    Ok(inputs.iter().map(|_| is_union.then(|| Arc::clone(filter))).collect())
+}
+
+/// The filter over the columns of the first side of a join that has all of them. `place`: the side and the column there
+/// behind an output column.
+fn of_one_side(
+    filter: &Filter,
+    sides: &[&Plan],
+    place: &dyn Fn(usize) -> Option<(usize, usize)>,
+) -> DfResult<Vec<Option<Filter>>> {
+    let mut below = Vec::with_capacity(sides.len());
+    for (side, input) in sides.iter().enumerate() {
+        let place = |at| place(at).filter(|(from, _)| *from == side);
+        below.push(moved(filter, &|at| column(input, place(at)?.1))?);
+        if below[side].is_some() {
+            break;
         }
-        let children = heard.into_iter().zip(node.children());
-        let children = children.map(|(heard, child)| heard.unwrap_or_else(|| Arc::clone(child)));
-        return over(node, children.collect()).map(Some);
     }
-    Ok(None)
+    Ok(below)
 }
 
 /// The output has the same rows and columns as the input.
 fn passes_all(node: &dyn ExecutionPlan) -> bool {
-    node.is::<CooperativeExec>()
+    passed_on(node).is_some()
         || node.is::<CoalescePartitionsExec>()
         || node.is::<RepartitionExec>()
         || node.is::<SortExec>()
         || node.is::<SortPreservingMergeExec>()
-        || node.is::<FixedExec>()
 }
 
 /// The windows of an operator that adds their columns to those of its input.

@@ -31,7 +31,7 @@ pub const PAIRS_MAX: usize = 200;
 
 /// The current condition of a dynamic filter: it holds for every row that passes the filter, perhaps for others.
 /// `schema`: the columns of the filter; `values_max`: values (count) that are worth looking up.
-pub fn learned(
+pub fn condition_of(
     filter: &Arc<dyn PhysicalExpr>,
     schema: &Schema,
     names: &FieldNames,
@@ -71,8 +71,8 @@ pub fn equal_columns(filter: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Vec<Str
         let side = |expr: &Arc<dyn PhysicalExpr>| expr.is::<Column>() || is_late(expr);
         *binary.op() == Operator::Eq && side(binary.left()) && side(binary.right())
     };
-    let is_told = is_joins(filter) || filter.downcast_ref::<BinaryExpr>().is_some_and(is_equal);
-    if is_told { columns(filter, schema) } else { Vec::new() }
+    let lists = is_joins(filter) || filter.downcast_ref::<BinaryExpr>().is_some_and(is_equal);
+    if lists { columns(filter, schema) } else { Vec::new() }
 }
 
 /// Reads physical filter expressions.
