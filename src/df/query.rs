@@ -88,6 +88,7 @@ use super::rules::null_frames::whole_frames;
 use super::rules::offset::offset;
 use super::rules::picking::PickApart;
 use super::rules::satisfied::Satisfied;
+use super::rules::window_keys::compared_keys;
 use super::subqueries::correlated::Correlated;
 use super::subqueries::join_condition::subqueries_in_on;
 use super::subqueries::or_null::value_or_null;
@@ -295,6 +296,7 @@ impl Planner {
                     "after_coercion",
                     &[lossy_casts, own_patterns, text_casts, of_row, lazy_functions],
                 )),
+                Arc::new(NodeRule("compared_keys", compared_keys)),
                 Arc::new(Correlated),
                 Arc::new(CheckedNumbers::new()),
             ])
