@@ -168,15 +168,22 @@ impl Domain<'_> {
             return Err(refused("it groups in several ways at once"));
         }
         let input = self.inside(&aggregate.input)?;
-        let groups = aggregate.group_expr.iter().map(|expr| self.replaced(expr));
+        // GROUP BY may name a column twice, which is one of the schema.
+        let mut given: Vec<&Expr> = Vec::new();
+        for group in &aggregate.group_expr {
+            if !given.contains(&group) {
+                given.push(group);
+            }
+        }
+        let groups = given.iter().map(|expr| self.replaced(expr));
         let groups: Vec<Expr> = groups.chain(self.own().into_iter().map(Ok)).collect::<DfResult<_>>()?;
         let totals = aggregate.aggr_expr.iter().map(|expr| self.replaced(expr));
         let totals: Vec<Expr> = totals.collect::<DfResult<_>>()?;
         let grouped = LogicalPlanBuilder::from(input).aggregate(groups, totals)?.build()?;
         let columns = grouped.schema().columns();
-        let (keys, totals) = columns.split_at(aggregate.group_expr.len() + self.columns.len());
-        let ours = keys[..aggregate.group_expr.len()].iter().chain(totals).cloned().map(Expr::Column);
-        if !aggregate.group_expr.is_empty() {
+        let (keys, totals) = columns.split_at(given.len() + self.columns.len());
+        let ours = keys[..given.len()].iter().chain(totals).cloned().map(Expr::Column);
+        if !given.is_empty() {
             return self.renamed(grouped, ours, &aggregate.schema);
         }
         let other = self.again()?;
