@@ -88,6 +88,8 @@ use super::rules::null_frames::whole_frames;
 use super::rules::offset::offset;
 use super::rules::picking::PickApart;
 use super::rules::satisfied::Satisfied;
+use super::rules::true_keys::TrueKeys;
+use super::rules::window_keys::compared_keys;
 use super::subqueries::correlated::Correlated;
 use super::subqueries::join_condition::subqueries_in_on;
 use super::subqueries::or_null::value_or_null;
@@ -295,6 +297,7 @@ impl Planner {
                     "after_coercion",
                     &[lossy_casts, own_patterns, text_casts, of_row, lazy_functions],
                 )),
+                Arc::new(NodeRule("compared_keys", compared_keys)),
                 Arc::new(Correlated),
                 Arc::new(CheckedNumbers::new()),
             ])
@@ -312,7 +315,10 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     for rule in Optimizer::new().rules {
         match rule.name() {
             "simplify_expressions" => rules.push(Arc::new(ThreeValued::default()) as _),
-            "eliminate_duplicated_expr" => rules.push(Arc::new(KeptApart::of_grouped_joins(rule)) as _),
+            "eliminate_duplicated_expr"
+            | "eliminate_join"
+            | "optimize_projections"
+            | "replace_distinct_aggregate" => rules.push(Arc::new(TrueKeys(rule)) as _),
             "eliminate_cross_join" => rules.push(Arc::new(KeptApart::of_all_joins(rule)) as _),
             "single_distinct_aggregation_to_group_by" => {
                 rules.push(Arc::new(KeptApart::of_sums(rule)) as _);

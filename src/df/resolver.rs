@@ -28,6 +28,7 @@ use super::hints::Hinted;
 use super::information_schema;
 use super::plain_calls::{check_calls, plain_calls};
 use super::query::{NameScope, type_of_value};
+use super::rules::true_keys::{grouped_as_written, groups_by_wrong_keys};
 use super::table::{Binding, TableAdvice, TableSource};
 use crate::catalog::Relation;
 use crate::error::{Error, Result, sqlstate};
@@ -111,11 +112,21 @@ impl Resolver<'_> {
         let table_of = |name: &str| keyed(&*catalog.table(name).ok()?);
         let implied = crate::sql::with_implied_groups(&query, &table_of);
         // DataFusion wants all columns listed. Where it takes the list as it is, more columns make larger groups.
-        let plan = self.planned(query).or_else(|e| implied.map_or(Err(e), |query| self.planned(query)))?;
+        let plan = self.grouped(query).or_else(|e| implied.map_or(Err(e), |query| self.grouped(query)))?;
         if recurs {
             nothing_is_lost(&plan)?;
         }
         Ok(plan)
+    }
+
+    /// The plan of a query that is grouped as it is written.
+    fn grouped(&self, query: Query) -> DfResult<LogicalPlan> {
+        let marked = crate::sql::with_marked_groups(&query);
+        let plan = self.planned(query)?;
+        match marked {
+            Some(query) if groups_by_wrong_keys(&plan) => grouped_as_written(self.planned(query)?),
+            _ => Ok(plan),
+        }
     }
 
     fn planned(&self, query: Query) -> DfResult<LogicalPlan> {

@@ -33,6 +33,40 @@ pub fn with_implied_groups(query: &Query, table_of: &dyn Fn(&str) -> Option<Keye
     add.has_added.then_some(query)
 }
 
+/// The last element of a marked GROUP BY list; no text of a query can be it.
+pub const END_OF_GROUPS: &str = "\0groups";
+
+/// The query with a mark at the end of each of its GROUP BY lists, behind which DataFusion puts the columns that it
+/// takes for implied; `None` if there are no lists.
+pub fn with_marked_groups(query: &Query) -> Option<Query> {
+    if visit(query, &mut Groups).is_continue() {
+        return None;
+    }
+    let mut query = query.clone();
+    let _ = visit_mut(&mut query, &mut Mark);
+    Some(query)
+}
+
+struct Mark;
+
+impl VisitorMut for Mark {
+    type Break = ();
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        let has_sets = |group: &Expr| {
+            matches!(group, Expr::Rollup(_) | Expr::Cube(_) | Expr::GroupingSets(_) | Expr::Tuple(_))
+        };
+        if let GroupByExpr::Expressions(groups, modifiers) = &mut select.group_by
+            && !groups.is_empty()
+            && modifiers.is_empty()
+            && !groups.iter().any(has_sets)
+        {
+            groups.push(Expr::value(Value::SingleQuotedString(END_OF_GROUPS.to_owned())));
+        }
+        ControlFlow::Continue(())
+    }
+}
+
 /// Finds the first GROUP BY.
 struct Groups;
 

@@ -8,10 +8,11 @@ use std::ops::ControlFlow;
 
 use sqlparser::ast::{
     Distinct, Expr, Ident, OrderBy, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, Spanned,
-    Value, ValueWithSpan, VisitMut, VisitorMut,
+    TableFactor, Value, ValueWithSpan, VisitMut, VisitorMut,
 };
 
 use super::name_of;
+use super::parser::parse_query;
 use super::same::folded;
 use super::using::replace_names;
 use super::visit::{visit_expressions, visit_mut};
@@ -60,7 +61,7 @@ pub fn name_outputs(query: &mut Query) {
     let _ = visit_mut(query, &mut Inner);
 }
 
-/// Subqueries: an output beside a wildcard keeps the name by which outer queries refer to it.
+/// Subqueries: outer queries refer to an output by the name that it was given.
 struct Inner;
 
 impl VisitorMut for Inner {
@@ -74,8 +75,7 @@ impl VisitorMut for Inner {
 
 /// Names the outputs of a query; gives the marked names.
 fn name_query(query: &mut Query, is_outer: bool) -> MarkedNames {
-    // Outputs of subqueries keep their names, by which outer queries refer to them.
-    let in_tables = query.order_by.as_ref().filter(|_| is_outer).map(names_in_tables).unwrap_or_default();
+    let in_tables = query.order_by.as_ref().map(names_in_tables).unwrap_or_default();
     let marked = name_body(&mut query.body, is_outer, &in_tables);
     if let Some(order) = &mut query.order_by {
         if let SetExpr::Select(select) = &*query.body
@@ -86,7 +86,32 @@ fn name_query(query: &mut Query, is_outer: bool) -> MarkedNames {
         }
         follow(&marked, order);
     }
-    marked
+    if is_outer || marked.is_empty() {
+        return marked;
+    }
+    name_again(query);
+    MarkedNames::default()
+}
+
+/// Puts a query around a subquery that gives its outputs the names without marks.
+fn name_again(query: &mut Query) {
+    let SetExpr::Select(select) = &*query.body else { return };
+    let names = select.projection.iter().filter_map(name_of_item);
+    let name = |value: &str| Ident::with_quote('"', value);
+    let items = names.map(|marked| SelectItem::ExprWithAlias {
+        expr: Expr::Identifier(name(&marked)),
+        alias: name(output_name(&marked)),
+    });
+    let items = items.collect();
+    // The parser knows this text.
+    let Ok(mut around) = parse_query("SELECT 1 FROM (SELECT 1) AS named") else { return };
+    if let SetExpr::Select(select) = &mut *around.body
+        && let Some(TableFactor::Derived { subquery, .. }) = select.from.first_mut().map(|f| &mut f.relation)
+    {
+        select.projection = items;
+        std::mem::swap(&mut **subquery, query);
+    }
+    *query = around;
 }
 
 /// An ORDER BY expression that is also selected refers to the output: DataFusion does not find expressions
@@ -183,6 +208,8 @@ fn name_items(select: &mut Select, is_outer: bool, in_tables: &HashSet<String>) 
     let wildcard = is_outer && select.projection.iter().any(is_wildcard);
     // Outer queries cannot refer to either of two columns with the same name.
     let mut taken = if is_outer { HashSet::new() } else { twice(&select.projection) };
+    // Nor can names be given again where not all of them are known.
+    let is_named = is_outer || !select.projection.iter().any(is_wildcard);
     let mut marked = MarkedNames::default();
     for (n, item) in select.projection.iter_mut().enumerate() {
         let renames = matches!(item, SelectItem::ExprWithAlias { .. });
@@ -198,7 +225,8 @@ fn name_items(select: &mut Select, is_outer: bool, in_tables: &HashSet<String>) 
             // A query in parentheses is visited twice.
             continue;
         }
-        let hides = renames && in_tables.contains(&name);
+        let hides =
+            renames && in_tables.contains(&name) && (is_outer || (is_named && !taken.contains(&name)));
         let repeated = !taken.insert(name.clone()) || (wildcard && plain) || hides;
         if plain && !repeated {
             continue;
@@ -214,13 +242,16 @@ fn name_items(select: &mut Select, is_outer: bool, in_tables: &HashSet<String>) 
 
 /// Names that occur twice.
 fn twice(items: &[SelectItem]) -> HashSet<String> {
-    let names = items.iter().filter_map(|item| match item {
+    let mut seen = HashSet::new();
+    items.iter().filter_map(name_of_item).filter(|name| !seen.insert(name.clone())).collect()
+}
+
+fn name_of_item(item: &SelectItem) -> Option<String> {
+    match item {
         SelectItem::UnnamedExpr(expr) => column_name(expr),
         SelectItem::ExprWithAlias { alias, .. } => Some(name_of(alias)),
         _ => None,
-    });
-    let mut seen = HashSet::new();
-    names.filter(|name| !seen.insert(name.clone())).collect()
+    }
 }
 
 fn column_name(expr: &Expr) -> Option<String> {
@@ -291,8 +322,13 @@ mod tests {
             ),
             ("SELECT u.b FROM t, u ORDER BY t.b", "SELECT u.b FROM t, u ORDER BY t.b"),
             (
-                "SELECT q.b FROM (SELECT a AS b FROM t ORDER BY t.b) q",
-                "SELECT q.b FROM (SELECT a AS b FROM t ORDER BY t.b) q",
+                "SELECT q.b FROM (SELECT a AS b, c FROM t ORDER BY t.b, b) q",
+                "SELECT q.b FROM (SELECT \"b#0\" AS \"b\", \"c\" AS \"c\" \
+                 FROM (SELECT a AS \"b#0\", c FROM t ORDER BY t.b, \"b#0\") AS named) q",
+            ),
+            (
+                "SELECT 1 AS b FROM (SELECT *, a AS b FROM t ORDER BY t.b) q",
+                "SELECT 1 AS b FROM (SELECT *, a AS b FROM t ORDER BY t.b) q",
             ),
         ];
         for (from, to) in cases {

@@ -6,7 +6,7 @@
 //! It computes the ends of other RANGE frames in the type of the sort key. Where that overflows, or a distance does not
 //! fit the type, the frame has no end, and NULLs are in it. For texts and truth values, it fails for some rows.
 
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result as DfResult;
@@ -39,9 +39,9 @@ pub fn frames_of_bytes(mut expr: Expr, schema: &DFSchema) -> DfResult<Transforme
     Ok(Transformed::yes(expr))
 }
 
-/// Widens the integers that RANGE frames with a distance are ordered by, so that the ends of the frames fit their type.
-/// Runs before type coercion, on whole nodes: the windows of a node have one order. Errors: what they are ordered by has
-/// no distances.
+/// Widens the integers that RANGE frames with a distance are ordered by, so that the ends of the frames fit their type,
+/// and decimals that the distance itself does not fit. Runs before type coercion, on whole nodes: the windows of a node
+/// have one order. Errors: what they are ordered by has no distances.
 pub fn wide_frames(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
     let LogicalPlan::Window(window) = &plan else { return Ok(Transformed::no(plan)) };
     let schema = window.input.schema();
@@ -50,9 +50,11 @@ pub fn wide_frames(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
         check_distances(order, schema)?;
         types.extend(wide_type(params, order, schema));
     }
-    let Some(wide) = types.into_iter().max_by_key(DataType::is_decimal) else {
-        return Ok(Transformed::no(plan));
+    let digits = |ty: &DataType| match ty {
+        DataType::Decimal128(digits, _) => *digits,
+        _ => 0,
     };
+    let Some(wide) = types.into_iter().max_by_key(digits) else { return Ok(Transformed::no(plan)) };
     let names = NamePreserver::new(&plan);
     let widened = |expr| rename_kept(expr, &names, &mut |expr| expr.rewrite_up(|expr| widened(expr, &wide)));
     plan.rewrite_own_expressions(widened)
@@ -90,9 +92,15 @@ fn wide_type(params: &WindowFunctionParams, order: &Sort, schema: &DFSchema) -> 
     if params.partition_by.contains(&order.expr) {
         return None;
     }
-    let frame = &params.window_frame;
-    let farthest = distance(&frame.start_bound)?.max(distance(&frame.end_bound)?);
-    match settled_type(&order.expr, schema)? {
+    let WindowFrame { start_bound: start, end_bound: end, .. } = &params.window_frame;
+    let ty = settled_type(&order.expr, schema)?;
+    if let DataType::Decimal128(digits, scale) = ty {
+        let whole = whole_digits(start).max(whole_digits(end)).saturating_add_signed(scale);
+        return (whole > digits && whole <= DECIMAL128_MAX_PRECISION)
+            .then_some(DataType::Decimal128(whole, scale));
+    }
+    let farthest = distance(start)?.max(distance(end)?);
+    match ty {
         DataType::Int64 => Some(WIDEST),
         DataType::UInt64 => None,
         ty if ty.is_integer() && farthest < FARTHEST >> 2 => Some(DataType::Int64),
@@ -118,6 +126,17 @@ fn distance(bound: &WindowFrameBound) -> Option<u128> {
         }
         bound => (!is_offset(bound)).then_some(0),
     }
+}
+
+/// The digits before the point of a bound's distance.
+fn whole_digits(bound: &WindowFrameBound) -> u8 {
+    let (WindowFrameBound::Preceding(ScalarValue::Utf8(Some(by)))
+    | WindowFrameBound::Following(ScalarValue::Utf8(Some(by)))) = bound
+    else {
+        return 0;
+    };
+    let whole = by.trim_start_matches('0').split('.').next().unwrap_or_default();
+    u8::try_from(whole.len()).unwrap_or(u8::MAX)
 }
 
 /// Orders a window by values of a wider type.

@@ -3,9 +3,6 @@
 //! `=` and `IS NOT DISTINCT FROM` in one join: a join of DataFusion has a single answer to whether NULLs are equal, for
 //! all its pairs. Where it was made from IS NOT DISTINCT FROM, two rules still add pairs from an `=` of a filter.
 //!
-//! Sorts above grouped joins: what is unique below a join is not unique above it, but DataFusion takes it to be so
-//! again once rows are grouped by it and by something else.
-//!
 //! Sums beside a DISTINCT: a sum of sums has a longer type than a sum, and a partial sum may overflow where the total
 //! does not.
 
@@ -33,12 +30,6 @@ impl KeptApart {
         KeptApart { rule, mixes: |plan| matches!(plan, LogicalPlan::Join(join) if equals_nulls(join)) }
     }
 
-    /// For a rule that drops sort keys which earlier ones determine: above a grouped join, it relies on a column that
-    /// was unique below the join only.
-    pub fn of_grouped_joins(rule: Arc<dyn OptimizerRule + Send + Sync>) -> KeptApart {
-        KeptApart { rule, mixes: orders_grouped_join }
-    }
-
     /// For a rule that groups by a DISTINCT argument first, and adds up the sums of those groups.
     pub fn of_sums(rule: Arc<dyn OptimizerRule + Send + Sync>) -> KeptApart {
         KeptApart { rule, mixes: adds_up_numbers }
@@ -61,16 +52,6 @@ fn adds_up_numbers(plan: &LogicalPlan) -> bool {
     // The aggregates' fields come last.
     let fields = aggregate.schema.fields().iter().rev();
     aggregate.aggr_expr.iter().rev().zip(fields).any(is_sum)
-}
-
-fn orders_grouped_join(plan: &LogicalPlan) -> bool {
-    let LogicalPlan::Sort(sort) = plan else { return false };
-    sort.input.exists(groups_a_join).unwrap_or(true)
-}
-
-fn groups_a_join(node: &LogicalPlan) -> DfResult<bool> {
-    let groups = matches!(node, LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(_));
-    Ok(groups && node.exists(|node| Ok(matches!(node, LogicalPlan::Join(_))))?)
 }
 
 fn is_inner(node: &LogicalPlan) -> bool {

@@ -18,3 +18,5 @@ pub(super) mod picking;
 pub(super) mod risk;
 pub(super) mod satisfied;
 pub(super) mod short_circuit;
+pub(super) mod true_keys;
+pub(super) mod window_keys;

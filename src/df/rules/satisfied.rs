@@ -3,15 +3,23 @@
 //! DataFusion 55.2 drops sorts by a column that is NULL in all rows. When it then moves sorts and projections into
 //! joins, a join may forget that fact, and the final check refuses the plan. In that case this rule adds the missing
 //! sorts.
+//!
+//! It also takes rows for unsorted that it has sorted by a comparison of a computed value (see
+//! [`window_keys`](super::window_keys)). Where such rows are merged, this rule makes the comparison a column.
 
 use std::sync::Arc;
 
+use arrow::datatypes::Schema;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::error::Result as DfResult;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::projection::ProjectionExpr;
 use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::{
     ChildrenPropertiesMode, ExecutionPlan, ExecutionPlanProperties, ReplaceChildrenOptions,
 };
@@ -27,7 +35,10 @@ pub struct Satisfied(pub Arc<dyn PhysicalOptimizerRule + Send + Sync>);
 impl PhysicalOptimizerRule for Satisfied {
     fn optimize(&self, plan: Plan, options: &ConfigOptions) -> DfResult<Plan> {
         let checked = self.0.optimize(Arc::clone(&plan), options);
-        checked.or_else(|_| self.0.optimize(plan.rewrite_up(sorted).data()?, options))
+        checked.or_else(|_| {
+            let plan = plan.rewrite_up(merged_by_columns).data()?;
+            self.0.optimize(plan.rewrite_up(sorted).data()?, options)
+        })
     }
 
     fn name(&self) -> &str {
@@ -37,6 +48,41 @@ impl PhysicalOptimizerRule for Satisfied {
     fn schema_check(&self) -> bool {
         self.0.schema_check()
     }
+}
+
+/// Merges rows by columns for the expressions whose order is not seen.
+fn merged_by_columns(node: Plan) -> DfResult<Transformed<Plan>> {
+    let Some(merge) = node.downcast_ref::<SortPreservingMergeExec>() else {
+        return Ok(Transformed::no(node));
+    };
+    let input = merge.input();
+    if input.equivalence_properties().ordering_satisfy(merge.expr().clone())? {
+        return Ok(Transformed::no(node));
+    }
+    let (mut rows, mut fetch) = (input, merge.fetch());
+    while let Some(sort) = rows.downcast_ref::<SortExec>().filter(|sort| sort.expr() == merge.expr()) {
+        fetch = fetch.or(sort.fetch());
+        rows = sort.input();
+    }
+    let given: Vec<ProjectionExpr> = all_columns(&rows.schema()).collect();
+    let mut all = given.clone();
+    let keys = merge.expr().iter().map(|by| {
+        let (name, place) = (format!("__key_{}", all.len()), all.len());
+        all.push(ProjectionExpr { expr: Arc::clone(&by.expr), alias: name.clone() });
+        PhysicalSortExpr { expr: Arc::new(Column::new(&name, place)), options: by.options }
+    });
+    let Some(order) = LexOrdering::new(keys.collect::<Vec<_>>()) else { return Ok(Transformed::no(node)) };
+    let computed = Arc::new(ProjectionExec::try_new(all, Arc::clone(rows))?);
+    let sort = SortExec::new(order.clone(), computed).with_preserve_partitioning(true).with_fetch(fetch);
+    let merge = SortPreservingMergeExec::new(order, Arc::new(sort)).with_fetch(fetch);
+    Ok(Transformed::yes(Arc::new(ProjectionExec::try_new(given, Arc::new(merge))?)))
+}
+
+fn all_columns(schema: &Schema) -> impl Iterator<Item = ProjectionExpr> {
+    schema.fields().iter().enumerate().map(|(place, field)| {
+        let name = field.name().clone();
+        ProjectionExpr { expr: Arc::new(Column::new(&name, place)), alias: name }
+    })
 }
 
 /// The operator with its inputs sorted as it requires.

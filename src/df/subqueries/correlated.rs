@@ -19,7 +19,7 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
     BinaryExpr, Cast, Distinct, DistinctOn, Expr, Filter, Join, JoinType, LogicalPlan, LogicalPlanBuilder,
-    Operator, SortExpr, Subquery, lit,
+    Operator, SortExpr, Subquery, SubqueryAlias, lit,
 };
 use datafusion::optimizer::analyzer::AnalyzerRule;
 
@@ -230,10 +230,10 @@ fn taken_beside(join: &Join) -> Vec<(FieldRef, Column)> {
 /// Rewrites a join with a LATERAL that DataFusion would get wrong; `None` for others.
 fn lateral(join: &Join, names: &UniqueNames) -> DfResult<Option<LogicalPlan>> {
     let taken = taken_beside(join);
-    if taken.is_empty()
-        || !matches!(join.join_type, JoinType::Inner | JoinType::Left)
-        || pulls_up(&join.right, false)
-    {
+    if taken.is_empty() {
+        return plain_join(join);
+    }
+    if !matches!(join.join_type, JoinType::Inner | JoinType::Left) || pulls_up(&join.right, false) {
         return Ok(None);
     }
     if join.on.is_empty()
@@ -247,6 +247,21 @@ fn lateral(join: &Join, names: &UniqueNames) -> DfResult<Option<LogicalPlan>> {
         return LogicalPlanBuilder::from(rows).project(of_left.chain(of_right))?.build().map(Some);
     }
     Domain::of(&join.right, &join.left, taken, names)?.beside(join).map(Some)
+}
+
+/// A LATERAL that uses nothing of the left side as the table that it is: DataFusion 55.2 takes the outer columns of one
+/// inside it for its own.
+fn plain_join(join: &Join) -> DfResult<Option<LogicalPlan>> {
+    let right = match &*join.right {
+        LogicalPlan::Subquery(subquery) => Arc::clone(&subquery.subquery),
+        LogicalPlan::SubqueryAlias(alias) => {
+            let LogicalPlan::Subquery(subquery) = &*alias.input else { return Ok(None) };
+            let input = Arc::clone(&subquery.subquery);
+            Arc::new(LogicalPlan::SubqueryAlias(SubqueryAlias::try_new(input, alias.alias.clone())?))
+        }
+        _ => return Ok(None),
+    };
+    Ok(Some(LogicalPlan::Join(Join { right, ..join.clone() })))
 }
 
 /// Moves conditions on the rows beside a LATERAL below the join.

@@ -2,8 +2,8 @@
 //!
 //! DataFusion 55.2 moves such a condition to the side whose columns it names outside the subquery, and ignores columns
 //! of the other side inside it. [`subqueries_in_on`] moves it where it is evaluated correctly: above an inner join, or
-//! into the null-extended side of an outer join. A subquery value that depends on the other side, as in `ON m.id =
-//! (SELECT max(id) FROM m WHERE m.room = room.id)`, becomes a column of that side.
+//! into the null-extended side of an outer join. Otherwise a subquery that depends on one side, as in `ON m.id = (SELECT
+//! max(id) FROM m WHERE m.room = room.id)`, becomes a column of that side.
 
 use std::sync::Arc;
 
@@ -30,31 +30,36 @@ pub fn subqueries_in_on(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>>
 
 fn moved(mut join: Join) -> DfResult<LogicalPlan> {
     let terms = join.filter.take().map(split_conjunction_owned).unwrap_or_default();
-    let (subqueries, mut rest): (Vec<Expr>, Vec<Expr>) = terms.into_iter().partition(has_subquery);
-    let (side, kept) = match join.join_type {
+    let (mut subqueries, mut rest): (Vec<Expr>, Vec<Expr>) = terms.into_iter().partition(has_subquery);
+    let extended = match join.join_type {
         JoinType::Inner => {
             join.filter = conjunction(rest);
             let join = LogicalPlan::Join(join);
             return filtered(Arc::new(join), subqueries).map(Arc::unwrap_or_clone);
         }
-        JoinType::Left => (&mut join.right, &mut join.left),
-        JoinType::Right => (&mut join.left, &mut join.right),
+        JoinType::Left => Some(&mut join.right),
+        JoinType::Right => Some(&mut join.left),
+        JoinType::Full => None,
         _ => return Err(refused()),
     };
-    let has_all = |side: &LogicalPlan, columns: Vec<Column>| {
-        columns.iter().all(|column| side.schema().has_column(column))
-    };
-    let (below, across): (Vec<Expr>, Vec<Expr>) =
-        subqueries.into_iter().partition(|term| has_all(side, columns(term)));
-    *side = filtered(Arc::clone(side), below)?;
-    let mut values: Vec<Expr> = Vec::new();
-    for term in across {
+    if let Some(side) = extended {
+        let (below, across) = subqueries.into_iter().partition(|term| has_all(side, &columns(term)));
+        *side = filtered(Arc::clone(side), below)?;
+        subqueries = across;
+    }
+    let (mut left, mut right) = (Vec::new(), Vec::new());
+    for term in subqueries {
         let with_columns = term.rewrite_down(|expr| {
-            let is_one = matches!(expr, Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_));
-            if !is_one || !has_all(kept, columns(&expr)) {
+            if subquery_in(&expr).is_none() {
                 return Ok(Transformed::no(expr));
             }
-            let name = format!("__on_{}", values.len());
+            let used = columns(&expr);
+            let name = format!("__on_{}", left.len() + right.len());
+            let values = match (has_all(&join.left, &used), has_all(&join.right, &used)) {
+                (true, _) => &mut left,
+                (_, true) => &mut right,
+                _ => return Ok(Transformed::no(expr)),
+            };
             values.push(expr.alias(&name));
             let column = Expr::Column(Column::new_unqualified(name));
             Ok(Transformed::new(column, true, TreeNodeRecursion::Jump))
@@ -65,14 +70,27 @@ fn moved(mut join: Join) -> DfResult<LogicalPlan> {
         rest.push(with_columns.data);
     }
     join.filter = conjunction(rest);
-    if values.is_empty() {
+    if left.is_empty() && right.is_empty() {
         return Ok(LogicalPlan::Join(join));
     }
-    let all = kept.schema().columns().into_iter().map(Expr::Column).chain(values).collect();
-    *kept = Arc::new(LogicalPlan::Projection(Projection::try_new(all, Arc::clone(kept))?));
+    join.left = with_values(join.left, left)?;
+    join.right = with_values(join.right, right)?;
     let given = join.schema.columns().into_iter().map(Expr::Column).collect();
     let join = LogicalPlan::Join(join).recompute_schema()?;
     Projection::try_new(given, Arc::new(join)).map(LogicalPlan::Projection)
+}
+
+fn has_all(side: &LogicalPlan, columns: &[Column]) -> bool {
+    columns.iter().all(|column| side.schema().has_column(column))
+}
+
+/// The rows of a side with more columns.
+fn with_values(side: Arc<LogicalPlan>, values: Vec<Expr>) -> DfResult<Arc<LogicalPlan>> {
+    if values.is_empty() {
+        return Ok(side);
+    }
+    let all = side.schema().columns().into_iter().map(Expr::Column).chain(values).collect();
+    Ok(Arc::new(LogicalPlan::Projection(Projection::try_new(all, side)?)))
 }
 
 fn filtered(input: Arc<LogicalPlan>, terms: Vec<Expr>) -> DfResult<Arc<LogicalPlan>> {

@@ -9,8 +9,9 @@ use datafusion::functions_window::expr_fn::row_number;
 use datafusion::logical_expr::expr::WindowFunction;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction};
 use datafusion::logical_expr::{
-    Aggregate, Distinct, Expr, ExprFunctionExt, ExprSchemable, FetchType, Filter, Join, Limit, LogicalPlan,
-    LogicalPlanBuilder, Operator, SkipType, SortExpr, Union, Window, binary_expr, col, lit, when,
+    Aggregate, Distinct, DistinctOn, Expr, ExprFunctionExt, ExprSchemable, FetchType, Filter, Join, Limit,
+    LogicalPlan, LogicalPlanBuilder, Operator, SkipType, SortExpr, Union, Window, binary_expr, col, lit,
+    when,
 };
 
 use super::{Domain, Values, refused, same};
@@ -58,6 +59,7 @@ impl Domain<'_> {
             LogicalPlan::Distinct(Distinct::All(input)) => {
                 LogicalPlanBuilder::from(self.inside(input)?).distinct()?.build()
             }
+            LogicalPlan::Distinct(Distinct::On(distinct)) => self.first_of_each(distinct),
             LogicalPlan::Aggregate(aggregate) => self.aggregate(aggregate),
             LogicalPlan::Window(window) => self.window(window),
             LogicalPlan::Join(join) => self.join(join),
@@ -123,18 +125,41 @@ impl Domain<'_> {
         fetch: Option<usize>,
     ) -> DfResult<LogicalPlan> {
         let inside = self.inside(input)?;
+        let columns = inside.schema().columns().into_iter().map(Expr::Column);
+        self.numbered(inside, self.own(), order, skip, fetch)?.project(columns)?.build()
+    }
+
+    /// DISTINCT ON: the first row of each group of each combination.
+    fn first_of_each(&self, distinct: &DistinctOn) -> DfResult<LogicalPlan> {
+        let groups = distinct.on_expr.iter().map(|expr| self.replaced(expr));
+        let groups: Vec<Expr> = groups.chain(self.own().into_iter().map(Ok)).collect::<DfResult<_>>()?;
+        let order = distinct.sort_expr.as_deref().unwrap_or_default();
+        let rows = self.numbered(self.inside(&distinct.input)?, groups, order, 0, Some(1))?.build()?;
+        let exprs = distinct.select_expr.iter().map(|expr| Ok(self.replaced(expr)?.unalias()));
+        let exprs: Vec<Expr> = exprs.collect::<DfResult<_>>()?;
+        self.renamed(rows, exprs.into_iter(), &distinct.schema)
+    }
+
+    /// Rows of each group, `skip` and `fetch` of them in their order, with a column for their number.
+    fn numbered(
+        &self,
+        rows: LogicalPlan,
+        groups: Vec<Expr>,
+        order: &[SortExpr],
+        skip: usize,
+        fetch: Option<usize>,
+    ) -> DfResult<LogicalPlanBuilder> {
         let order =
             order.iter().map(|sort| Ok(SortExpr { expr: self.replaced(&sort.expr)?, ..sort.clone() }));
         let order: Vec<SortExpr> = order.collect::<DfResult<_>>()?;
         let name = self.names.next("row");
-        let number = row_number().partition_by(self.own()).order_by(order).build()?.alias(&name);
+        let number = row_number().partition_by(groups).order_by(order).build()?.alias(&name);
         let number_is = |op, n: usize| binary_expr(col(&name), op, lit(n as u64));
         let mut kept = number_is(Operator::Gt, skip);
         if let Some(fetch) = fetch {
             kept = kept.and(number_is(Operator::LtEq, skip.saturating_add(fetch)));
         }
-        let columns = inside.schema().columns().into_iter().map(Expr::Column);
-        LogicalPlanBuilder::from(inside).window([number])?.filter(kept)?.project(columns)?.build()
+        LogicalPlanBuilder::from(rows).window([number])?.filter(kept)
     }
 
     /// Totals of each combination; without GROUP BY, also for combinations without rows.
@@ -143,15 +168,22 @@ impl Domain<'_> {
             return Err(refused("it groups in several ways at once"));
         }
         let input = self.inside(&aggregate.input)?;
-        let groups = aggregate.group_expr.iter().map(|expr| self.replaced(expr));
+        // GROUP BY may name a column twice, which is one of the schema.
+        let mut given: Vec<&Expr> = Vec::new();
+        for group in &aggregate.group_expr {
+            if !given.contains(&group) {
+                given.push(group);
+            }
+        }
+        let groups = given.iter().map(|expr| self.replaced(expr));
         let groups: Vec<Expr> = groups.chain(self.own().into_iter().map(Ok)).collect::<DfResult<_>>()?;
         let totals = aggregate.aggr_expr.iter().map(|expr| self.replaced(expr));
         let totals: Vec<Expr> = totals.collect::<DfResult<_>>()?;
         let grouped = LogicalPlanBuilder::from(input).aggregate(groups, totals)?.build()?;
         let columns = grouped.schema().columns();
-        let (keys, totals) = columns.split_at(aggregate.group_expr.len() + self.columns.len());
-        let ours = keys[..aggregate.group_expr.len()].iter().chain(totals).cloned().map(Expr::Column);
-        if !aggregate.group_expr.is_empty() {
+        let (keys, totals) = columns.split_at(given.len() + self.columns.len());
+        let ours = keys[..given.len()].iter().chain(totals).cloned().map(Expr::Column);
+        if !given.is_empty() {
             return self.renamed(grouped, ours, &aggregate.schema);
         }
         let other = self.again()?;
