@@ -463,7 +463,10 @@ impl Planner {
         if !is_now || depends_on_time(&plan)? {
             return Ok(None);
         }
-        let plan = parameters::filters_as_cases(plan).map_err(df_error)?;
+        // Whether a parameter is NULL is in the key of the plan: `$1 IS NULL OR a = $1` is settled by that.
+        let nulls: Vec<usize> = (0..params.len()).filter(|at| params[*at].is_null()).collect();
+        let plan = parameters::settled(plan, params, &nulls).and_then(parameters::filters_as_cases);
+        let plan = plan.map_err(df_error)?;
         let settled = &depends_on.values;
         let Some((paging, input)) = Paging::of(&plan) else {
             let kept = self.keep_settling(plan, params, settled, &taken, cancel).await?;

@@ -317,16 +317,23 @@ fn compared_literal(
         || one_of(&["offset"]) && token_is_number(tokens, at)
         || matches!(before.text(sql), "(" | ",") && in_list
         || is_upper;
-    if !opens {
+    let begins = matches!(tokens[at].class, Class::Text | Class::Number)
+        && (before.text(sql) == "(" || one_of(&["where", "and", "or", "not", "on", "when", "having"]));
+    if !opens && !begins {
         return None;
     }
     let (value, len) = constant(sql, &tokens[at..])?;
-    let closes = tokens.get(at + len).is_none_or(|after| {
-        matches!(after.text(sql), ")" | ";")
-            || after.text(sql) == "," && in_list
-            || after.is(sql, &BEHIND_A_COMPARISON)
-    });
-    closes.then_some((value, len))
+    let after = tokens.get(at + len);
+    let is_whole = if opens {
+        after.is_none_or(|after| {
+            matches!(after.text(sql), ")" | ";")
+                || after.text(sql) == "," && in_list
+                || after.is(sql, &BEHIND_A_COMPARISON)
+        })
+    } else {
+        after.is_some_and(|after| after.class == Class::Comparison || after.is(sql, &["is", "like"]))
+    };
+    is_whole.then_some((value, len))
 }
 
 /// The number at `at` that is added, subtracted or multiplied, the text that is appended or stands in for NULL, or the

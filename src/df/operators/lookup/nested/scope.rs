@@ -50,14 +50,17 @@ impl AnyMatch {
             Some((*outer.get(row)?, *output.get(found)?)).filter(|_| is_same)
         };
         let pairs: Vec<(ColumnOf, ColumnOf)> = join.on().iter().map(pair).collect::<Option<_>>()?;
+        let has_key = |(table, on): &(usize, Vec<(Asked, OfRow)>)| {
+            on.iter().any(|(_, term)| tables[*table].request.leads(term.field))
+        };
         // The table that has all of the join columns, or columns that equal them.
         let of_root = |root: usize| {
-            let moved = |(row, found): &(ColumnOf, ColumnOf)| Some((*row, edges.equal_in(*found, root)?));
-            Some((root, pairs.iter().map(moved).collect::<Option<Vec<_>>>()?))
+            let on = |(row, found): &(ColumnOf, ColumnOf)| {
+                Some((Asked::Column(*row), term(&tables, edges.equal_in(*found, root)?)?))
+            };
+            Some((root, pairs.iter().map(on).collect::<Option<Vec<_>>>()?)).filter(has_key)
         };
-        let (root, pairs) = (0..tables.len()).find_map(of_root).filter(|(_, pairs)| !pairs.is_empty())?;
-        let on = |(row, found): &(ColumnOf, ColumnOf)| Some((Asked::Column(*row), term(&tables, *found)?));
-        let mut asked = vec![(root, pairs.iter().map(on).collect::<Option<Vec<_>>>()?)];
+        let mut asked = vec![(0..tables.len()).find_map(of_root)?];
         while asked.len() < tables.len() {
             let placed = |table: usize| asked.iter().position(|(known, _)| *known == table);
             let told = |next: usize| {
@@ -65,7 +68,7 @@ impl AnyMatch {
                     let known = ColumnOf { table: before + placed(known.table)?, ..known };
                     Some(term(&tables, own).map(|own| (Asked::Column(known), own)))
                 });
-                Some((next, of_next.collect::<Option<Vec<_>>>()?)).filter(|(_, told)| !told.is_empty())
+                Some((next, of_next.collect::<Option<Vec<_>>>()?)).filter(has_key)
             };
             let next = (0..tables.len()).filter(|next| placed(*next).is_none()).find_map(told)?;
             asked.push(next);
