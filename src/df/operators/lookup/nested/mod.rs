@@ -54,7 +54,7 @@ struct Few {
     found: usize,
     /// Cost, as of [`Access::work`](crate::access::Access::work).
     work: f64,
-    /// Cost of finding the range of one lookup.
+    /// Cost of finding the range of one lookup along a known path.
     ranging: f64,
 }
 
@@ -62,10 +62,13 @@ struct Few {
 const BY_ROWKEYS: Few = Few { rows: 64, found: 4096, work: 5_000.0, ranging: 0.0 };
 
 /// For lookups by range, each of which has to place a cursor in any case: some 4 ms.
-const BY_RANGES: Few = Few { rows: 1024, found: 16_384, work: 60_000.0, ranging: 100.0 };
+const BY_RANGES: Few = Few { rows: 1024, found: 16_384, work: 60_000.0, ranging: 40.0 };
 
 /// Limits for rows that are grouped: for more rows, the setup of an operator that groups them does not matter.
 const GROUPED: Few = Few { rows: 128, found: 1024, ..BY_RANGES };
+
+/// What it takes to choose the path of a lookup, in lookups along a known path.
+const CHOOSING: u32 = 3;
 
 /// Work of a run that is tried in any case: some 1 ms.
 const TRIED: f64 = 15_000.0;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Join, Nested, Scope, SortLimit, TotalsOf};
+use super::{CHOOSING, Join, Nested, Scope, SortLimit, TotalsOf};
 use crate::df::operators::lookup::JoinKind;
 use crate::df::table::{Binding, OfRow};
 use crate::error::{Error, Result};
@@ -112,7 +112,7 @@ pub(super) struct NestedSearch<'n> {
     asked: Vec<Predicate>,
     plan_text: PlanText,
     counters: Arc<ScanCounters>,
-    /// Lookups so far (count).
+    /// Lookups so far (count); one whose path had to be chosen counts for several.
     lookups: u32,
     levels: Vec<Level<'n>>,
     /// The current level.
@@ -321,7 +321,7 @@ impl<'n> NestedSearch<'n> {
             && self.asked[self.at].eval(&equal)? == Some(true);
         let reading = match finds {
             true => {
-                self.lookups += 1;
+                self.lookups += if join.found.get().is_some() { 1 } else { CHOOSING };
                 let binding = Binding { params: values.into(), ..self.binding.clone() };
                 let Some(reading) = join.open(params.len(), &binding, &self.counters)? else {
                     return Ok(false);
