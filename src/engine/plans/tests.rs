@@ -368,7 +368,14 @@ fn a_few_rows_are_joined_one_by_one() {
         "SELECT b.a, b.v FROM a JOIN b ON b.a = a.id WHERE a.k = $1 AND b.n = (SELECT max(n) FROM b x WHERE x.a = a.id)",
         "SELECT a.id, x.v FROM a LEFT JOIN LATERAL (SELECT v FROM b WHERE b.a = a.k ORDER BY n LIMIT 3) x ON true WHERE a.id = $1",
         "SELECT v FROM b WHERE a = $1 ORDER BY v DESC LIMIT 3",
-        "SELECT v * 2 FROM b WHERE a = $1",
+        // Ranges and other conditions on the rows found, EXISTS of a join, groups and windows above.
+        "SELECT a.id, (SELECT v FROM b WHERE b.a = a.id AND b.n <= a.k ORDER BY n DESC LIMIT 1) FROM a WHERE a.id BETWEEN $1 AND $1 + 9",
+        "SELECT a.id, b.n FROM a LEFT JOIN b ON b.a = a.id AND b.n > a.k - 10 AND b.n < a.k + 10 WHERE a.id BETWEEN $1 AND $1 + 9",
+        "SELECT a.id FROM a WHERE a.id BETWEEN $1 AND $1 + 9 AND NOT EXISTS (SELECT 1 FROM b WHERE b.a = a.id AND b.n >= a.k)",
+        "SELECT a.id, b.n FROM a JOIN b ON b.a = a.id WHERE a.id = $1 AND b.v * 2 <> a.k + b.n + $1",
+        "SELECT a.id FROM a WHERE a.id BETWEEN $1 AND $1 + 9 AND EXISTS (SELECT 1 FROM b JOIN a c ON c.id = b.n WHERE b.a = a.id AND c.k < 3)",
+        "SELECT a.k, count(*), sum(b.v) FROM a JOIN b ON b.a = a.id WHERE a.id BETWEEN $1 AND $1 + 9 GROUP BY a.k HAVING count(*) > 1 ORDER BY a.k",
+        "SELECT b.n, b.v, sum(b.v) OVER (PARTITION BY b.a ORDER BY b.n) FROM a JOIN b ON b.a = a.id WHERE a.id BETWEEN $1 AND $1 + 9",
         // Top rows, each with a subquery.
         "SELECT id, (SELECT count(*) FROM b WHERE b.a = a.id) FROM a WHERE k < 3 + $1 ORDER BY k DESC LIMIT 20",
         "SELECT id, (SELECT sum(v) FROM b WHERE b.a = a.id) FROM a WHERE id > $1 ORDER BY id LIMIT 20 OFFSET 5",
@@ -413,6 +420,37 @@ fn a_few_rows_are_joined_one_by_one() {
     let none = (0..70).find(|_| runs_one_by_one(many, 77, Guards::default()) == Some(true));
     assert!(none.is_some());
     assert_eq!(runs_one_by_one(many, 77, Guards::default()), Some(true));
+}
+
+/// What is computed of few rows of a table needs no operators.
+#[test]
+fn few_rows_are_computed_with_at_once() {
+    let db = Database::in_memory().unwrap();
+    db.execute_batch(
+        "CREATE TABLE b (a INT, n INT, v DOUBLE, PRIMARY KEY (a, n));
+         INSERT INTO b SELECT v / 4, v % 4, v FROM generate_series(1, 20000) t(v)",
+    )
+    .unwrap();
+    let is_alone = |sql: &str| {
+        let run = run_again(&db, sql, 7, Guards::default())?;
+        Some(matches!(run, BoundPlan::Alone(alone) if matches!(*alone, Alone::Rows(..))))
+    };
+    for (sql, expected) in [
+        ("SELECT v * 2 FROM b WHERE a = $1", true),
+        ("SELECT DISTINCT v > n FROM b WHERE a = $1", true),
+        (
+            "SELECT n % 2, count(DISTINCT v), max(n) FILTER (WHERE v > 3) FROM b WHERE a = $1 GROUP BY n % 2",
+            true,
+        ),
+        ("SELECT n, v - lag(v) OVER (ORDER BY n) AS step FROM b WHERE a = $1 ORDER BY step", true),
+        // The limit stops the window.
+        ("SELECT n, sum(v) OVER (ORDER BY n) FROM b WHERE a = $1 ORDER BY n LIMIT 2", false),
+        ("SELECT DISTINCT v > n FROM b WHERE a > $1", false),
+    ] {
+        let mut statement = db.prepare(sql).unwrap();
+        (3..6).for_each(|id| statement.query(&[Value::Int(id)]).unwrap().for_each(|row| drop(row.unwrap())));
+        assert_eq!(is_alone(sql), Some(expected), "{sql}");
+    }
 }
 
 /// Of many rows the first few are wanted: these are looked up, not all of them.
