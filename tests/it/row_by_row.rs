@@ -12,11 +12,13 @@ use crate::dice::{Dice, setting};
 
 /// A prepared query's rows. Doubles are such that their sums are exact, in whatever order they are added.
 fn rows(session: &mut Session, sql: &str, params: &[Value], same: Same) -> Result<Vec<String>, String> {
-    let rows = session.query(sql, params).map_err(|e| format!("{} {}", e.sqlstate(), e.what()))?;
+    // It does not matter whether it is the query that fails or its first row.
+    let failed = |e: rowkeydb::Error| format!("{} {}", e.sqlstate(), e.what());
+    let rows = session.query(sql, params).map_err(failed)?;
     let mut found = Vec::new();
     for row in rows {
         let values = row.and_then(|row| row.values());
-        found.push(values.map(|values| format!("{values:?}")).map_err(|e| e.sqlstate().to_owned())?);
+        found.push(values.map(|values| format!("{values:?}")).map_err(failed)?);
     }
     match same {
         Same::Order => {}

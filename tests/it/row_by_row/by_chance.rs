@@ -71,14 +71,29 @@ pub fn query(dice: &mut Dice) -> (String, Same) {
             .conditions
             .push(format!("{exists} (SELECT 1 FROM lines z WHERE z.order_id = {equal} AND z.amount > 3)"));
     }
+    if dice.chance(20) {
+        let (exists, equal) = (dice.pick(&["EXISTS", "NOT EXISTS"]), dice.pick(base.equal));
+        let several = dice.pick(&[
+            "lines z JOIN products w ON w.id = z.product WHERE z.order_id = {} AND w.title < 't3'",
+            "products w JOIN lines z ON w.id = z.product WHERE z.order_id = {} AND z.n < 2",
+            "orders y JOIN lines z ON z.order_id = y.id JOIN products w ON w.code = z.code WHERE y.customer = {}",
+            "lines z JOIN orders y ON y.id = z.order_id WHERE z.product = {} AND y.status = 's2'",
+        ]);
+        parts.conditions.push(format!("{exists} (SELECT 1 FROM {})", several.replace("{}", equal)));
+    }
     if dice.chance(30) {
         parts.outputs.push(format!("{} + 1 AS more", base.equal[0]));
         parts.by.push("more".to_owned());
     }
     let (sql, same) = parts.sql(dice);
-    if same != Same::Count && dice.chance(12) {
-        // Operators are above it.
-        return (format!("SELECT count(*), min(k), max(k) FROM ({sql}) x"), same);
+    if same != Same::Count && dice.chance(25) {
+        let above = dice.pick(&[
+            "count(*), min(k), max(k) FROM ({}) x",
+            "k % 3, count(*) AS n, count(DISTINCT k) FROM ({}) x GROUP BY k % 3 HAVING count(*) <> 2",
+            "DISTINCT k FROM ({}) x",
+            "k, row_number() OVER (PARTITION BY k % 3 ORDER BY k), sum(k) OVER (ORDER BY k) FROM ({}) x",
+        ]);
+        return (format!("SELECT {}", above.replace("{}", &sql)), Same::Rows);
     }
     (sql, same)
 }
@@ -120,6 +135,19 @@ impl Parts {
             ),
         };
         self.from.push_str(&format!(" {kind} {table} j{n} ON j{n}.{on} = {equal}"));
+        if dice.chance(30) && !table.starts_with('(') {
+            // A range of a key, or a filter on what is found.
+            let (column, other) = (if table == "lines" { "n" } else { "id" }, dice.pick(base.equal));
+            let also = dice.pick(&[
+                "{j} > {x} - 9",
+                "{j} <= {x} % 3",
+                "{j} BETWEEN {x} AND {x} + 20",
+                "{j} <> {x}",
+                "{j} * 2 < {x} + $1",
+            ]);
+            let also = also.replace("{j}", &format!("j{n}.{column}")).replace("{x}", other);
+            self.from.push_str(&format!(" AND {also}"));
+        }
         if table == "lines" {
             self.keys.push(format!("j{n}.order_id"));
         }
@@ -130,8 +158,16 @@ impl Parts {
 
     /// With a subquery of one value for each row.
     fn add_up(&mut self, n: usize, base: &Base, dice: &mut Dice) {
-        let equal = dice.pick(base.equal);
-        let total = match dice.below(5) {
+        let (equal, other) = (dice.pick(base.equal), dice.pick(base.equal));
+        let total = match dice.below(8) {
+            // The first by a comparison.
+            5 => format!(
+                "(SELECT y.amount FROM lines y WHERE y.order_id = {equal} AND y.n <= {other} % 4 ORDER BY y.n DESC LIMIT 1)"
+            ),
+            6 => format!(
+                "(SELECT y.id FROM orders y WHERE y.customer = {equal} AND y.id > {other} AND y.weight < 9 ORDER BY y.id LIMIT 1)"
+            ),
+            7 => format!("(SELECT y.id FROM products y WHERE y.id >= {equal} ORDER BY y.id LIMIT 1)"),
             0 => format!("(SELECT count(*) FROM lines y WHERE y.order_id = {equal})"),
             1 => format!("(SELECT count(*) FROM orders y WHERE y.customer = {equal} AND y.status = 's1')"),
             2 => format!("(SELECT sum(y.amount) FROM orders y WHERE y.by_whom = {equal})"),
