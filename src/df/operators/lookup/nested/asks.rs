@@ -60,15 +60,12 @@ impl Asked {
         }
         let mut read: Vec<usize> = collect_columns(value).iter().map(Column::index).collect();
         read.sort_unstable();
-        let moved = Arc::clone(value).rewrite_up(|expr| {
-            let at = place(&expr).and_then(|at| read.binary_search(&at).ok());
-            Ok(match at {
-                Some(at) => Transformed::yes(Arc::new(Column::new(rows.field(read[at]).name(), at)) as _),
-                None => Transformed::no(expr),
-            })
+        let moved = with_columns(value, &|at| {
+            let column = Column::new(rows.fields().get(at)?.name(), read.binary_search(&at).ok()?);
+            Some(Arc::new(column))
         });
         Some(Asked::Computed {
-            value: moved.ok()?.data,
+            value: moved?,
             columns: read.iter().map(|at| columns.get(*at).copied()).collect::<Option<_>>()?,
             schema: Arc::new(rows.project(&read).ok()?),
             ty,
@@ -109,6 +106,21 @@ impl Asked {
             }
         }))
     }
+}
+
+/// The expression with expressions in place of its columns (positions); `None` if one has none.
+pub fn with_columns(
+    expr: &Arc<dyn PhysicalExpr>,
+    of: &dyn Fn(usize) -> Option<Arc<dyn PhysicalExpr>>,
+) -> Option<Arc<dyn PhysicalExpr>> {
+    let mut has_all = true;
+    let moved = Arc::clone(expr).rewrite_up(|expr| {
+        let Some(at) = place(&expr) else { return Ok(Transformed::no(expr)) };
+        let column = of(at);
+        has_all &= column.is_some();
+        Ok(column.map_or(Transformed::no(expr), Transformed::yes))
+    });
+    moved.ok().filter(|_| has_all).map(|moved| moved.data)
 }
 
 /// Each run computes another value, whatever the parameters.

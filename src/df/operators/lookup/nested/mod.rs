@@ -7,6 +7,7 @@
 
 mod asks;
 mod cut;
+mod filtered;
 mod first;
 mod operator;
 mod parts;

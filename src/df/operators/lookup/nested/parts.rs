@@ -3,15 +3,11 @@
 use std::sync::{Arc, OnceLock};
 
 use arrow::compute::SortOptions;
-use arrow::datatypes::{Schema, SchemaRef};
-use datafusion::common::JoinSide;
-use datafusion::common::tree_node::Transformed;
-use datafusion::physical_expr::expressions::Column;
-use datafusion::physical_expr::{PhysicalExpr, PhysicalSortExpr, split_conjunction};
+use arrow::datatypes::SchemaRef;
+use datafusion::physical_expr::PhysicalSortExpr;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::HashJoinExec;
-use datafusion::physical_plan::joins::utils::{ColumnIndex, JoinFilter};
 use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
@@ -29,17 +25,15 @@ use crate::df::cached::on_top::Above;
 use crate::df::cached::windows::Windows;
 use crate::df::join_sides::{output_of, outputs};
 use crate::df::operators::join_rows::rows_of;
-use crate::df::operators::lookup::instead::{compares_plainly, equal_columns, hash_join_of};
+use crate::df::operators::lookup::instead::hash_join_of;
 use crate::df::operators::lookup::{JoinColumn, JoinKind, LookupJoinExec};
 use crate::df::operators::scan::ScanExec;
-use crate::df::operators::seek::{SeekJoinExec, SeekLookup};
+use crate::df::operators::seek::SeekJoinExec;
 use crate::df::table::OfRow;
-use crate::df::tree::RewriteTree;
 use crate::df::wanted::FirstFound;
 use crate::exec::joined::ColumnOf;
 use crate::key::ColumnId;
 use crate::plan::Field;
-use crate::value::ColumnType;
 
 /// The parts of a plan.
 pub struct NestedParts {
@@ -231,107 +225,6 @@ impl NestedParts {
         joined.with_output(&output, shown, join.schema())
     }
 
-    /// Adds a join in which each outer row gives a range of keys. What it compares may be computed right below it.
-    fn seeking(join: &SeekJoinExec) -> Option<NestedParts> {
-        let SeekLookup { mut rows, table, terms, filter, first, output } = join.as_lookup()?;
-        while let Some(input) = passed_on(&**rows) {
-            rows = input;
-        }
-        let computed = rows.downcast_ref::<ProjectionExec>();
-        let parts = NestedParts::of(computed.map_or(rows, |computed| computed.input()))?;
-        let below = |expr: &Arc<dyn PhysicalExpr>| match computed {
-            Some(computed) => Arc::clone(expr).rewrite_up(|expr| {
-                let below = place(&expr).and_then(|at| computed.expr().get(at));
-                Ok(below.map_or(Transformed::no(expr), |below| Transformed::yes(Arc::clone(&below.expr))))
-            }),
-            None => Ok(Transformed::no(Arc::clone(expr))),
-        };
-        let term = |(value, ty, term): (&Arc<dyn PhysicalExpr>, ColumnType, OfRow)| {
-            let value = below(value).ok()?.data;
-            Some((Asked::of(&value, ty, &parts.schema, &parts.output)?, term))
-        };
-        let on = terms.into_iter().map(term).collect::<Option<Vec<_>>>()?;
-        let found = parts.joins.len() + 1;
-        let column = |(is_found, at): (bool, usize)| match (is_found, computed) {
-            (true, _) => Some(ColumnOf { table: found, column: at }),
-            (false, Some(computed)) => parts.output.get(place(&computed.expr().get(at)?.expr)?).copied(),
-            (false, None) => parts.output.get(at).copied(),
-        };
-        let output = output.into_iter().map(column).collect::<Option<_>>()?;
-        let residual = match filter {
-            Some((filter, rows_are)) => {
-                let column = |at: &ColumnIndex| Some((at.side == rows_are, at.index));
-                parts.residual(filter, table, &column, &|row| below(row).ok().map(|below| below.data))?
-            }
-            None => Vec::new(),
-        };
-        let matches = Matches { residual, first, totals: None };
-        let joined = NestedParts { by_ranges: true, ..parts }.joined(join.kind(), table, on, matches)?;
-        Some(NestedParts { output, schema: join.schema(), ..joined })
-    }
-
-    /// Adds a join with a residual filter.
-    fn filtered(self, join: &HashJoinExec) -> Option<NestedParts> {
-        let kind = JoinKind::of(*join.join_type()).filter(|kind| *kind != JoinKind::Found)?;
-        let (table, columns) = picked(join.right())?;
-        let equal = equal_columns(join.on(), &join.left().schema(), table, &columns)?;
-        let is_served = equal.iter().any(|equal| table.request.leads(Field::Column(equal.key)));
-        if !compares_plainly(join) || !is_served || table.request.keyed().is_none() {
-            return None;
-        }
-        let column = |at: &ColumnIndex| match at.side {
-            JoinSide::Left => Some((true, at.index)),
-            _ => Some((false, *columns.get(at.index)?)),
-        };
-        let residual = self.residual(join.filter()?, table, &column, &|row| Some(Arc::clone(row)))?;
-        let (of_rows, shown) = (self.output.len(), table.request.schema.fields().len());
-        let output = (0..join.schema().fields().len()).map(|at| match output_of(join, at)? {
-            (0, of_row) => Some(of_row),
-            (_, of_table) => columns.get(of_table).map(|column| of_rows + column),
-        });
-        let output: Vec<usize> = output.collect::<Option<_>>()?;
-        let is_asked = |id: ColumnId| equal.iter().any(|equal| equal.key == id);
-        let by_ranges = self.by_ranges || !table.request.is_rowkey(&is_asked);
-        let matches = Matches { residual, ..Matches::default() };
-        let on = self.equal(&equal)?;
-        let joined = NestedParts { by_ranges, ..self }.joined(kind, table, on, matches)?;
-        joined.with_output(&output, shown, join.schema())
-    }
-
-    /// The terms of a join's filter. `column` tells whether a column is one of the outer rows, and its position there or
-    /// in the table; `below` gives an expression over the outer rows as one over these parts.
-    fn residual(
-        &self,
-        filter: &JoinFilter,
-        table: &ScanExec,
-        column: &dyn Fn(&ColumnIndex) -> Option<(bool, usize)>,
-        below: &dyn Fn(&Arc<dyn PhysicalExpr>) -> Option<Arc<dyn PhysicalExpr>>,
-    ) -> Option<Vec<Asked>> {
-        let (own, found) = (self.schema.fields(), table.request.schema.fields());
-        let pair = Schema::new(own.iter().chain(found).cloned().collect::<Vec<_>>());
-        let of_found = columns(self.joins.len() + 1, found.len());
-        let all: Vec<ColumnOf> = self.output.iter().copied().chain(of_found).collect();
-        let moved = |expr: Arc<dyn PhysicalExpr>| {
-            let Some(at) = place(&expr) else { return Some(Transformed::no(expr)) };
-            let (of_row, at) = column(filter.column_indices().get(at)?)?;
-            let named = |at| Arc::new(Column::new("", at)) as Arc<dyn PhysicalExpr>;
-            Some(Transformed::yes(if of_row { below(&named(at))? } else { named(own.len() + at) }))
-        };
-        let term = |term: &Arc<dyn PhysicalExpr>| {
-            let mut all_moved = true;
-            let moved = Arc::clone(term).rewrite_up(|expr| {
-                let kept = Arc::clone(&expr);
-                Ok(moved(expr).unwrap_or_else(|| {
-                    all_moved = false;
-                    Transformed::no(kept)
-                }))
-            });
-            let moved = moved.ok().filter(|_| all_moved)?.data;
-            Asked::of(&moved, ColumnType::Boolean, &pair, &all)
-        };
-        split_conjunction(filter.expression()).into_iter().map(term).collect()
-    }
-
     /// A join's rows with the lowest numbers for each outer row: these are what it finds first.
     fn numbered(plan: &Arc<dyn ExecutionPlan>) -> Option<NestedParts> {
         let Numbered { input, columns, limit, parts: by } = Numbered::of(plan)?;
@@ -370,7 +263,7 @@ impl NestedParts {
     }
 
     /// Columns of the outer rows, and columns of a table that equal them.
-    fn equal(&self, on: &[JoinColumn]) -> Option<Vec<(Asked, OfRow)>> {
+    pub(super) fn equal(&self, on: &[JoinColumn]) -> Option<Vec<(Asked, OfRow)>> {
         let term = |equal: &JoinColumn| {
             let of_row = self.output.get(equal.of_row.index()).copied()?;
             Some((Asked::Column(of_row), OfRow::equal(equal.key, equal.ty)))
@@ -399,7 +292,8 @@ impl NestedParts {
         Some(NestedParts { output, schema: join.schema(), ..joined })
     }
 
-    fn joined(
+    /// Adds a join with a table that is asked this.
+    pub(super) fn joined(
         mut self,
         kind: JoinKind,
         table: &ScanExec,
@@ -434,7 +328,12 @@ impl NestedParts {
     }
 
     /// Picks the output from the columns so far and the `shown` columns of the last table.
-    fn with_output(self, output: &[usize], shown: usize, schema: SchemaRef) -> Option<NestedParts> {
+    pub(super) fn with_output(
+        self,
+        output: &[usize],
+        shown: usize,
+        schema: SchemaRef,
+    ) -> Option<NestedParts> {
         let all: Vec<ColumnOf> = self.output.into_iter().chain(columns(self.joins.len(), shown)).collect();
         let output = output.iter().map(|at| all.get(*at).copied()).collect::<Option<_>>()?;
         Some(NestedParts { output, schema, ..self })
@@ -465,10 +364,11 @@ fn looks_through(join: &HashJoinExec) -> bool {
 
 /// What an outer row takes of its matches.
 #[derive(Default)]
-struct Matches {
-    totals: Option<TotalsOf>,
-    residual: Vec<Asked>,
-    first: Option<FirstFound>,
+pub(super) struct Matches {
+    pub totals: Option<TotalsOf>,
+    /// Conditions that they have to pass.
+    pub residual: Vec<Asked>,
+    pub first: Option<FirstFound>,
 }
 
 /// Leading sort keys (count) by which the sort's input is sorted already.
@@ -477,6 +377,7 @@ pub fn led(sort: &SortExec) -> usize {
     prefix.map_or(0, |(prefix, _)| prefix.len())
 }
 
-fn columns(table: usize, count: usize) -> impl Iterator<Item = ColumnOf> {
+/// The first columns of a table.
+pub(super) fn columns(table: usize, count: usize) -> impl Iterator<Item = ColumnOf> {
     (0..count).map(move |column| ColumnOf { table, column })
 }
