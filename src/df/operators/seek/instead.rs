@@ -21,6 +21,7 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitio
 use super::{SeekJoinExec, SeekTarget, SeekTerm, words};
 use crate::access::{COST, Path};
 use crate::df::below::{picked, place};
+use crate::df::expr::comparison;
 use crate::df::operators::few_first::few_first;
 use crate::df::operators::join_rows::rows_of;
 use crate::df::operators::lookup::JoinKind;
@@ -299,19 +300,6 @@ fn picked_or_widened(table: &Arc<dyn ExecutionPlan>) -> Option<(&ScanExec, Vec<u
     Some((scan, columns, wide))
 }
 
-/// The operator as ours, if it compares.
-pub fn comparison(op: &Operator) -> Option<CmpOp> {
-    Some(match op {
-        Operator::Eq => CmpOp::Eq,
-        Operator::NotEq => CmpOp::Ne,
-        Operator::Lt => CmpOp::Lt,
-        Operator::LtEq => CmpOp::Le,
-        Operator::Gt => CmpOp::Gt,
-        Operator::GtEq => CmpOp::Ge,
-        _ => return None,
-    })
-}
-
 fn conjunction_of(terms: Vec<Arc<dyn PhysicalExpr>>) -> Option<Arc<dyn PhysicalExpr>> {
     (!terms.is_empty()).then(|| conjunction(terms))
 }
@@ -435,7 +423,7 @@ impl Sides<'_> {
             (None, Some(column)) => (column, compared.op().swap()?, compared.left()),
             _ => return None,
         };
-        let op = comparison(&op).filter(|op| *op != CmpOp::Ne)?;
+        let op = comparison(op).filter(|op| *op != CmpOp::Ne)?;
         self.term(column.index, op, self.of_row(value, filter)?)
     }
 

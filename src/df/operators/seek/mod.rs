@@ -27,7 +27,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use futures::TryStreamExt;
 
-pub use self::instead::{comparison, instead_of_all_pairs, instead_of_pairs};
+pub use self::instead::{instead_of_all_pairs, instead_of_pairs};
 use super::lookup::{JoinKind, pieces};
 use super::scan::{ExpectedAccess, ScanExec};
 use crate::access::Path;

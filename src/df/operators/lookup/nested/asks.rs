@@ -15,7 +15,7 @@ use datafusion::physical_expr::utils::collect_columns;
 use super::search::Level;
 use crate::df::below::place;
 use crate::df::cached::{parameters, subquery_values};
-use crate::df::operators::seek::comparison;
+use crate::df::expr::comparison;
 use crate::df::tree::RewriteTree;
 use crate::error::Result;
 use crate::exec::encoded::NextRows;
@@ -78,7 +78,7 @@ impl Asked {
         let (left, right) = (place(compared.left())?, place(compared.right())?);
         let [ty, other] = [left, right].map(|at| rows.fields().get(at));
         let is_plain = ty?.data_type() == other?.data_type() && column_type_of(ty?)?.compares_as_bytes();
-        let op = comparison(compared.op()).filter(|_| is_plain)?;
+        let op = comparison(*compared.op()).filter(|_| is_plain)?;
         Some(Asked::Compared(*columns.get(left)?, op, *columns.get(right)?))
     }
 
