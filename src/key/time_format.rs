@@ -28,6 +28,8 @@ pub struct TimeFormat {
     /// The unit to which the format rounds down; `None` if a shown time is ambiguous.
     precision: Option<Precision>,
     sorts: bool,
+    /// Texts with all digits are read back without a doubt.
+    is_plain: bool,
 }
 
 /// Units of time, coarse to fine.
@@ -56,7 +58,8 @@ impl TimeFormat {
         let parsed = TimePattern::parse_fixed(pattern)?;
         let fields: Vec<Field> = parsed.fields().collect();
         let (precision, sorts) = (precision(&fields), sorts(&fields));
-        Ok(TimeFormat { pattern: pattern.to_owned(), parsed, precision, sorts })
+        let is_plain = !pattern.contains(char::is_whitespace) && are_plain(&fields);
+        Ok(TimeFormat { pattern: pattern.to_owned(), parsed, precision, sorts, is_plain })
     }
 
     /// The pattern as written.
@@ -88,6 +91,10 @@ impl TimeFormat {
     /// The first time with this text; `None` if there is none, or the format is not decodable.
     pub fn parse_time(&self, text: &str) -> Option<NaiveDateTime> {
         let time = self.decodable().then(|| self.parsed.time_of(text).ok())??;
+        // Each number has all of its digits.
+        if self.is_plain && text.len() == self.width() && !text.contains(|c: char| c.is_whitespace()) {
+            return Some(time);
+        }
         let mut shown = Vec::with_capacity(text.len());
         self.put(time, &mut shown);
         (shown == text.as_bytes()).then_some(time)
@@ -139,6 +146,17 @@ impl TimeFormat {
             Precision::Micro => time - Duration::nanoseconds((nanos % 1000).into()),
         }
     }
+}
+
+/// The fields are numbers, each of which tells another part of a time.
+fn are_plain(fields: &[Field]) -> bool {
+    use Field::{Day, Hour24, Micro, Milli, Minute, Month, Second, Year};
+    let known =
+        |field: &Field| matches!(field, Year(4) | Month | Day | Hour24 | Minute | Second | Milli | Micro);
+    let is_once = |(at, field): (usize, &Field)| !fields[..at].contains(field);
+    fields.iter().all(known)
+        && fields.iter().enumerate().all(is_once)
+        && !(fields.contains(&Milli) && fields.contains(&Micro))
 }
 
 /// The finest unit down to which `fields` show everything.
@@ -298,6 +316,11 @@ mod tests {
         for text in ["", "2017-02-30", "2017-2-3", "2017-02-03 ", "+017-02-03", "2017-02-0é", "ééééé"] {
             assert_eq!(read("YYYY-MM-DD", text), None, "{text}");
         }
+        for text in ["2017 203", "2017 0203", "201702 3", "20170230", "2017020é", "2017\u{2003}3"] {
+            assert_eq!(read("YYYYMMDD", text), None, "{text}");
+        }
+        assert_eq!(read("YYYYMMDD", "20170203"), Some(at("2017-02-03 00:00:00")));
+        assert_eq!(read("YYYYMMDDMSUS", "20170203123456789"), None, "thousandths and millionths differ");
         assert_eq!(read("YYYY-MM-DD HH24", "2017-02-03 24"), None);
         assert_eq!(read("YYYY-MM-DD HH12 AM", "2017-02-03 13 AM"), None);
         assert_eq!(
