@@ -13,7 +13,6 @@ use super::on_top::Above;
 use super::plan::renamed;
 use super::totals::{Totals, TotalsRun};
 use crate::access::Guards;
-use crate::df::errors::df_error;
 use crate::df::table::Binding;
 use crate::error::{Error, Result};
 
@@ -52,8 +51,7 @@ impl Beside {
             texts.push(run.plan_text());
             columns.extend_from_slice(row_of(run)?.columns());
         }
-        let row = above.of(renamed(columns, 1, &self.results)?).map_err(df_error)?;
-        let row = renamed(row.columns().to_vec(), row.num_rows(), &self.schema)?;
+        let row = above.of(renamed(columns, 1, &self.results)?, &self.schema)?;
         Ok(Some(Alone::Rows(Some(row), one_of_all(texts))))
     }
 }

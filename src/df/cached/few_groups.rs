@@ -16,7 +16,6 @@ use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use super::aggregates::ScanAggregate;
 use super::alone::Alone;
 use super::on_top::Above;
-use super::plan::renamed;
 use crate::access::{Guards, Method};
 use crate::df::errors::df_error;
 use crate::df::operators::grouped::{ByScan, STEPS_WORK, by_scan};
@@ -74,9 +73,7 @@ impl FewGroups {
             return Ok(None);
         }
         let rows = self.rows(&mut groups)?;
-        let rows = above.of(rows).map_err(df_error)?;
-        let rows = renamed(rows.columns().to_vec(), rows.num_rows(), &self.schema)?;
-        Ok(Some(Alone::Rows(Some(rows), scan.plan_text())))
+        Ok(Some(Alone::Rows(Some(above.of(rows, &self.schema)?), scan.plan_text())))
     }
 
     fn rows(&self, groups: &mut Groups) -> Result<RecordBatch> {

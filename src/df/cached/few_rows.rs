@@ -9,10 +9,8 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use super::alone::Alone;
 use super::on_top::Above;
-use super::plan::renamed;
 use crate::access::Guards;
 use crate::df::below::picked;
-use crate::df::errors::df_error;
 use crate::df::operators::scan::ScanExec;
 use crate::df::table::Binding;
 use crate::df::wanted::RowGoal;
@@ -63,8 +61,6 @@ impl FewRows {
             batches.push(batch);
         }
         let rows = concat_batches(scan.schema(), &batches)?;
-        let rows = above.of(rows).map_err(df_error)?;
-        let rows = renamed(rows.columns().to_vec(), rows.num_rows(), &self.schema)?;
-        Ok(Some(Alone::Rows(Some(rows), scan.plan_text())))
+        Ok(Some(Alone::Rows(Some(above.of(rows, &self.schema)?), scan.plan_text())))
     }
 }

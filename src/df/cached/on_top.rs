@@ -20,8 +20,11 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 
 use super::grouping::Grouping;
+use super::plan::renamed;
 use super::windows::Windows;
 use super::{parameters, subquery_values};
+use crate::df::errors::df_error;
+use crate::error::Result;
 use crate::value::Value;
 
 /// The steps, the innermost first.
@@ -125,9 +128,10 @@ impl Above {
         Some(Cow::Owned(Above { steps, is_open: false }))
     }
 
-    /// Applies the steps to these rows.
-    pub fn of(&self, rows: RecordBatch) -> DfResult<RecordBatch> {
-        self.steps.iter().try_fold(rows, |rows, step| step.of_rows(rows))
+    /// Applies the steps to these rows; the columns come out under the names of `schema`.
+    pub fn of(&self, rows: RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
+        let rows = self.steps.iter().try_fold(rows, |rows, step| step.of_rows(rows)).map_err(df_error)?;
+        renamed(rows.columns().to_vec(), rows.num_rows(), schema)
     }
 }
 

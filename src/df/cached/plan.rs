@@ -154,7 +154,6 @@ impl UnboundPlan {
         let as_new = if joins { each_leaf(otherwise, &mut |_| Ok(Leaf::Same))? } else { None };
         let looked_up = as_new.map(lookup::instead_of_all_hashes).transpose().map_err(df_error)?;
         let sought = looked_up.clone().map(seek::instead_of_all_pairs).transpose().map_err(df_error)?;
-        let sought = sought.map(|sought| sought.data);
         let nested = sought.as_ref().or((!joins).then_some(root));
         let nested = nested.and_then(|root| Nested::of(root, &output_schema(&root.schema())));
         let hashes = if joins { parallel::known_work(otherwise) } else { None };

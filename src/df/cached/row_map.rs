@@ -14,7 +14,6 @@ use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
 use super::on_top::Above;
 use super::plan::{output_schema, renamed};
 use crate::df::contained::Stage;
-use crate::df::errors::df_error;
 use crate::error::Result;
 use crate::value::Value;
 
@@ -59,11 +58,7 @@ impl RowMap {
             (None, None) => renamed(Vec::new(), 1, &Arc::new(Schema::empty()))?,
             _ => return Ok(None),
         };
-        let computed = Stage::Running.contain(|| match self.above.filled(params) {
-            Some(above) => above.of(rows).map(Some).map_err(df_error),
-            None => Ok(None),
-        });
-        let Some(rows) = computed? else { return Ok(None) };
-        renamed(rows.columns().to_vec(), rows.num_rows(), &self.schema).map(Some)
+        Stage::Running
+            .contain(|| self.above.filled(params).map(|above| above.of(rows, &self.schema)).transpose())
     }
 }

@@ -20,7 +20,6 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use super::aggregates::{ScanAggregate, TotalColumns};
 use super::on_top::Above;
 use super::parameters;
-use super::plan::renamed;
 use crate::df::below::picked;
 use crate::df::errors::df_error;
 use crate::df::expr::value_of;
@@ -141,8 +140,7 @@ impl Totals {
 
     fn finish(&self, results: Vec<ArrayRef>) -> Result<NextRows> {
         let row = RecordBatch::try_new(Arc::clone(&self.results), results)?;
-        let computed = self.above.of(row).map_err(df_error)?;
-        renamed(computed.columns().to_vec(), 1, &self.schema).map(NextRows::Batch)
+        self.above.of(row, &self.schema).map(NextRows::Batch)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
-use datafusion::common::tree_node::Transformed;
+use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::common::{JoinSide, JoinType, NullEquality};
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::Operator;
@@ -58,8 +58,8 @@ pub fn instead_of_pairs(plan: Arc<dyn ExecutionPlan>) -> DfResult<Transformed<Ar
 }
 
 /// Replaces every join that can be a seek join, as if there were few outer rows.
-pub fn instead_of_all_pairs(plan: Arc<dyn ExecutionPlan>) -> DfResult<Transformed<Arc<dyn ExecutionPlan>>> {
-    replaced(plan, true)
+pub fn instead_of_all_pairs(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
+    replaced(plan, true).data()
 }
 
 fn replaced(plan: Arc<dyn ExecutionPlan>, are_few: bool) -> DfResult<Transformed<Arc<dyn ExecutionPlan>>> {

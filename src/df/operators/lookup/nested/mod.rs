@@ -34,9 +34,7 @@ use self::totals::TotalsOf;
 use super::JoinKind;
 use crate::access::Guards;
 use crate::df::cached::on_top::Above;
-use crate::df::cached::plan::renamed;
 use crate::df::cached::template::Template;
-use crate::df::errors::df_error;
 use crate::df::operators::scan::ScanExec;
 use crate::df::operators::trial::TrialExec;
 use crate::df::table::{Binding, OfRow};
@@ -243,9 +241,7 @@ impl NestedRun {
         if above.is_empty() {
             return Ok(Some(rows));
         }
-        let computed = above.of(rows.batch_from(0, below)?).map_err(df_error)?;
-        let batch = renamed(computed.columns().to_vec(), computed.num_rows(), schema)?;
-        Ok(Some(NextRows::Batch(batch)))
+        above.of(rows.batch_from(0, below)?, schema).map(|batch| Some(NextRows::Batch(batch)))
     }
 
     /// [`NestedRun::next_rows`] as a batch.

@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use arrow::compute::SortOptions;
 use arrow::datatypes::SchemaRef;
+use datafusion::common::JoinType;
 use datafusion::physical_expr::PhysicalSortExpr;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::filter::FilterExec;
@@ -118,6 +119,8 @@ impl NestedParts {
     }
 
     fn finding(join: &HashJoinExec) -> Option<NestedParts> {
+        // Asked first: the sides may be deep, and taking them apart at each level adds up to a power of two.
+        looks_up(*join.join_type()).then_some(())?;
         let rows = NestedParts::of(join.left())?;
         if join.filter().is_some() {
             return rows.filtered(join);
@@ -133,7 +136,7 @@ impl NestedParts {
 
     /// The parts of a join whose left side is looked up.
     fn of_turned(join: &HashJoinExec) -> Option<NestedParts> {
-        JoinKind::of(join.join_type().swap())?;
+        looks_up(join.join_type().swap()).then_some(())?;
         let turned = join.swap_inputs(*join.partition_mode()).ok()?;
         // The order of the join is that of its rows.
         let parts = NestedParts::finding(hash_join_of(&turned)?)?.limited(0, join.fetch());
@@ -228,7 +231,7 @@ impl NestedParts {
     /// A join's rows with the lowest numbers for each outer row: these are what it finds first.
     fn numbered(plan: &Arc<dyn ExecutionPlan>) -> Option<NestedParts> {
         let Numbered { input, columns, limit, parts: by } = Numbered::of(plan)?;
-        let parts = NestedParts::of(input).filter(|parts| parts.above.is_empty())?;
+        let parts = NestedParts::seeking(input.downcast_ref()?).filter(|parts| parts.above.is_empty())?;
         let (last, before) = parts.joins.split_last()?;
         let finds_these = matches!(last.kind, JoinKind::Inner | JoinKind::Left)
             && last.totals.is_none()
@@ -306,7 +309,6 @@ impl NestedParts {
         }
         let (of_row, on): (Vec<Asked>, Vec<OfRow>) = on.into_iter().unzip();
         let (asked, found) = (table.request.asked_of(&on), OnceLock::new());
-        let scope = None;
         self.joins.push(Join {
             kind,
             table: table.unbound(),
@@ -316,7 +318,7 @@ impl NestedParts {
             totals,
             residual,
             first,
-            scope,
+            scope: None,
             found,
         });
         match self.cuts.last_mut() {
@@ -360,6 +362,11 @@ pub fn finds_for_each(join: &HashJoinExec) -> bool {
 fn looks_through(join: &HashJoinExec) -> bool {
     let columns: Vec<ColumnOf> = columns(0, join.left().schema().fields().len()).collect();
     AnyMatch::of(join, &columns, 1).is_some()
+}
+
+/// The left side of the join can look rows up one by one.
+fn looks_up(join: JoinType) -> bool {
+    JoinKind::of(join).is_some_and(|kind| kind != JoinKind::Found)
 }
 
 /// What an outer row takes of its matches.
