@@ -29,13 +29,10 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::SessionConfig;
-use futures::future::BoxFuture;
 use futures::{Stream, StreamExt, TryStreamExt};
 use sqlparser::ast::{Function, ObjectNamePart, Query};
 
-use super::cached::page::{DependsOn, Paging};
-use super::cached::plan::{UnboundPlan, depends_on_time, output_schema, renamed};
-use super::cached::row_map::RowMap;
+use super::cached::plan::{output_schema, renamed};
 use super::computed::computed_columns;
 use super::contained::Stage;
 use super::errors::df_error;
@@ -96,11 +93,9 @@ use super::subqueries::or_null::value_or_null;
 use super::subqueries::order_subquery::subqueries_in_order;
 use super::subqueries::outer_types::Coercion;
 use super::table::Binding;
-use super::ways::{Keep, Ways, ways};
+use super::ways::{Keep, Shared, Ways, ways};
 use super::{explain, functions};
-use crate::access::Guards;
 use crate::catalog::Catalog;
-use crate::df::cached::parameters;
 use crate::df::functions::json_building::chosen_json;
 use crate::df::functions::{described, tpch};
 use crate::df::operators::{grouped, in_turn};
@@ -161,12 +156,12 @@ impl<'a> NameScope<'a> {
 }
 
 /// A query as it was written, its names resolved.
-struct Resolved {
-    plan: LogicalPlan,
+pub(super) struct Resolved {
+    pub(super) plan: LogicalPlan,
     /// No name refers to the past, and no table function depends on the time.
-    is_now: bool,
+    pub(super) is_now: bool,
     /// Positions of the parameters whose values are in the plan.
-    taken: Vec<usize>,
+    pub(super) taken: Vec<usize>,
 }
 
 /// Resource limits of a run, and its time.
@@ -207,7 +202,7 @@ impl RunLimits<'_> {
 
 /// Plans and runs queries.
 pub struct Planner {
-    state: SessionState,
+    pub(super) state: SessionState,
     context: Arc<TaskContext>,
 }
 
@@ -383,7 +378,7 @@ impl Planner {
     }
 
     /// Resolves the names of a query, for parameters of these types. Errors: a name or a hint that names nothing.
-    fn resolved(&self, query: Query, scope: &NameScope<'_>, params: &[Value]) -> Result<Resolved> {
+    pub(super) fn resolved(&self, query: Query, scope: &NameScope<'_>, params: &[Value]) -> Result<Resolved> {
         let (hints, is_now, taken) = (Hinted::default(), Cell::new(true), RefCell::default());
         let (planned, height) = (PlannedViews::default(), Cell::new(0));
         let mut operators = self.state.expr_planners().to_vec();
@@ -428,137 +423,14 @@ impl Planner {
         by_one_thread: bool,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         Ok(match self.ways(plan, Keep::No(limits.now_us), limits.cancel).await? {
-            Ways { shared: Some(shared), .. } if !by_one_thread => shared,
+            Ways { shared: Shared::Plan(shared), .. } if !by_one_thread => shared,
             Ways { alone, .. } => alone,
         })
     }
 
-    async fn ways(&self, plan: LogicalPlan, keep: Keep, cancel: &CancelHandle) -> Result<Ways> {
+    pub(super) async fn ways(&self, plan: LogicalPlan, keep: Keep, cancel: &CancelHandle) -> Result<Ways> {
         let planned = Stage::Planning.contain_all(ways(self.state.clone(), plan, keep));
         if cancel.may_stop() { apart(planned).await } else { planned.await }
-    }
-
-    /// Plans a query once for many runs. The scope's parameters stay open, except those that the plan `depends_on`, or
-    /// that shape it; these are returned. `None`: the query has to be planned each time.
-    pub fn keep<'f>(
-        &'f self,
-        query: Query,
-        scope: &'f NameScope<'f>,
-        depends_on: &'f DependsOn,
-        cancel: &'f CancelHandle,
-    ) -> BoxFuture<'f, Result<Option<(UnboundPlan, DependsOn)>>> {
-        Stage::Planning.contain_all(self.to_keep(query, scope, depends_on, cancel))
-    }
-
-    async fn to_keep(
-        &self,
-        query: Query,
-        scope: &NameScope<'_>,
-        depends_on: &DependsOn,
-        cancel: &CancelHandle,
-    ) -> Result<Option<(UnboundPlan, DependsOn)>> {
-        let params = &scope.binding.params;
-        let Resolved { plan, is_now, taken } = self.resolved(query, scope, params)?;
-        // A run brings one snapshot for all scans.
-        if !is_now || depends_on_time(&plan)? {
-            return Ok(None);
-        }
-        // Whether a parameter is NULL is in the key of the plan: `$1 IS NULL OR a = $1` is settled by that.
-        let nulls: Vec<usize> = (0..params.len()).filter(|at| params[*at].is_null()).collect();
-        let plan = parameters::settled(plan, params, &nulls).and_then(parameters::filters_as_cases);
-        let plan = plan.map_err(df_error)?;
-        let settled = &depends_on.values;
-        let Some((paging, input)) = Paging::of(&plan) else {
-            let kept = self.keep_settling(plan, params, settled, &taken, cancel).await?;
-            return Ok(kept.map(|(kept, values)| (kept, DependsOn { values, page: None })));
-        };
-        // Limits on reads are those of the page itself.
-        let may_share = paging.is_shared(params) && scope.binding.guards == Guards::default();
-        let shared = if may_share { paging.shared(input, params) } else { None };
-        let is_shared = shared.is_some();
-        let paged = match shared {
-            Some(shared) => shared,
-            None => {
-                let places: Vec<usize> = paging.places().collect();
-                parameters::settled(plan, params, &places).map_err(df_error)?
-            }
-        };
-        let kept = self.keep_settling(paged, params, settled, &taken, cancel).await?;
-        Ok(kept.map(|(mut kept, values)| {
-            if kept.page(paging) {
-                return (kept, DependsOn { values, page: None });
-            }
-            let kept = if is_shared { kept.cut(paging) } else { kept };
-            (kept, DependsOn { values, page: Some(paging) })
-        }))
-    }
-
-    /// Keeps a plan with the values of `settled` parameters in it; if none are given, of as few as possible, besides
-    /// those that it has `taken`. Their positions are returned.
-    async fn keep_settling(
-        &self,
-        plan: LogicalPlan,
-        params: &[Value],
-        settled: &Arc<[usize]>,
-        taken: &[usize],
-        cancel: &CancelHandle,
-    ) -> Result<Option<(UnboundPlan, Arc<[usize]>)>> {
-        let shaping = |of_joins| parameters::shaping(&plan, of_joins).map_err(df_error);
-        let ways_out = match settled.is_empty() {
-            true => vec![
-                parameters::forming(&plan).map_err(df_error)?,
-                shaping(false)?,
-                shaping(true)?,
-                parameters::params_of(&plan, &|_| true).map_err(df_error)?,
-            ],
-            false => vec![settled.to_vec()],
-        };
-        let mut tried: Option<Vec<usize>> = None;
-        for mut settled in ways_out {
-            settled.extend(taken);
-            settled.sort_unstable();
-            settled.dedup();
-            if tried.as_ref() == Some(&settled) {
-                continue;
-            }
-            if let Ok(Some(kept)) = self.keep_settled(plan.clone(), params, &settled, cancel).await {
-                return Ok(Some((kept, settled.into())));
-            }
-            tried = Some(settled);
-        }
-        Ok(None)
-    }
-
-    async fn keep_settled(
-        &self,
-        plan: LogicalPlan,
-        params: &[Value],
-        settled: &[usize],
-        cancel: &CancelHandle,
-    ) -> Result<Option<UnboundPlan>> {
-        let plan =
-            parameters::settled(plan, params, settled).and_then(|plan| parameters::typed(plan, params));
-        let ways = self.ways(plan.map_err(df_error)?, Keep::Yes, cancel).await?;
-        UnboundPlan::new(&ways.alone, ways.shared.as_ref(), self.state.config_options())
-    }
-
-    /// [`Planner::keep`] for a query over the scope's own rows. `None`: it has to be planned each time.
-    pub fn keep_map<'f>(
-        &'f self,
-        query: Query,
-        scope: &'f NameScope<'f>,
-        cancel: &'f CancelHandle,
-    ) -> BoxFuture<'f, Result<Option<RowMap>>> {
-        Stage::Planning.contain_all(async move {
-            let Resolved { plan, taken, .. } = self.resolved(query, scope, &scope.binding.params)?;
-            if !taken.is_empty() || depends_on_time(&plan)? {
-                return Ok(None);
-            }
-            let plan = parameters::typed(plan, &scope.binding.params).map_err(df_error)?;
-            let ways = self.ways(plan, Keep::Yes, cancel).await?;
-            let map = RowMap::new(&ways.alone, scope.rows.first().map(|(_, rows)| rows));
-            Ok(map.filter(RowMap::is_of_each))
-        })
     }
 
     /// The task context of a run: its sorts, joins and groups use at most this much memory, then spill.

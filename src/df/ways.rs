@@ -22,8 +22,17 @@ use crate::error::Result;
 /// A physical plan for one thread, and one for all threads.
 pub(super) struct Ways {
     pub(super) alone: Arc<dyn ExecutionPlan>,
-    /// `None` where the work is not worth sharing.
-    pub(super) shared: Option<Arc<dyn ExecutionPlan>>,
+    pub(super) shared: Shared<Arc<dyn ExecutionPlan>>,
+}
+
+/// A plan for all threads.
+#[derive(Debug)]
+pub enum Shared<P> {
+    /// Its work would not be worth sharing.
+    Never,
+    /// A longer run may be worth making one.
+    Later,
+    Plan(P),
 }
 
 /// What the physical plan is made for.
@@ -33,7 +42,16 @@ pub(super) enum Keep {
     /// they pay off.
     No(i64),
     /// Many runs: each run decides about lookup joins and threads.
-    Yes,
+    Yes(Threads),
+}
+
+/// When a plan for all threads is made of one that is kept.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Threads {
+    /// If the run at hand is long.
+    IfLong,
+    /// Some run was long.
+    Wanted,
 }
 
 /// Optimises a logical plan and makes it executable.
@@ -49,9 +67,10 @@ pub(super) async fn ways(mut state: SessionState, plan: LogicalPlan, keep: Keep)
         join_keys::of_columns(plan).and_then(first_left::of_left_side).and_then(extremes::from_one_end);
     let plan = plan.and_then(|plan| order::advise(plan, Joins::Around));
     let plan = plan.map_err(df_error)?.data;
+    let is_kept = matches!(keep, Keep::Yes(_));
     let finish = |plan| {
         let plan = parallel::advise(plan).and_then(short_circuits);
-        let plan = if keep == Keep::Yes { plan.and_then(parameters::open) } else { plan };
+        let plan = if is_kept { plan.and_then(parameters::open) } else { plan };
         plan.map_err(df_error)
     };
     let planner = Arc::clone(state.query_planner());
@@ -70,7 +89,7 @@ pub(super) async fn ways(mut state: SessionState, plan: LogicalPlan, keep: Keep)
         state.config_mut().options_mut().optimizer.enable_join_dynamic_filter_pushdown = true;
         let with_filters = |plan| push_down::of_joins(plan, state.config_options()).map_err(df_error);
         match early::stopping(first).map_err(df_error)? {
-            Early::Stops(alone) => return Ok(Ways { alone: with_filters(alone)?, shared: None }),
+            Early::Stops(alone) => return Ok(Ways { alone: with_filters(alone)?, shared: Shared::Never }),
             Early::MayStop(first) if tried.is_none() => tried = Some(with_filters(first)?),
             Early::MayStop(_) | Early::No => {}
         }
@@ -83,19 +102,21 @@ pub(super) async fn ways(mut state: SessionState, plan: LogicalPlan, keep: Keep)
     let alone = planner.create_physical_plan(&plan, &state).await.map_err(df_error)?;
     let recursions = lookup::in_recursions(alone).map_err(df_error)?;
     let (mut alone, looks_up) = (recursions.data, recursions.transformed);
-    let worth_sharing = match keep {
-        Keep::No(_) => {
-            let seeking = seek::instead_of_pairs(alone).map_err(df_error)?;
-            alone = lookup::instead_of_hashes(seeking.data).map_err(df_error)?;
-            !seeking.transformed && parallel::is_long(&alone)
-        }
-        Keep::Yes => !is_scan(&alone),
-    };
-    // Parallel threads read ahead of a consumer that stops early.
-    if !worth_sharing || looks_up || early::may_stop(&alone) {
-        return Ok(Ways { alone: after_trial(alone), shared: None });
+    let seeking = seek::instead_of_pairs(Arc::clone(&alone)).map_err(df_error)?;
+    let run = lookup::instead_of_hashes(seeking.data).map_err(df_error)?;
+    let is_long = !seeking.transformed && parallel::is_long(&run);
+    if !is_kept {
+        alone = run;
     }
-    state.config_mut().options_mut().execution.target_partitions = threads;
-    let shared = planner.create_physical_plan(&plan, &state).await.map_err(df_error)?;
-    Ok(Ways { alone: after_trial(alone), shared: Some(after_trial(shared)) })
+    // Parallel threads read ahead of a consumer that stops early.
+    let shared = if is_scan(&alone) || looks_up || early::may_stop(&alone) {
+        Shared::Never
+    } else if is_long || keep == Keep::Yes(Threads::Wanted) {
+        state.config_mut().options_mut().execution.target_partitions = threads;
+        let shared = planner.create_physical_plan(&plan, &state).await.map_err(df_error)?;
+        Shared::Plan(after_trial(shared))
+    } else {
+        Shared::Later
+    };
+    Ok(Ways { alone: after_trial(alone), shared })
 }

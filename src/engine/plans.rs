@@ -1,10 +1,11 @@
 //! The plan cache: plans of queries, kept by the text of the query.
 //!
 //! The key is the text with its compared literals [lifted](crate::sql::lift) out, and the types of the values
-//! in their place, so `id = 7` and `id = 8` share a plan, and `id = 'x'` gets its own. A plan is kept when
-//! the query comes for the second time: most of a script's statements never do. DDL makes a catalog of
-//! another [identity](crate::catalog::Catalog::identity), under which older plans are not found; ANALYZE
-//! keeps the identity, so it clears the cache.
+//! in their place, so `id = 7` and `id = 8` share a plan, and `id = 'x'` gets its own. A query is planned to be
+//! kept when it comes for the first time: that takes as long as planning it for one run. Most of a script's
+//! queries never come again, so that these make room first. DDL makes a catalog of another
+//! [identity](crate::catalog::Catalog::identity), under which older plans are not found; ANALYZE keeps the
+//! identity, so it clears the cache.
 
 #[cfg(test)]
 mod tests;
@@ -12,6 +13,7 @@ mod tests;
 use std::cell::OnceCell;
 use std::fmt::Write as _;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::RwLock;
 use sqlparser::ast::{Expr, Query};
@@ -22,6 +24,7 @@ use crate::access::Guards;
 use crate::df::cached::page::DependsOn;
 use crate::df::cached::plan::UnboundPlan;
 use crate::df::cached::row_map::RowMap;
+use crate::df::ways::Threads;
 use crate::error::{Error, Result, sqlstate};
 use crate::key::FastMap;
 use crate::sql::{self, Lifted, Statement, parameter_count};
@@ -36,8 +39,6 @@ const TEXT_BYTES: usize = 4096;
 /// What the plan cache knows of a query.
 #[derive(Clone)]
 pub enum PlanCacheEntry {
-    /// It has been run before.
-    Seen,
     /// Its plan.
     Plan(Arc<CachedPlan>),
     /// One plan for each combination of values of these parameters.
@@ -72,6 +73,8 @@ pub struct Keyed {
     pub depends_on: DependsOn,
     /// A plan may read a few rows more than asked for.
     may_read_more: bool,
+    /// When its plan is made for several threads, too.
+    pub threads: Threads,
 }
 
 impl Keyed {
@@ -98,7 +101,7 @@ impl Keyed {
         key.push('\n');
         key.push_str(&lifted.text);
         let may_read_more = guards == Guards::default();
-        Some(Keyed { key, params, depends_on: DependsOn::default(), may_read_more })
+        Some(Keyed { key, params, depends_on: DependsOn::default(), may_read_more, threads: Threads::IfLong })
     }
 
     /// The key extended by the values of these parameters.
@@ -130,7 +133,15 @@ fn letter(value: &Value) -> char {
 
 /// The plan cache of a database.
 #[derive(Default)]
-pub struct Plans(RwLock<ByText<(u64, PlanCacheEntry)>>);
+pub struct Plans(RwLock<ByText<Known>>);
+
+/// What is known of a query under the catalog of an identity.
+struct Known {
+    catalog: u64,
+    entry: PlanCacheEntry,
+    /// It has been looked up since.
+    came_again: AtomicBool,
+}
 
 type ByText<T> = FastMap<String, T>;
 
@@ -149,18 +160,25 @@ impl Plans {
     pub fn find(&self, query: &mut Keyed, catalog: u64) -> Option<PlanCacheEntry> {
         let plans = self.0.read();
         loop {
-            match plans.get(&query.key).filter(|(identity, _)| *identity == catalog)? {
-                (_, PlanCacheEntry::ByValues(of)) => *query = query.with_values(of),
-                (_, known) => return Some(known.clone()),
+            let known = plans.get(&query.key).filter(|known| known.catalog == catalog)?;
+            // Many threads look up the same query: only the first writes.
+            if !known.came_again.load(Ordering::Relaxed) {
+                known.came_again.store(true, Ordering::Relaxed);
+            }
+            match &known.entry {
+                PlanCacheEntry::ByValues(of) => *query = query.with_values(of),
+                entry => return Some(entry.clone()),
             }
         }
     }
 
-    /// The plans kept under the catalog of this identity, each with the text of its query.
+    /// The plans under the catalog of this identity that were asked for again, each with the text of its query.
     pub fn kept(&self, catalog: u64) -> Vec<(String, Arc<CachedPlan>)> {
         let plans = self.0.read();
-        let kept = plans.iter().filter_map(|(key, (identity, known))| match known {
-            PlanCacheEntry::Plan(plan) if *identity == catalog => {
+        let kept = plans.iter().filter_map(|(key, known)| match &known.entry {
+            PlanCacheEntry::Plan(plan)
+                if known.catalog == catalog && known.came_again.load(Ordering::Relaxed) =>
+            {
                 let text = key.split_once('\n').map_or(&key[..], |(_, text)| text);
                 Some((text.to_owned(), Arc::clone(plan)))
             }
@@ -178,16 +196,17 @@ impl Plans {
     }
 
     /// Stores what is known of a query.
-    pub fn put(&self, query: &Keyed, catalog: u64, known: PlanCacheEntry) {
+    pub fn put(&self, query: &Keyed, catalog: u64, entry: PlanCacheEntry) {
         let mut plans = self.0.write();
         if plans.len() >= QUERIES && !plans.contains_key(&query.key) {
-            // First drop texts that were seen only once.
-            plans.retain(|_, (_, known)| !matches!(known, PlanCacheEntry::Seen));
+            // First drop queries that came only once.
+            plans.retain(|_, known| *known.came_again.get_mut());
             if plans.len() >= QUERIES {
                 halve(&mut plans);
             }
         }
-        plans.insert(query.key.clone(), (catalog, known));
+        let known = Known { catalog, entry, came_again: AtomicBool::new(false) };
+        plans.insert(query.key.clone(), known);
     }
 }
 

@@ -230,8 +230,7 @@ impl Session {
         damaged::of_whom(&self.db.catalog(), error)
     }
 
-    /// Runs a query by its cached plan, or by one made without DataFusion, if there is one; otherwise records
-    /// that it has come.
+    /// Runs a query by its cached plan, or by one made without DataFusion, if there is one.
     fn by_plan<'l>(&self, lifted: Option<&'l Lifted>, params: &[Value]) -> Result<Start<'l>> {
         let keyed = lifted
             .and_then(|lifted| Some((lifted, Keyed::new(QUERY, lifted, params, self.settings.guards)?)));
@@ -241,7 +240,7 @@ impl Session {
             PlanAtHand::Plan(kept) => {
                 self.run_cached(&kept, &view, &query)?.map_or(Start::Plan(None), Start::Ran)
             }
-            PlanAtHand::WorthKeeping => Start::Plan(Some((lifted, query))),
+            PlanAtHand::New => Start::Plan(Some((lifted, query))),
             PlanAtHand::None => Start::Plan(None),
         })
     }

@@ -23,6 +23,7 @@ use crate::df::cached::plan::{BoundPlan, UnboundPlan};
 use crate::df::cached::row_map::RowMap;
 use crate::df::query::{BatchStream, Moments, NameScope, Planner, RunLimits};
 use crate::df::table::Binding;
+use crate::df::ways::Threads;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::watch::Watch;
 use crate::key::{ColumnId, KeyRange};
@@ -59,8 +60,9 @@ pub struct StatementView {
 /// The plan of a query, before DataFusion is asked.
 pub enum PlanAtHand {
     Plan(Arc<CachedPlan>),
-    /// It has none, but has come before: [`StatementView::keep`] makes one.
-    WorthKeeping,
+    /// There is none yet: [`StatementView::keep`] makes one.
+    New,
+    /// It has to be planned each time.
     None,
 }
 
@@ -199,7 +201,7 @@ impl StatementView {
         Planner::shared().collect(query, &scope, params, &self.limits()).await
     }
 
-    /// Runs a kept projection over rows; otherwise records that the query has come.
+    /// Runs a query as a kept projection over rows, if it is one.
     async fn map_rows(
         &self,
         lifted: Option<&Lifted>,
@@ -209,15 +211,15 @@ impl StatementView {
         let Some((lifted, mut keyed)) = keyed(MAP, lifted, params, self.settings.guards) else {
             return Ok(None);
         };
-        let known = match self.known(&mut keyed) {
-            Some(PlanCacheEntry::Seen) => {
+        let (plans, catalog) = (self.db.plans(), self.catalog.identity());
+        let known = match plans.find(&mut keyed, catalog) {
+            Some(known) => known,
+            None => {
                 let map = self.map_to_keep(lifted, &keyed, rows).await.ok().flatten();
                 let known = map.map_or(PlanCacheEntry::Each, |map| PlanCacheEntry::Map(Arc::new(map)));
-                self.db.plans().put(&keyed, self.catalog.identity(), known.clone());
+                plans.put(&keyed, catalog, known.clone());
                 known
             }
-            Some(known) => known,
-            None => return Ok(None),
         };
         match known {
             PlanCacheEntry::Map(map) => map.apply(rows.first().map(|(_, rows)| rows), &keyed.params),
@@ -258,7 +260,7 @@ impl StatementView {
         })
     }
 
-    /// The rows of a query by its cached plan, if one fits; otherwise records that the query has come.
+    /// The rows of a query by its cached plan, if one fits.
     async fn select_kept(
         &self,
         lifted: &Lifted,
@@ -280,7 +282,7 @@ impl StatementView {
         one.map(Some).map_err(|e| Error::internal("batches of one query differ").caused_by(e))
     }
 
-    /// Binds the cached plan of a query, if one fits; otherwise records that the query has come.
+    /// Binds the cached plan of a query, if one fits.
     async fn bind_cached(
         &self,
         lifted: &Lifted,
@@ -289,7 +291,7 @@ impl StatementView {
     ) -> Result<Option<(BoundPlan, SchemaRef)>> {
         let kept = match self.plan_at_hand(lifted, query, rowkey)? {
             PlanAtHand::Plan(kept) => Some(kept),
-            PlanAtHand::WorthKeeping => self.keep(lifted, query, rowkey).await,
+            PlanAtHand::New => self.keep(lifted, query, rowkey).await,
             PlanAtHand::None => None,
         };
         let Some(kept) = kept else { return Ok(None) };
@@ -345,32 +347,27 @@ impl StatementView {
         })
     }
 
-    /// The cached plan of a query, or one made without DataFusion; otherwise records that the query has come. Every table
-    /// has its rowkey as a column of this name, too.
+    /// The cached plan of a query, or one made without DataFusion, which is kept. Every table has its rowkey as a column
+    /// of this name, too.
     pub fn plan_at_hand(
         &self,
         lifted: &Lifted,
         query: &mut Keyed,
         rowkey: Option<&str>,
     ) -> Result<PlanAtHand> {
-        Ok(match self.known(query) {
-            Some(PlanCacheEntry::Plan(kept)) => PlanAtHand::Plan(kept),
-            Some(PlanCacheEntry::Seen) => PlanAtHand::WorthKeeping,
-            Some(PlanCacheEntry::Each | PlanCacheEntry::ByValues(_) | PlanCacheEntry::Map(_)) => {
-                PlanAtHand::None
-            }
-            None => self.plain(lifted, query, rowkey)?.map_or(PlanAtHand::None, PlanAtHand::Plan),
-        })
-    }
-
-    /// Looks a query up in the plan cache, and records a new one as seen.
-    fn known(&self, query: &mut Keyed) -> Option<PlanCacheEntry> {
         let (plans, catalog) = (self.db.plans(), self.catalog.identity());
-        let known = plans.find(query, catalog);
-        if known.is_none() {
-            plans.put(query, catalog, PlanCacheEntry::Seen);
+        match plans.find(query, catalog) {
+            Some(PlanCacheEntry::Plan(kept)) if kept.plan.lacks_threads() => {
+                query.threads = Threads::Wanted;
+                return Ok(PlanAtHand::New);
+            }
+            Some(PlanCacheEntry::Plan(kept)) => return Ok(PlanAtHand::Plan(kept)),
+            Some(_) => return Ok(PlanAtHand::None),
+            None => {}
         }
-        known
+        let Some(plan) = self.plain(lifted, query, rowkey)? else { return Ok(PlanAtHand::New) };
+        plans.put(query, catalog, PlanCacheEntry::Plan(Arc::clone(&plan)));
+        Ok(PlanAtHand::Plan(plan))
     }
 
     /// Plans a query and keeps the plan; every table has its rowkey as a column of this name, too. Errors are
@@ -406,14 +403,10 @@ impl StatementView {
     fn plain(&self, lifted: &Lifted, query: &Keyed, rowkey: Option<&str>) -> Result<Option<Arc<CachedPlan>>> {
         with_stack(|| {
             let Ok(Statement::Query(ast)) = sql::parse(&lifted.text) else { return Ok(None) };
-            let plan = self.plain_plan(&ast, query, rowkey)?;
+            let binding = self.binding(Arc::clone(&query.params));
+            let plan = plain::plan(&ast, &NameScope { binding, ..self.scope(rowkey) })?;
             Ok(plan.map(|plan| Arc::new(CachedPlan::new(plan, &query.params))))
         })
-    }
-
-    fn plain_plan(&self, ast: &Query, query: &Keyed, rowkey: Option<&str>) -> Result<Option<UnboundPlan>> {
-        let binding = self.binding(Arc::clone(&query.params));
-        plain::plan(ast, &NameScope { binding, ..self.scope(rowkey) })
     }
 
     async fn plan_to_keep(
@@ -422,12 +415,9 @@ impl StatementView {
         query: &Keyed,
         rowkey: Option<&str>,
     ) -> Result<Option<(UnboundPlan, DependsOn)>> {
-        if let Some(plan) = self.plain_plan(&ast, query, rowkey)? {
-            return Ok(Some((plan, DependsOn::default())));
-        }
         let binding = self.binding(Arc::clone(&query.params));
         let scope = NameScope { binding, ..self.scope(rowkey) };
-        Planner::shared().keep(ast, &scope, &query.depends_on, &self.watch.cancel).await
+        Planner::shared().keep(ast, &scope, &query.depends_on, query.threads, &self.watch.cancel).await
     }
 
     /// What a cached plan needs to run.

@@ -61,7 +61,8 @@ impl sqllogictest::DB for Connection {
 
     /// A query runs three times: by its own plan, by one that is made to be kept, and by the one that was kept.
     fn run(&mut self, sql: &str) -> Result<DBOutput<DefaultColumnType>, Error> {
-        let first = self.answer(sql)?;
+        // Plans of texts that are so long are not kept.
+        let first = self.answer(&format!("{sql:40000}"))?;
         if let DBOutput::Rows { rows, .. } = &first
             && sql.trim_start().to_lowercase().starts_with("select")
             && !sql.contains("random")

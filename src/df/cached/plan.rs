@@ -5,6 +5,7 @@
 //! several threads share the work. Some plans run without DataFusion's streams ([`super::alone`]).
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::{Field, Schema, SchemaRef};
@@ -40,6 +41,7 @@ use crate::df::operators::trial::TrialExec;
 use crate::df::operators::{lookup, seek};
 use crate::df::parallel;
 use crate::df::table::Binding;
+use crate::df::ways::Shared;
 use crate::error::{Error, Result};
 use crate::exec::scan::ScanSpec;
 use crate::sql;
@@ -51,8 +53,10 @@ const SHARED_BY: f64 = 2.0;
 #[derive(Debug)]
 pub struct UnboundPlan {
     form: PlanForm,
-    /// The plan for several threads, if there can be enough work to share.
-    shared: Option<PlanForm>,
+    /// The plan for several threads.
+    shared: Shared<PlanForm>,
+    /// A run would have been shared, but there is no plan for that yet.
+    lacks_threads: AtomicBool,
     /// The plan with lookup joins only, if it has joins and all of them can be lookups.
     looked_up: Option<PlanForm>,
     /// The plan as one that runs without operators, if possible.
@@ -122,18 +126,16 @@ impl BoundPlan {
 }
 
 impl UnboundPlan {
-    /// Keeps a plan for one thread and possibly one for several. `None` for a plan that reads no table of ours, unless
-    /// it is a mere row, or that reads something which cannot be read twice.
+    /// Keeps a plan for one thread and possibly one for several. `None` for a plan that reads something which cannot
+    /// be read twice.
     pub fn new(
         root: &Arc<dyn ExecutionPlan>,
-        shared: Option<&Arc<dyn ExecutionPlan>>,
+        shared: Shared<Arc<dyn ExecutionPlan>>,
         options: &Arc<ConfigOptions>,
     ) -> Result<Option<UnboundPlan>> {
-        let mut scans = 0;
-        let mut unbound = |root| {
+        let unbound = |root| {
             each_leaf(root, &mut |leaf| {
                 if let Some(scan) = leaf.downcast_ref::<ScanExec>() {
-                    scans += 1;
                     return Ok(Leaf::New(Arc::new(scan.unbound())));
                 }
                 // A recursive query makes a new work table and passes it to its readers when it replaces its children.
@@ -175,16 +177,21 @@ impl UnboundPlan {
         let fits = |root: &Arc<dyn ExecutionPlan>| {
             parameters::can_be_filled(root) && subquery_values::can_be_anew(root)
         };
-        let looked_up = looked_up.as_ref().map(&mut unbound).transpose()?.flatten().filter(fits);
-        let below = below.as_ref().map(&mut unbound).transpose()?.flatten();
+        let looked_up = looked_up.as_ref().map(unbound).transpose()?.flatten().filter(fits);
+        let below = below.as_ref().map(unbound).transpose()?.flatten();
         let Some(root) = unbound(root)?.filter(fits) else { return Ok(None) };
-        let shared = shared.map(unbound).transpose()?.flatten();
-        if !shared.as_ref().is_none_or(fits) {
-            return Ok(None);
-        }
+        let shared = match shared {
+            Shared::Never => Shared::Never,
+            Shared::Later => Shared::Later,
+            Shared::Plan(shared) => match unbound(&shared)? {
+                None => Shared::Never,
+                Some(shared) if fits(&shared) => Shared::Plan(PlanForm::new(shared)),
+                Some(_) => return Ok(None),
+            },
+        };
         let schema = output_schema(&root.schema());
         let single = Single::of(&root, &schema);
-        Ok((scans > 0 || single.is_some()).then(|| UnboundPlan {
+        Ok(Some(UnboundPlan {
             nested: nested
                 .filter(|_| joins || single.is_none())
                 .into_iter()
@@ -197,7 +204,8 @@ impl UnboundPlan {
             joins,
             paging: None,
             form: PlanForm::new(root),
-            shared: shared.map(PlanForm::new),
+            shared,
+            lacks_threads: AtomicBool::new(false),
             looked_up: looked_up.map(PlanForm::new),
             options: Arc::clone(options),
         }))
@@ -221,7 +229,8 @@ impl UnboundPlan {
     fn of_single(root: Arc<dyn ExecutionPlan>, single: Single, schema: &SchemaRef) -> UnboundPlan {
         UnboundPlan {
             form: PlanForm::new(root),
-            shared: None,
+            shared: Shared::Never,
+            lacks_threads: AtomicBool::new(false),
             looked_up: None,
             single: Some(single),
             nested: Vec::new(),
@@ -263,6 +272,16 @@ impl UnboundPlan {
             Ok(Leaf::Same)
         })?;
         Ok(paths)
+    }
+
+    /// A long run had no plan for several threads. With [`Threads::Wanted`] there would be one.
+    pub fn lacks_threads(&self) -> bool {
+        self.lacks_threads.load(Ordering::Relaxed)
+    }
+
+    /// Several threads should share this run of the plan.
+    fn is_shared(&self, run: &Arc<dyn ExecutionPlan>) -> bool {
+        !matches!(self.shared, Shared::Never) && parallel::is_long(run)
     }
 
     /// A run of the plan; `None` if the plan does not hold for these parameters.
@@ -308,7 +327,7 @@ impl UnboundPlan {
         if let Some(nested) = &self.nested_below
             && let Some(bound) = nested.bind(binding)?
             && lookup::are_worth_it(&bound)?
-            && !(self.shared.is_some() && parallel::is_long(&bound))
+            && !self.is_shared(&bound)
         {
             return self.run(nested.ready(bound, &self.options)?).map(Some);
         }
@@ -317,7 +336,7 @@ impl UnboundPlan {
                 looked_up.bind(binding)?.map(lookup::sorted_first).transpose().map_err(df_error)?
             && let bound = bound.data
             && lookup::are_worth_it(&bound)?
-            && !(self.shared.is_some() && parallel::is_long(&bound))
+            && !self.is_shared(&bound)
         {
             return self.run(looked_up.ready(bound, &self.options)?).map(Some);
         }
@@ -334,9 +353,11 @@ impl UnboundPlan {
                 lookup::instead_of_hashes_either_way(seeking.data, LookupBy::Rowkeys).map_err(df_error)?;
         }
         let mut bound = self.form.ready(bound, &self.options)?;
-        if let Some(shared) = self.shared.as_ref().filter(|_| !is_alone)
-            && parallel::is_long(&bound)
-        {
+        if !is_alone && self.is_shared(&bound) {
+            let Shared::Plan(shared) = &self.shared else {
+                self.lacks_threads.store(true, Ordering::Relaxed);
+                return Ok(None);
+            };
             let Some(of_threads) = shared.bind(binding)? else { return Ok(None) };
             bound = shared.ready(of_threads, &self.options)?;
         }

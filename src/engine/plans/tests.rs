@@ -1,6 +1,7 @@
 //! Which queries get a cached plan, and that later runs give the same rows as the first.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::{DependsOn, Keyed, PlanCacheEntry, Plans, QUERIES, Statements};
 use crate::access::Guards;
@@ -205,10 +206,11 @@ fn texts_that_come_once_do_not_cost_others_their_plans() {
     assert_eq!(db.plans().kept(catalog.version()).len(), 1);
 }
 
-/// The number of queries with a cached plan, and of those planned each time.
+/// The number of queries that came again and have a cached plan, and of those planned each time.
 fn known(db: &Database) -> (usize, usize) {
     let plans = db.plans().0.read();
-    let count = |is_it: fn(&PlanCacheEntry) -> bool| plans.values().filter(|(_, known)| is_it(known)).count();
+    let came_again = || plans.values().filter(|known| known.came_again.load(Ordering::Relaxed));
+    let count = |is_it: fn(&PlanCacheEntry) -> bool| came_again().filter(|known| is_it(&known.entry)).count();
     (
         count(|known| matches!(known, PlanCacheEntry::Plan(_) | PlanCacheEntry::Map(_))),
         count(|known| matches!(known, PlanCacheEntry::Each)),
@@ -395,10 +397,11 @@ fn a_few_rows_are_joined_one_by_one() {
         (3..6).for_each(|id| statement.query(&[Value::Int(id)]).unwrap().for_each(|row| drop(row.unwrap())));
         assert_eq!(runs_one_by_one(sql, 7, Guards::default()), Some(true), "{sql}");
         let guards = Guards { gets: Some(1000), ..Guards::default() };
+        let limited = runs_one_by_one(sql, 7, guards);
+        assert_ne!(limited, Some(true), "{sql}");
         // Under limits on reads, pages do not share plans.
         let shares_pages = sql.contains("OFFSET") && sql.matches("LIMIT").count() == 1;
-        let limited = if shares_pages { None } else { Some(false) };
-        assert_eq!(runs_one_by_one(sql, 7, guards), limited, "{sql}");
+        assert!(limited.is_none() || !shares_pages, "{sql}");
     }
     // Each row has a hundred partners: for few rows they are counted one by one, for many in one pass.
     let partners = "SELECT x.id, (SELECT count(*) FROM a y WHERE y.k = x.k) FROM a x WHERE x.id <= $1";
@@ -406,6 +409,8 @@ fn a_few_rows_are_joined_one_by_one() {
     (3..6).for_each(|id| assert_eq!(statement.query(&[Value::Int(id)]).unwrap().count(), id as usize));
     assert_eq!(runs_one_by_one(partners, 7, Guards::default()), Some(true));
     assert_eq!(runs_one_by_one(partners, 63, Guards::default()), Some(true));
+    // The first long run has no plan for threads.
+    (0..2).for_each(|_| assert_eq!(statement.query(&[Value::Int(1500)]).unwrap().count(), 1500));
     assert_eq!(runs_one_by_one(partners, 1500, Guards::default()), Some(false));
     // No key leads to the partners.
     let whole = "SELECT x.id, (SELECT count(*) FROM b WHERE b.n = x.k) FROM a x WHERE x.id = $1";
@@ -515,6 +520,32 @@ fn few_rows_of_a_table_without_statistics_are_not_shared() {
         format!("{plan:?}").contains("RepartitionExec")
     };
     assert_eq!([20, 200, 15000].map(is_shared), [false, false, true]);
+}
+
+#[test]
+fn a_plan_for_threads_is_made_once_a_run_is_long() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = Database::open(folder.path()).unwrap();
+    db.execute_batch(
+        "CREATE TABLE t (id INT PRIMARY KEY, v DOUBLE);
+         INSERT INTO t SELECT v, v % 7 FROM generate_series(1, 20000) t(v)",
+    )
+    .unwrap();
+    let sql = "SELECT v, avg(v) FROM t WHERE id <= $1 GROUP BY v";
+    let mut statement = db.prepare(sql).unwrap();
+    let mut groups = |most| statement.query(&[Value::Int(most)]).unwrap().map(Result::unwrap).count();
+    let lacks_threads = || {
+        let (catalog, _) = db.view().unwrap();
+        let kept = db.plans().kept(catalog.version());
+        kept.iter().map(|(_, kept)| kept.plan.lacks_threads()).collect::<Vec<_>>()
+    };
+    assert_eq!([30, 3].map(&mut groups), [7, 3]);
+    assert_eq!(lacks_threads(), [false]);
+    assert_eq!(groups(20000), 7);
+    assert_eq!(lacks_threads(), [true]);
+    // The next plan has threads for long runs.
+    assert_eq!([3, 20000, 3, 20000].map(&mut groups), [3, 7, 3, 7]);
+    assert_eq!(lacks_threads(), [false]);
 }
 
 #[test]
