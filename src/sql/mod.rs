@@ -17,6 +17,7 @@ mod cast_names;
 mod design;
 mod dialect;
 mod display;
+mod grouped_literals;
 mod hints;
 mod implied_groups;
 mod in_values;
