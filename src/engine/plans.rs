@@ -10,7 +10,6 @@
 #[cfg(test)]
 mod tests;
 
-use std::cell::OnceCell;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,7 +17,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::RwLock;
 use sqlparser::ast::{Expr, Query};
 
-use super::clock;
 use super::outcome::{OutputColumn, output_columns};
 use crate::access::Guards;
 use crate::df::cached::page::DependsOn;
@@ -79,14 +77,19 @@ pub struct Keyed {
 
 impl Keyed {
     /// `None` if the number of parameters is wrong, or a lifted value out of range. `kind` is a prefix that keeps equal
-    /// texts planned for different purposes apart; `guards` are the session's limits on reads.
-    pub fn new(kind: &str, lifted: &Lifted, params: &[Value], guards: Guards) -> Option<Keyed> {
+    /// texts planned for different purposes apart; `guards` are the session's limits on reads; `now` is the time of the
+    /// statement, in microseconds since 1970.
+    pub fn new(
+        kind: &str,
+        lifted: &Lifted,
+        params: &[Value],
+        guards: Guards,
+        now: impl Fn() -> i64,
+    ) -> Option<Keyed> {
         if params.len() != lifted.own {
             return None;
         }
-        // All occurrences of the current time get the same value.
-        let now = OnceCell::new();
-        let lifted_values = lifted.values.iter().map(|value| value.value(|| *now.get_or_init(clock::now)));
+        let lifted_values = lifted.values.iter().map(|value| value.value(&now));
         let params: Option<Arc<[Value]>> = params.iter().cloned().map(Some).chain(lifted_values).collect();
         let params = params?;
         let mut key = String::with_capacity(kind.len() + lifted.text.len() + 2 * params.len());

@@ -232,10 +232,13 @@ impl Session {
 
     /// Runs a query by its cached plan, or by one made without DataFusion, if there is one.
     fn by_plan<'l>(&self, lifted: Option<&'l Lifted>, params: &[Value]) -> Result<Start<'l>> {
-        let keyed = lifted
-            .and_then(|lifted| Some((lifted, Keyed::new(QUERY, lifted, params, self.settings.guards)?)));
-        let Some((lifted, mut query)) = keyed else { return Ok(Start::Plan(None)) };
+        let Some(lifted) = lifted.filter(|lifted| lifted.own == params.len()) else {
+            return Ok(Start::Plan(None));
+        };
         let view = self.view()?;
+        let Some((lifted, mut query)) = view.keyed(QUERY, Some(lifted), params) else {
+            return Ok(Start::Plan(None));
+        };
         Ok(match view.plan_at_hand(lifted, &mut query, None)? {
             PlanAtHand::Plan(kept) => {
                 self.run_cached(&kept, &view, &query)?.map_or(Start::Plan(None), Start::Ran)

@@ -15,7 +15,6 @@ use super::plans::{CachedPlan, Keyed, PlanCacheEntry, SourceQuery};
 use super::rows::literal;
 use super::runtime::with_stack;
 use super::settings::SessionSettings;
-use crate::access::Guards;
 use crate::catalog::Catalog;
 use crate::df::cached::page::DependsOn;
 use crate::df::cached::plain;
@@ -88,17 +87,6 @@ pub fn column_of(table: &TableDef, name: &str) -> Result<ColumnId> {
     })
 }
 
-/// The cache key of a query, which takes the first of `params`; `None` if its plan is not worth keeping.
-fn keyed<'l>(
-    kind: &str,
-    lifted: Option<&'l Lifted>,
-    params: &[Value],
-    guards: Guards,
-) -> Option<(&'l Lifted, Keyed)> {
-    let lifted = lifted?;
-    Some((lifted, Keyed::new(kind, lifted, params.get(..lifted.own)?, guards)?))
-}
-
 impl StatementView {
     /// The value of an expression that needs no query: a literal, a parameter or the time.
     ///
@@ -141,6 +129,18 @@ impl StatementView {
         RunLimits { memory, folder, cancel: &self.watch.cancel, now_us: self.now_us() }
     }
 
+    /// The cache key of a query, which takes the first of `params`; `None` if its plan is not worth keeping.
+    pub fn keyed<'l>(
+        &self,
+        kind: &str,
+        lifted: Option<&'l Lifted>,
+        params: &[Value],
+    ) -> Option<(&'l Lifted, Keyed)> {
+        let lifted = lifted?;
+        let params = params.get(..lifted.own)?;
+        Some((lifted, Keyed::new(kind, lifted, params, self.settings.guards, || self.now_us())?))
+    }
+
     /// What `now()` is in all parts of the statement, in microseconds since 1970.
     fn now_us(&self) -> i64 {
         *self.now.get_or_init(clock::now)
@@ -167,7 +167,7 @@ impl StatementView {
             }
             // Without rows of its own, it is a query whose subqueries read tables: `VALUES (7, (SELECT max(n) ..))`.
             let again = rows.is_empty().then(|| asked.lifted.as_ref());
-            if let Some((lifted, mut keyed)) = keyed(STREAM, again.flatten(), params, self.settings.guards)
+            if let Some((lifted, mut keyed)) = self.keyed(STREAM, again.flatten(), params)
                 && let Some(batch) = self.select_kept(lifted, &mut keyed, None).await?
             {
                 return Ok(batch);
@@ -208,7 +208,7 @@ impl StatementView {
         rows: &[(String, RecordBatch)],
         params: &[Value],
     ) -> Result<Option<RecordBatch>> {
-        let Some((lifted, mut keyed)) = keyed(MAP, lifted, params, self.settings.guards) else {
+        let Some((lifted, mut keyed)) = self.keyed(MAP, lifted, params) else {
             return Ok(None);
         };
         let (plans, catalog) = (self.db.plans(), self.catalog.identity());
@@ -248,8 +248,7 @@ impl StatementView {
         params: &'a [Value],
     ) -> BoxFuture<'a, Result<RecordBatch>> {
         Box::pin(async move {
-            if let Some((lifted, mut keyed)) =
-                keyed(name, asked.lifted.as_ref(), params, self.settings.guards)
+            if let Some((lifted, mut keyed)) = self.keyed(name, asked.lifted.as_ref(), params)
                 && let Some(batch) = self.select_kept(lifted, &mut keyed, Some(name)).await?
             {
                 return Ok(batch);
@@ -308,7 +307,7 @@ impl StatementView {
         in_order: bool,
     ) -> BoxFuture<'a, Result<(BatchStream, SchemaRef)>> {
         Box::pin(async move {
-            let run = match keyed(STREAM, asked.lifted.as_ref(), params, self.settings.guards) {
+            let run = match self.keyed(STREAM, asked.lifted.as_ref(), params) {
                 Some((lifted, mut keyed)) => self.bind_cached(lifted, &mut keyed, None).await?,
                 None => None,
             };
@@ -505,8 +504,9 @@ mod tests {
         let session = db.session();
         let is_plain = |sql: &str| {
             let lifted = sql::lift(sql);
-            let (lifted, query) = keyed("", lifted.as_ref(), &[], Guards::default()).unwrap();
-            session.view().unwrap().plain(lifted, &query, None).unwrap().is_some()
+            let view = session.view().unwrap();
+            let (lifted, query) = view.keyed("", lifted.as_ref(), &[]).unwrap();
+            view.plain(lifted, &query, None).unwrap().is_some()
         };
         plain.into_iter().for_each(|sql| assert!(is_plain(sql), "{sql}"));
         others.into_iter().for_each(|sql| assert!(!is_plain(sql), "{sql}"));

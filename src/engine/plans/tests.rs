@@ -8,13 +8,13 @@ use crate::access::Guards;
 use crate::df::cached::alone::Alone;
 use crate::df::cached::plan::BoundPlan;
 use crate::df::table::Binding;
-use crate::engine::Database;
+use crate::engine::{Database, clock};
 use crate::value::Value;
 
 /// Binds the cached plan of a query with one number as its parameter.
 fn run_again(db: &Database, sql: &str, param: i64, guards: Guards) -> Option<BoundPlan> {
     let lifted = crate::sql::lift(sql).unwrap();
-    let mut query = Keyed::new("", &lifted, &[Value::Int(param)], guards).unwrap();
+    let mut query = Keyed::new("", &lifted, &[Value::Int(param)], guards, clock::now).unwrap();
     let (catalog, snapshot) = db.view().unwrap();
     let Some(PlanCacheEntry::Plan(kept)) = db.plans().find(&mut query, catalog.version()) else {
         return None;
@@ -35,7 +35,8 @@ fn a_text_is_parsed_once() {
 #[test]
 fn types_of_parameters_are_told_apart() {
     let lifted = crate::sql::lift("SELECT a FROM t WHERE a = $1 AND b = $2 AND c = $3").unwrap();
-    let key = |params: [Value; 3]| Keyed::new("", &lifted, &params, Guards::default()).unwrap().key;
+    let key =
+        |params: [Value; 3]| Keyed::new("", &lifted, &params, Guards::default(), clock::now).unwrap().key;
     let of_scale = |scale| Value::Decimal(1, scale);
     let one = key([of_scale(1), Value::Null, of_scale(10)]);
     assert_ne!(one, key([of_scale(10), of_scale(1), Value::Null]));
@@ -49,7 +50,7 @@ fn a_full_cache_keeps_half_of_its_plans() {
     let (catalog, _) = db.view().unwrap();
     let query = |n: usize| {
         let lifted = crate::sql::lift(&format!("SELECT id AS c{n} FROM t")).unwrap();
-        Keyed::new("", &lifted, &[], Guards::default()).unwrap()
+        Keyed::new("", &lifted, &[], Guards::default(), clock::now).unwrap()
     };
     let plans = Plans::default();
     let put = |n| plans.put(&query(n), catalog.identity(), PlanCacheEntry::Each);
@@ -324,7 +325,7 @@ fn one_plan_is_enough_for_all_values() {
             }
             // The cached plan must also hold for other values.
             let holds = |n| {
-                let mut query = Keyed::new("", &lifted, &[value(n)], Guards::default()).unwrap();
+                let mut query = Keyed::new("", &lifted, &[value(n)], Guards::default(), clock::now).unwrap();
                 let (catalog, _) = db.view().unwrap();
                 let Some(PlanCacheEntry::Plan(kept)) = db.plans().find(&mut query, catalog.version()) else {
                     return false;
