@@ -17,7 +17,6 @@ mod cast_names;
 mod design;
 mod dialect;
 mod display;
-mod grouped_literals;
 mod hints;
 mod implied_groups;
 mod in_values;

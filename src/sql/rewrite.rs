@@ -13,7 +13,6 @@ use sqlparser::ast::{
 };
 
 use super::ast::Statement;
-use super::grouped_literals::cast_grouped_literals;
 use super::hints::parse_hints;
 use super::parser::{column_type, text_limit};
 use super::same::without_repeats;
@@ -236,7 +235,6 @@ impl VisitorMut for Normaliser {
 
     fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {
         or_break(windows::of_select(select))?;
-        cast_grouped_literals(select);
         if let Some(written) = self.written.pop() {
             outputs::name_as_written(select, written);
         }

@@ -94,7 +94,7 @@ fn a_join_that_was_planned_for_many_rows_looks_few_of_them_up() {
     let sql = "SELECT o.id, b.name FROM orders o JOIN buyers b ON b.id = o.buyer WHERE o.seller = $1";
     let mut join = db.prepare(sql).unwrap();
     let mut rows = |seller: i64| join.query(&[seller.into()]).unwrap().map(Result::unwrap).count();
-    // The third time by a plan that is kept.
+    // By a plan that is kept.
     (0..3).for_each(|_| assert_eq!(rows(1), 8950));
     let before = read();
     assert_eq!(rows(2), 5);

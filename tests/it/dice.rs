@@ -44,6 +44,11 @@ pub fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
+/// The query in a text that is too long for its plan to be kept: it is planned for one run.
+pub fn planned_once(sql: &str) -> String {
+    format!("{sql:40000}")
+}
+
 /// Values of an integer column, near its ends now and then.
 pub fn ints(least: i64, greatest: i64) -> BoxedStrategy<Value> {
     prop_oneof![

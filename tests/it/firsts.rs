@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use rowkeydb::{Database, Value};
 
-use crate::dice::{Dice, setting};
+use crate::dice::{Dice, planned_once, setting};
 
 /// Rows of a query as text.
 fn rows(db: &Database, sql: &str) -> Vec<String> {
@@ -102,12 +102,12 @@ fn the_first_rows_of_a_join_are_the_first_of_all() {
             let all = format!("SELECT a.id, a.t, b.name, {name} FROM {b} {c} {filter} ORDER BY {order}");
             // Rows of one place in that order are compared as a set, by their beginnings.
             let expected = rows(&db, &format!("{all}{tie}"));
-            // The third run is by a plan that is kept, for other rows than it was made for.
+            // The second makes a plan that is kept, the third takes it, for other rows than it was made for.
             for _ in 0..3 {
                 let (limit, offset) = (1 + dice.below(12), dice.below(3) * dice.below(20));
                 let few = format!("{all} LIMIT {limit} OFFSET {offset}");
                 let first = expected.iter().skip(offset).take(limit);
-                let found = rows(&db, &few);
+                let found = rows(&db, &planned_once(&few));
                 let places = |rows: &mut dyn Iterator<Item = &String>| -> Vec<String> {
                     rows.map(|row| row.split(' ').take(3).collect::<Vec<_>>().join(" ")).collect()
                 };

@@ -379,7 +379,7 @@ fn sessions_plans_and_handles_notice_the_switch() {
         let outcome = session.execute(one, &[]).unwrap();
         outcome.rows.map(|batch| batch.unwrap().num_rows()).sum()
     };
-    // The third time by a plan that is kept.
+    // By a plan that is kept.
     (0..3).for_each(|_| assert_eq!(ask(&mut session), 1));
     let (handle, mut prepared) = (db.table("t").unwrap(), db.prepare(one).unwrap());
     let mut reading = db.session();

@@ -1,7 +1,7 @@
 //! What a few rows are joined with, sorted by or computed to, one row after the other, is what DataFusion's operators
 //! make of them.
 //!
-//! A query that comes for the third time runs row by row if its rows are few. A session that counts what a statement
+//! A query runs row by row if its rows are few. A session that counts what a statement
 //! reads leaves that to operators: it is the reference.
 
 mod by_chance;

@@ -14,6 +14,7 @@ use rowkeydb::{Database, Engine, Error, Session};
 use sqllogictest::runner::strict_column_validator;
 use sqllogictest::{DBOutput, DefaultColumnType, MakeConnection, Record, Runner, StatementExpect};
 
+use crate::dice::planned_once;
 use crate::engines;
 
 /// When index tables are made.
@@ -61,8 +62,7 @@ impl sqllogictest::DB for Connection {
 
     /// A query runs three times: by its own plan, by one that is made to be kept, and by the one that was kept.
     fn run(&mut self, sql: &str) -> Result<DBOutput<DefaultColumnType>, Error> {
-        // Plans of texts that are so long are not kept.
-        let first = self.answer(&format!("{sql:40000}"))?;
+        let first = self.answer(&planned_once(sql))?;
         if let DBOutput::Rows { rows, .. } = &first
             && sql.trim_start().to_lowercase().starts_with("select")
             && !sql.contains("random")
