@@ -292,9 +292,7 @@ fn incomparable(a: &str, b: &str) -> Error {
 pub fn read(text: &str, ty: ColumnType) -> Result<Value> {
     Ok(match ty {
         ColumnType::Decimal { .. } => {
-            let fraction = text.trim().split_once('.').map_or(0, |(_, fraction)| fraction.len());
-            let scale = u8::try_from(fraction.min(38)).unwrap_or(38);
-            Value::parse(text, ColumnType::Decimal { precision: 38, scale })?
+            Value::parse(text, ColumnType::Decimal { precision: 38, scale: scale_of(text) })?
         }
         // Binary keys are compared with the bytes of a text, unless it is in hex.
         ColumnType::Varbinary => match Value::parse(text, ty) {
@@ -303,6 +301,14 @@ pub fn read(text: &str, ty: ColumnType) -> Result<Value> {
         },
         ty => Value::parse(text, ty)?,
     })
+}
+
+/// Fractional digits (count, at most 38) of a number as it is written: two in `1.25`, three in `12.5e-2`.
+fn scale_of(text: &str) -> u8 {
+    let (number, exponent) = text.trim().split_once(['e', 'E']).unwrap_or((text.trim(), "0"));
+    let fraction = number.split_once('.').map_or(0, |(_, fraction)| fraction.len());
+    let shift: i64 = exponent.parse().unwrap_or(0);
+    (fraction as i64).saturating_sub(shift).clamp(0, 38) as u8
 }
 
 /// Replaces casts from text, and from times and intervals to text. Runs after type coercion.
@@ -469,6 +475,10 @@ mod tests {
     fn a_text_is_compared_as_exactly_as_it_is_written() {
         let price = ColumnType::Decimal { precision: 8, scale: 2 };
         assert_eq!(read("1.005", price).unwrap(), Value::Decimal(1005, 3));
+        assert_eq!(read(" 15e-2", price).unwrap(), Value::Decimal(15, 2));
+        assert_eq!(read("-1.5E-10", price).unwrap(), Value::Decimal(-15, 11));
+        assert_eq!(read("1.25e1", price).unwrap(), Value::Decimal(125, 1));
+        assert_eq!(read("5e3", price).unwrap(), Value::Decimal(5000, 0));
         assert_eq!(read("0xff", ColumnType::Varbinary).unwrap(), Value::Bytes(vec![255]));
         assert_eq!(read("ff", ColumnType::Varbinary).unwrap(), Value::Bytes(b"ff".to_vec()));
         assert!(read("x", ColumnType::BigInt).is_err());
