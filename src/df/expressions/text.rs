@@ -207,10 +207,15 @@ fn settle(peers: Vec<&mut Expr>, schema: &DFSchema) -> Result<bool> {
         return Err(incomparable(&to.to_string(), &other.to_string())
             .hint(format!("CAST one of them, as in CAST(x AS {})", if to.is_text() { other } else { &to })));
     }
+    // BETWEEN and IN compare the first operand with each of the others.
+    let meets_integers = |at: usize| {
+        let met = if at == 0 { &operands[1..] } else { &operands[..1] };
+        met.iter().all(|operand| matches!(operand, Operand::Typed(ty) if ty.is_integer()))
+    };
     let has_json_text = peers.iter().any(|peer| is_json_text(peer));
     let mut changed = false;
-    for (peer, operand) in peers.into_iter().zip(operands) {
-        let value = match (operand, &*peer) {
+    for (at, peer) in peers.into_iter().enumerate() {
+        let value = match (operands[at], &*peer) {
             (Operand::Number, Expr::Literal(number, _)) if has_json_text => {
                 let number = crate::df::expr::value_of(number)?;
                 return Err(incomparable("a text out of JSON", &format!("the number {number}"))
@@ -223,7 +228,7 @@ fn settle(peers: Vec<&mut Expr>, schema: &DFSchema) -> Result<bool> {
                 Value::Text(crate::df::expr::value_of(number)?.to_string())
             }
             (Operand::Number, Expr::Literal(ScalarValue::Decimal128(Some(d), _, scale), _))
-                if to.is_integer() && *scale > 1 =>
+                if meets_integers(at) && *scale > 1 =>
             {
                 between_integers(*d, scale.unsigned_abs())
             }
