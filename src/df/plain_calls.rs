@@ -75,7 +75,7 @@ impl VisitorMut for PlainCalls<'_> {
 
     /// An output that is a call without parentheses keeps its name.
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        crate::sql::texts_as_times(query);
+        crate::sql::as_one_type(query);
         if let ast::SetExpr::Select(select) = &mut *query.body {
             for item in &mut select.projection {
                 if let ast::SelectItem::UnnamedExpr(expr) = item

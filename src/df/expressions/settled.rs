@@ -63,7 +63,14 @@ fn settled(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
     }
     let plan = plan.map_subqueries(settled)?.data.map_children(settled)?.data;
     let plan = match plan {
-        LogicalPlan::Union(union) if differs(&union) => TypeCoercionRewriter::coerce_union(in_union(union)?)?,
+        // Its schema is the one of its first input as it was planned.
+        LogicalPlan::Union(union) => {
+            let union = Union::try_new_with_loose_types(union.inputs)?;
+            match differs(&union) {
+                true => TypeCoercionRewriter::coerce_union(in_union(union)?)?,
+                false => LogicalPlan::Union(union),
+            }
+        }
         // Parameters of LIMIT are numbers already.
         LogicalPlan::Limit(limit) => LogicalPlan::Limit(limit),
         plan => {
