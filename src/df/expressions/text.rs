@@ -147,6 +147,49 @@ pub fn time_beside_texts(types: &[DataType]) -> Option<DataType> {
     }
 }
 
+/// Reads the text literals among the branches of an expression as values of the type that the others take: in
+/// `coalesce(n, '0')`, a number. Branches that are texts of a column or computed are left alone, and all beside them.
+///
+/// Errors: a text that is no value of that type.
+pub fn texts_beside_branches(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    // A CASE has what it compares in front of its branches.
+    let Some(branches) = peers(&mut expr).pop() else { return Ok(Transformed::no(expr)) };
+    let operands: Vec<Operand> = branches.iter().map(|branch| operand(branch, schema)).collect();
+    let is_typed = |operand: &Operand| matches!(operand, Operand::Typed(_));
+    let types: Vec<ColumnType> = branches
+        .iter()
+        .zip(&operands)
+        .filter(|(_, operand)| **operand != Operand::Text)
+        .filter_map(|(branch, _)| column_type_of(&branch.to_field(schema).ok()?.1))
+        .collect();
+    let Some(to) = types.iter().copied().max_by_key(|ty| width(*ty)) else {
+        return Ok(Transformed::no(expr));
+    };
+    if !operands.iter().any(is_typed) || types.iter().any(|ty| ty.is_text() || !comparable(*ty, to)) {
+        return Ok(Transformed::no(expr));
+    }
+    let mut changed = false;
+    for branch in branches {
+        if let Expr::Literal(ScalarValue::Utf8(Some(text)), _) = branch {
+            *branch = Expr::Literal(read(text, to).and_then(|value| scalar_of(&value)).map_err(to_df)?, None);
+            changed = true;
+        }
+    }
+    Ok(Transformed::new_transformed(expr, changed))
+}
+
+/// Of two types of one kind, the greater one can hold the values of the other.
+fn width(ty: ColumnType) -> u8 {
+    match ty {
+        ColumnType::Integer | ColumnType::Timestamp => 1,
+        ColumnType::BigInt | ColumnType::TimestampTz => 2,
+        ColumnType::Decimal { .. } => 3,
+        ColumnType::Real => 4,
+        ColumnType::Double => 5,
+        _ => 0,
+    }
+}
+
 /// Makes a UUID or JSON that is cast to text a plain text: in Arrow it is a text already, and DataFusion's cast keeps
 /// the metadata of the field. Runs before all rules that look at types.
 pub fn plain_texts(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
