@@ -28,17 +28,13 @@ impl<'t> KeyspaceLayout<'t> {
         KeyspaceLayout { id: index.keyspace, layout: (&index.name, &index.layout), pointer }
     }
 
-    fn is_text(&self) -> bool {
-        self.layout.1.is_text() && self.pointer.is_none_or(|(_, layout)| layout.is_text())
-    }
-
-    /// The bytes of a literal: plain text if keys are text, hex digits otherwise.
+    /// The bytes of a literal: plain text if the layout is text, as `rowkey` is then, hex digits otherwise.
     ///
     /// Errors: neither bytes nor text; invalid hex digits.
     pub fn key(&self, given: &Value) -> Result<Vec<u8>> {
         match given {
             Value::Bytes(bytes) => Ok(bytes.clone()),
-            Value::Text(text) if self.is_text() => Ok(text.clone().into_bytes()),
+            Value::Text(text) if self.layout.1.is_text() => Ok(text.clone().into_bytes()),
             Value::Text(text) => match Value::parse(&hex_literal(text), ColumnType::Varbinary) {
                 Ok(Value::Bytes(bytes)) => Ok(bytes),
                 _ => Err(Error::invalid(format!("'{text}' is not a key of \"{}\"", self.layout.0))

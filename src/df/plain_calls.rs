@@ -58,7 +58,8 @@ fn idle_clause(call: &ast::Function) -> Option<&'static str> {
 
 /// Rewrites numbers and calls for DataFusion: a number with an exponent is a double, one beyond BIGINT a decimal; a
 /// plus sign is dropped; `mod(a, b)` is `a % b`; NULL in `sum` and `avg` is a number; a cast to UUID or JSON, which are
-/// texts to DataFusion, becomes a call of a parsing function; VALUES have one type of times in a column.
+/// texts to DataFusion, becomes a call of a parsing function; VALUES have one type in a column; GROUP BY the name of an
+/// integer is not taken for a position.
 ///
 /// PostgreSQL's names without parentheses, such as `current_user`, are calls, too, unless a table has such a column
 /// (`is_column`).
@@ -75,13 +76,27 @@ impl VisitorMut for PlainCalls<'_> {
 
     /// An output that is a call without parentheses keeps its name.
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        crate::sql::texts_as_times(query);
+        crate::sql::as_one_type(query);
         if let ast::SetExpr::Select(select) = &mut *query.body {
             for item in &mut select.projection {
                 if let ast::SelectItem::UnnamedExpr(expr) = item
                     && let (Some(name), Some(call)) = (bare_name(expr).cloned(), fact(expr, self.is_column))
                 {
                     *item = ast::SelectItem::ExprWithAlias { expr: call, alias: name };
+                }
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &mut ast::Select) -> ControlFlow<()> {
+        if let ast::GroupByExpr::Expressions(groups, _) = &select.group_by {
+            for item in &mut select.projection {
+                if let ast::SelectItem::ExprWithAlias { expr, alias } = item
+                    && is_integer(expr)
+                    && groups.iter().any(|group| matches!(group, ast::Expr::Identifier(name) if name_of(name) == name_of(alias)))
+                {
+                    *expr = cast_as(take(expr), ast::DataType::BigInt(None));
                 }
             }
         }
@@ -320,6 +335,17 @@ fn text_of(expr: &ast::Expr) -> Option<&str> {
             Some(text)
         }
         _ => None,
+    }
+}
+
+/// An integer literal that is a BIGINT.
+fn is_integer(expr: &ast::Expr) -> bool {
+    match expr {
+        ast::Expr::UnaryOp { op: UnaryOperator::Minus, expr } => is_integer(expr),
+        ast::Expr::Value(ast::ValueWithSpan { value: ast::Value::Number(digits, _), .. }) => {
+            without_gaps(digits).parse::<i64>().is_ok()
+        }
+        _ => false,
     }
 }
 

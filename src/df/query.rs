@@ -32,6 +32,7 @@ use datafusion::prelude::SessionConfig;
 use futures::{Stream, StreamExt, TryStreamExt};
 use sqlparser::ast::{Function, ObjectNamePart, Query};
 
+use super::cached::parameters;
 use super::cached::plan::{output_schema, renamed};
 use super::computed::computed_columns;
 use super::contained::Stage;
@@ -368,7 +369,12 @@ impl Planner {
         let Resolved { plan, .. } = self.resolved(query, scope, params)?;
         let values: Result<Vec<ScalarValue>> = params.iter().map(scalar_of).collect();
         let values = ParamValues::from(values?);
-        Stage::Planning.contain(|| plan.with_param_values(values).map_err(df_error))
+        Stage::Planning.contain(|| {
+            // DataFusion would make one group of a grouping set.
+            let grouped = parameters::params_of(&plan, &|node| matches!(node, LogicalPlan::Aggregate(_)));
+            let plan = grouped.and_then(|grouped| parameters::settled(plan, params, &grouped));
+            plan.and_then(|plan| plan.with_param_values(values)).map_err(df_error)
+        })
     }
 
     /// [`Planner::plan`] without parameters, optimised as a whole.

@@ -112,6 +112,11 @@ impl Dialect for RowkeyDialect {
                 return Some(parser.parse_between(*left(), words.len() == 3));
             }
         }
+        for (words, negated) in [(&[Keyword::IN][..], false), (&[Keyword::NOT, Keyword::IN], true)] {
+            if parser.parse_keywords(words) {
+                return Some(in_list(parser, left(), negated));
+            }
+        }
         match parser.peek_token_ref() {
             next if is_isnull(&next.token) => {
                 parser.advance_token();
@@ -251,6 +256,23 @@ fn symmetric(mut between: Expr) -> Expr {
         **low = Expr::Prior(Box::new(bound));
     }
     between
+}
+
+/// What follows IN: of `((SELECT 1), 2)`, sqlparser takes the first element for all of it.
+fn in_list(parser: &mut Parser, expr: Box<Expr>, negated: bool) -> Result<Expr, ParserError> {
+    let first = match parser.peek_tokens_ref::<2>().map(|next| &next.token) {
+        [Token::LParen, Token::LParen] => parser.maybe_parse(|parser| {
+            parser.expect_token(&Token::LParen)?;
+            let first = parser.parse_expr()?;
+            parser.expect_token(&Token::Comma)?;
+            Ok(first)
+        })?,
+        _ => None,
+    };
+    let Some(first) = first else { return parser.parse_in(*expr, negated) };
+    let rest = parser.parse_comma_separated(Parser::parse_expr)?;
+    parser.expect_token(&Token::RParen)?;
+    Ok(Expr::InList { expr, list: std::iter::once(first).chain(rest).collect(), negated })
 }
 
 /// `TRIM(LEADING FROM s)`, where sqlparser requires the characters to trim.

@@ -1,7 +1,9 @@
-//! VALUES: as a subquery, as in `x IN (VALUES (1), (2))`, they become a SELECT; texts beside times are times, too.
+//! VALUES: as a subquery, as in `x IN (VALUES (1), (2))`, they become a SELECT; what is written in a column takes one
+//! type: texts beside times are times, decimals beside doubles are doubles.
 
 use sqlparser::ast::{
-    CastKind, DataType, Expr, Parens, Query, SetExpr, TableFactor, TypedString, Value, ValueWithSpan,
+    CastKind, DataType, ExactNumberInfo, Expr, Parens, Query, SetExpr, TableFactor, TypedString,
+    UnaryOperator, Value, ValueWithSpan,
 };
 
 use super::parser::{column_type, parse_query};
@@ -32,34 +34,33 @@ fn selected(query: &mut Query) -> Result<()> {
     Ok(())
 }
 
-/// Casts the texts in the rows of VALUES to the type of the times in the same column, which DataFusion refuses or takes
-/// in nanoseconds.
-pub fn texts_as_times(query: &mut Query) {
+/// Casts the texts in the rows of VALUES to the type of the times in the same column, and decimals to doubles beside
+/// these: DataFusion refuses such texts or takes nanoseconds, and makes decimals of doubles.
+pub fn as_one_type(query: &mut Query) {
     let mut bodies = vec![&mut *query.body];
     while let Some(body) = bodies.pop() {
         match body {
             SetExpr::SetOperation { left, right, .. } => bodies.extend([&mut **left, &mut **right]),
-            SetExpr::Values(values) if values.rows.len() > 1 => as_times(&mut values.rows),
+            SetExpr::Values(values) if values.rows.len() > 1 => as_widest(&mut values.rows),
             _ => {}
         }
     }
 }
 
-fn as_times(rows: &mut [Parens<Vec<Expr>>]) {
+fn as_widest(rows: &mut [Parens<Vec<Expr>>]) {
     for at in 0..rows.first().map_or(0, |row| row.len()) {
-        let times = rows.iter().filter_map(|row| time_type(row.get(at)?));
-        let Some((rank, ty)) = times.max_by_key(|(rank, _)| *rank) else { continue };
-        let ty = ty.clone();
+        let types = rows.iter().filter_map(|row| written_type(row.get(at)?));
+        let Some((widest, ty)) = types.max_by_key(|(width, _)| *width) else { continue };
         for expr in rows.iter_mut().filter_map(|row| row.get_mut(at)) {
-            let is_other = match time_type(expr) {
-                Some((other, _)) => other != rank,
-                None => is_text(expr),
+            let is_other = match written_type(expr) {
+                Some((width, _)) => width != widest && (width >= DATE) == (widest >= DATE),
+                None => widest >= DATE && is_text(expr),
             };
             if is_other {
-                let text = std::mem::replace(expr, Expr::value(Value::Null));
+                let other = std::mem::replace(expr, Expr::value(Value::Null));
                 *expr = Expr::Cast {
                     kind: CastKind::Cast,
-                    expr: Box::new(text),
+                    expr: Box::new(other),
                     data_type: ty.clone(),
                     array: false,
                     format: None,
@@ -73,16 +74,30 @@ fn is_text(expr: &Expr) -> bool {
     matches!(expr, Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(_), .. }))
 }
 
-/// The type of a time that is written with it; the type with the greatest number can hold the others.
-fn time_type(expr: &Expr) -> Option<(u8, &DataType)> {
-    let (Expr::TypedString(TypedString { data_type, .. }) | Expr::Cast { data_type, .. }) = expr else {
-        return None;
-    };
-    let rank = match column_type(data_type) {
-        Ok(ColumnType::Date) => 0,
-        Ok(ColumnType::Timestamp) => 1,
-        Ok(ColumnType::TimestampTz) => 2,
-        _ => return None,
-    };
-    Some((rank, data_type))
+/// The width of a DATE; those of numbers are smaller, those of other times greater.
+const DATE: u8 = 2;
+
+/// The type that a value is written with, if it is a time, a decimal or a double; the one with the greatest number can
+/// hold the others.
+fn written_type(expr: &Expr) -> Option<(u8, DataType)> {
+    match expr {
+        Expr::TypedString(TypedString { data_type, .. }) | Expr::Cast { data_type, .. } => {
+            Some(match column_type(data_type) {
+                Ok(ColumnType::Decimal { .. }) => (0, data_type.clone()),
+                Ok(ColumnType::Real | ColumnType::Double) => (1, DataType::DoublePrecision),
+                Ok(ColumnType::Date) => (DATE, data_type.clone()),
+                Ok(ColumnType::Timestamp) => (DATE + 1, data_type.clone()),
+                Ok(ColumnType::TimestampTz) => (DATE + 2, data_type.clone()),
+                _ => return None,
+            })
+        }
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => written_type(expr),
+        Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) => {
+            if digits.contains(['e', 'E']) {
+                return Some((1, DataType::DoublePrecision));
+            }
+            digits.contains('.').then_some((0, DataType::Decimal(ExactNumberInfo::None)))
+        }
+        _ => None,
+    }
 }

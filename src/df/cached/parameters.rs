@@ -30,6 +30,7 @@ use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use super::template::{number, params_in, place, value_of};
 use crate::df::errors::{df_error, to_df};
 use crate::df::parallel::OF_A_SET;
+use crate::df::rewrite::rename_kept;
 use crate::df::tree::{RewritePlan, RewriteTree};
 use crate::error::{Error, Result};
 use crate::value::{ColumnType, Value};
@@ -87,8 +88,7 @@ pub fn open(plan: LogicalPlan) -> DfResult<LogicalPlan> {
             if is_aggregate && !is_plain_aggregate(&expr) {
                 return Ok(Transformed::no(expr));
             }
-            let name = names.save(&expr);
-            Ok(expr.rewrite_up(|e| Ok(opened(e)))?.update_data(|expr| name.restore(expr)))
+            rename_kept(expr, &names, &mut |expr| expr.rewrite_up(|e| Ok(opened(e))))
         })
     });
     opened.map(|opened| opened.data)
@@ -203,8 +203,7 @@ fn each_expr(plan: LogicalPlan, rewrite: &dyn Fn(Expr) -> Transformed<Expr>) -> 
     let rewritten = plan.rewrite_up_with_subqueries(|node| {
         let names = NamePreserver::new(&node);
         node.rewrite_own_expressions(|expr| {
-            let name = names.save(&expr);
-            Ok(expr.rewrite_up(|e| Ok(rewrite(e)))?.update_data(|expr| name.restore(expr)))
+            rename_kept(expr, &names, &mut |expr| expr.rewrite_up(|e| Ok(rewrite(e))))
         })
     });
     rewritten?.data.recompute_schema()

@@ -18,8 +18,10 @@ use datafusion::optimizer::analyzer::AnalyzerRule;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercionRewriter;
 
 use super::beside::in_union;
+use super::dates::at_midnight;
 use super::doubles::doubles_win;
 use super::step_types::as_planned;
+use super::text::texts_beside_branches;
 use super::time_parts::is_part;
 use crate::df::rewrite::{branches, rename_kept};
 use crate::df::tree::{RewritePlan, RewriteTree};
@@ -63,7 +65,14 @@ fn settled(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
     }
     let plan = plan.map_subqueries(settled)?.data.map_children(settled)?.data;
     let plan = match plan {
-        LogicalPlan::Union(union) if differs(&union) => TypeCoercionRewriter::coerce_union(in_union(union)?)?,
+        // Its schema is the one of its first input as it was planned.
+        LogicalPlan::Union(union) => {
+            let union = Union::try_new_with_loose_types(union.inputs)?;
+            match differs(&union) {
+                true => TypeCoercionRewriter::coerce_union(in_union(union)?)?,
+                false => LogicalPlan::Union(union),
+            }
+        }
         // Parameters of LIMIT are numbers already.
         LogicalPlan::Limit(limit) => LogicalPlan::Limit(limit),
         plan => {
@@ -113,12 +122,12 @@ fn has_mixed(node: &LogicalPlan) -> DfResult<bool> {
     Ok(found)
 }
 
-/// The branches are numbers of several types.
+/// The branches are of several types.
 fn is_mixed(expr: &Expr, schema: &DFSchema) -> bool {
     let types = branches(expr).into_iter().map(|branch| branch.get_type(schema));
     let Ok(mut types) = types.collect::<DfResult<Vec<DataType>>>() else { return false };
     types.retain(|ty| !ty.is_null());
-    types.iter().all(DataType::is_numeric) && types.windows(2).any(|pair| pair[0] != pair[1])
+    types.windows(2).any(|pair| pair[0] != pair[1])
 }
 
 /// Casts the branches to their common type.
@@ -126,5 +135,8 @@ fn of_branches(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     if !is_mixed(&expr, schema) {
         return Ok(Transformed::no(expr));
     }
-    TypeCoercionRewriter::new(schema).f_up(doubles_win(expr, schema)?.data)
+    let expr = texts_beside_branches(expr, schema)?
+        .transform_data(|expr| at_midnight(expr, schema))?
+        .transform_data(|expr| doubles_win(expr, schema))?;
+    TypeCoercionRewriter::new(schema).f_up(expr.data)
 }

@@ -147,6 +147,49 @@ pub fn time_beside_texts(types: &[DataType]) -> Option<DataType> {
     }
 }
 
+/// Reads the text literals among the branches of an expression as values of the type that the others take: in
+/// `coalesce(n, '0')`, a number. Branches that are texts of a column or computed are left alone, and all beside them.
+///
+/// Errors: a text that is no value of that type.
+pub fn texts_beside_branches(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    // A CASE has what it compares in front of its branches.
+    let Some(branches) = peers(&mut expr).pop() else { return Ok(Transformed::no(expr)) };
+    let operands: Vec<Operand> = branches.iter().map(|branch| operand(branch, schema)).collect();
+    let is_typed = |operand: &Operand| matches!(operand, Operand::Typed(_));
+    let types: Vec<ColumnType> = branches
+        .iter()
+        .zip(&operands)
+        .filter(|(_, operand)| **operand != Operand::Text)
+        .filter_map(|(branch, _)| column_type_of(&branch.to_field(schema).ok()?.1))
+        .collect();
+    let Some(to) = types.iter().copied().max_by_key(|ty| width(*ty)) else {
+        return Ok(Transformed::no(expr));
+    };
+    if !operands.iter().any(is_typed) || types.iter().any(|ty| ty.is_text() || !comparable(*ty, to)) {
+        return Ok(Transformed::no(expr));
+    }
+    let mut changed = false;
+    for branch in branches {
+        if let Expr::Literal(ScalarValue::Utf8(Some(text)), _) = branch {
+            *branch = Expr::Literal(read(text, to).and_then(|value| scalar_of(&value)).map_err(to_df)?, None);
+            changed = true;
+        }
+    }
+    Ok(Transformed::new_transformed(expr, changed))
+}
+
+/// Of two types of one kind, the greater one can hold the values of the other.
+fn width(ty: ColumnType) -> u8 {
+    match ty {
+        ColumnType::Integer | ColumnType::Timestamp => 1,
+        ColumnType::BigInt | ColumnType::TimestampTz => 2,
+        ColumnType::Decimal { .. } => 3,
+        ColumnType::Real => 4,
+        ColumnType::Double => 5,
+        _ => 0,
+    }
+}
+
 /// Makes a UUID or JSON that is cast to text a plain text: in Arrow it is a text already, and DataFusion's cast keeps
 /// the metadata of the field. Runs before all rules that look at types.
 pub fn plain_texts(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
@@ -207,10 +250,15 @@ fn settle(peers: Vec<&mut Expr>, schema: &DFSchema) -> Result<bool> {
         return Err(incomparable(&to.to_string(), &other.to_string())
             .hint(format!("CAST one of them, as in CAST(x AS {})", if to.is_text() { other } else { &to })));
     }
+    // BETWEEN and IN compare the first operand with each of the others.
+    let meets_integers = |at: usize| {
+        let met = if at == 0 { &operands[1..] } else { &operands[..1] };
+        met.iter().all(|operand| matches!(operand, Operand::Typed(ty) if ty.is_integer()))
+    };
     let has_json_text = peers.iter().any(|peer| is_json_text(peer));
     let mut changed = false;
-    for (peer, operand) in peers.into_iter().zip(operands) {
-        let value = match (operand, &*peer) {
+    for (at, peer) in peers.into_iter().enumerate() {
+        let value = match (operands[at], &*peer) {
             (Operand::Number, Expr::Literal(number, _)) if has_json_text => {
                 let number = crate::df::expr::value_of(number)?;
                 return Err(incomparable("a text out of JSON", &format!("the number {number}"))
@@ -223,7 +271,7 @@ fn settle(peers: Vec<&mut Expr>, schema: &DFSchema) -> Result<bool> {
                 Value::Text(crate::df::expr::value_of(number)?.to_string())
             }
             (Operand::Number, Expr::Literal(ScalarValue::Decimal128(Some(d), _, scale), _))
-                if to.is_integer() && *scale > 1 =>
+                if meets_integers(at) && *scale > 1 =>
             {
                 between_integers(*d, scale.unsigned_abs())
             }
@@ -292,9 +340,7 @@ fn incomparable(a: &str, b: &str) -> Error {
 pub fn read(text: &str, ty: ColumnType) -> Result<Value> {
     Ok(match ty {
         ColumnType::Decimal { .. } => {
-            let fraction = text.trim().split_once('.').map_or(0, |(_, fraction)| fraction.len());
-            let scale = u8::try_from(fraction.min(38)).unwrap_or(38);
-            Value::parse(text, ColumnType::Decimal { precision: 38, scale })?
+            Value::parse(text, ColumnType::Decimal { precision: 38, scale: scale_of(text) })?
         }
         // Binary keys are compared with the bytes of a text, unless it is in hex.
         ColumnType::Varbinary => match Value::parse(text, ty) {
@@ -303,6 +349,14 @@ pub fn read(text: &str, ty: ColumnType) -> Result<Value> {
         },
         ty => Value::parse(text, ty)?,
     })
+}
+
+/// Fractional digits (count, at most 38) of a number as it is written: two in `1.25`, three in `12.5e-2`.
+fn scale_of(text: &str) -> u8 {
+    let (number, exponent) = text.trim().split_once(['e', 'E']).unwrap_or((text.trim(), "0"));
+    let fraction = number.split_once('.').map_or(0, |(_, fraction)| fraction.len());
+    let shift: i64 = exponent.parse().unwrap_or(0);
+    (fraction as i64).saturating_sub(shift).clamp(0, 38) as u8
 }
 
 /// Digits (count) of a decimal, at most, whose cast to a double Arrow rounds once: its digits and the power of ten that
@@ -480,6 +534,10 @@ mod tests {
     fn a_text_is_compared_as_exactly_as_it_is_written() {
         let price = ColumnType::Decimal { precision: 8, scale: 2 };
         assert_eq!(read("1.005", price).unwrap(), Value::Decimal(1005, 3));
+        assert_eq!(read(" 15e-2", price).unwrap(), Value::Decimal(15, 2));
+        assert_eq!(read("-1.5E-10", price).unwrap(), Value::Decimal(-15, 11));
+        assert_eq!(read("1.25e1", price).unwrap(), Value::Decimal(125, 1));
+        assert_eq!(read("5e3", price).unwrap(), Value::Decimal(5000, 0));
         assert_eq!(read("0xff", ColumnType::Varbinary).unwrap(), Value::Bytes(vec![255]));
         assert_eq!(read("ff", ColumnType::Varbinary).unwrap(), Value::Bytes(b"ff".to_vec()));
         assert!(read("x", ColumnType::BigInt).is_err());

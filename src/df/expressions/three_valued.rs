@@ -21,6 +21,7 @@ use datafusion::optimizer::optimizer::ApplyOrder;
 use datafusion::optimizer::simplify_expressions::{ExprSimplifier, SimplifyExpressions};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
+use crate::df::rewrite::rename_kept;
 use crate::df::tree::{RewritePlan, RewriteTree};
 
 /// Most conditions on either side of an OR that are searched for common factors.
@@ -63,11 +64,11 @@ impl OptimizerRule for ThreeValued {
         let simplifier = Simplifier::new(Arc::new(schema), config, reorders);
         let names = NamePreserver::new(&plan);
         plan.rewrite_own_expressions(|expr| {
-            let name = names.save(&expr);
-            let before = expr.clone();
-            let after = simplifier.simplify(expr)?;
-            let changed = before != after;
-            Ok(Transformed::new_transformed(name.restore(after), changed))
+            rename_kept(expr, &names, &mut |before| {
+                let after = simplifier.simplify(before.clone())?;
+                let changed = before != after;
+                Ok(Transformed::new_transformed(after, changed))
+            })
         })
     }
 }

@@ -14,6 +14,7 @@ use datafusion::logical_expr::utils::{merge_schema, split_binary_owned};
 use datafusion::logical_expr::{BinaryExpr, Case, Expr, LogicalPlan, Operator, binary_expr, lit};
 
 use super::risk::{Risk, Risks};
+use crate::df::rewrite::rename_kept;
 use crate::df::tree::{RewritePlan, RewriteTree};
 
 /// Rewrites every AND and OR with a term that may fail, except in filters of scans.
@@ -25,8 +26,7 @@ pub fn short_circuits(plan: LogicalPlan) -> DfResult<LogicalPlan> {
         let (names, schema) = (NamePreserver::new(&node), merge_schema(&node.inputs()));
         let guards = Guards::of(&node, &schema);
         node.rewrite_own_expressions(|expr| {
-            let name = names.save(&expr);
-            Ok(expr.rewrite_down(|expr| guards.decided_first(expr))?.update_data(|expr| name.restore(expr)))
+            rename_kept(expr, &names, &mut |expr| expr.rewrite_down(|expr| guards.decided_first(expr)))
         })
     });
     rewritten.map(|rewritten| rewritten.data)

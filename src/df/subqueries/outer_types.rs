@@ -15,6 +15,7 @@ use datafusion::optimizer::analyzer::AnalyzerRule;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
 
 use super::correlated::{has_subquery, outer_columns};
+use crate::df::rewrite::rename_kept;
 use crate::df::tree::{RewritePlan, RewriteTree};
 
 /// DataFusion's type coercion, with current types of outer columns.
@@ -73,19 +74,19 @@ fn retyped(subquery: LogicalPlan, schema: &DFSchema) -> DfResult<Transformed<Log
     subquery.rewrite_up_with_subqueries(|node| {
         let names = NamePreserver::new(&node);
         let node = node.rewrite_own_expressions(|expr| {
-            let name = names.save(&expr);
-            let retyped = expr.rewrite_up(|expr| {
-                let Expr::OuterReferenceColumn(field, column) = &expr else {
-                    return Ok(Transformed::no(expr));
-                };
-                Ok(match schema.field_from_column(column) {
-                    Ok(now) if now.data_type() != field.data_type() => {
-                        Transformed::yes(Expr::OuterReferenceColumn(now.clone(), column.clone()))
-                    }
-                    _ => Transformed::no(expr),
+            rename_kept(expr, &names, &mut |expr| {
+                expr.rewrite_up(|expr| {
+                    let Expr::OuterReferenceColumn(field, column) = &expr else {
+                        return Ok(Transformed::no(expr));
+                    };
+                    Ok(match schema.field_from_column(column) {
+                        Ok(now) if now.data_type() != field.data_type() => {
+                            Transformed::yes(Expr::OuterReferenceColumn(now.clone(), column.clone()))
+                        }
+                        _ => Transformed::no(expr),
+                    })
                 })
-            })?;
-            Ok(retyped.update_data(|expr| name.restore(expr)))
+            })
         })?;
         if node.transformed { node.map_data(LogicalPlan::recompute_schema) } else { Ok(node) }
     })

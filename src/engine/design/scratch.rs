@@ -4,16 +4,18 @@
 //! the executor and their counters are the real ones.
 
 use std::collections::{BTreeMap, HashSet};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use futures::TryStreamExt;
-use sqlparser::ast::Query;
+use sqlparser::ast::{Expr, Query};
 
 use crate::access::Method;
 use crate::catalog::{Catalog, Relation};
 use crate::df::explain::{self, AccessWork, Ran};
 use crate::df::query::Planner;
 use crate::engine::view::StatementView;
+use crate::engine::write::ROWKEY;
 use crate::engine::{Database, analyze};
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::bulk::Loader;
@@ -21,6 +23,7 @@ use crate::exec::stored;
 use crate::exec::watch::{CancelHandle, Watch};
 use crate::key::{KeyLayout, KeyRange};
 use crate::schema::{IndexDef, IndexState, TableDef};
+use crate::sql::visit::visit_expressions;
 use crate::sql::{parse_query, relations_of};
 use crate::store::{Direction, Reader, Snapshot};
 use crate::value::Value;
@@ -164,7 +167,8 @@ impl ScratchDatabase {
             ..self.db.session().view()?
         };
         let planner = Planner::shared();
-        let plan = planner.plan(query.clone(), &here.scope(None), params)?;
+        let rowkey = names(query, ROWKEY).then_some(ROWKEY);
+        let plan = planner.plan(query.clone(), &here.scope(rowkey), params)?;
         let plan = planner.physical(plan, &view.limits(), false).await?;
         let (mut stream, _) = planner.run(Arc::clone(&plan), &view.limits())?;
         while stream.try_next().await?.is_some() {
@@ -198,6 +202,18 @@ impl ScratchDatabase {
         let is_known = !is_narrowed && spec.access.walks().iter().all(|w| matches!(w.method, Method::Get(_)));
         if stops || is_known { 1 } else { every }
     }
+}
+
+/// The query names this column, as that of an UPDATE or DELETE names the rowkey of its rows.
+fn names(query: &Query, column: &str) -> bool {
+    let found = visit_expressions(query, |expr| match expr {
+        Expr::Identifier(name) if name.value == column => ControlFlow::Break(()),
+        Expr::CompoundIdentifier(parts) if parts.last().is_some_and(|name| name.value == column) => {
+            ControlFlow::Break(())
+        }
+        _ => ControlFlow::Continue(()),
+    });
+    found.is_break()
 }
 
 /// The error for rows that a layout on trial cannot hold.
