@@ -37,7 +37,8 @@ pub fn quotient(left: &Expr, right: &Expr, schema: &DFSchema) -> Option<Expr> {
 }
 
 /// Makes a quotient by one of a decimal that is cast to a double, if it may have more digits than a double holds: Arrow
-/// divides two doubles then, which rounds up to three times. Runs after type coercion.
+/// divides two doubles then, which rounds up to three times. A parameter's value is cast by our rules anyway. Runs after
+/// type coercion.
 pub fn nearest_doubles(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     let (Expr::Cast(Cast { expr: of, field }) | Expr::TryCast(TryCast { expr: of, field })) = &expr else {
         return Ok(Transformed::no(expr));
@@ -46,7 +47,7 @@ pub fn nearest_doubles(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Ex
         DataType::Decimal128(precision, scale @ 0..) => precision > f64::DIGITS as u8 || scale > EXACT_POWER,
         _ => false,
     };
-    if !has_more || field.data_type() != &DataType::Float64 {
+    if !has_more || field.data_type() != &DataType::Float64 || matches!(**of, Expr::Placeholder(_)) {
         return Ok(Transformed::no(expr));
     }
     let one = Expr::Literal(ScalarValue::Decimal128(Some(1), 1, 0), None);

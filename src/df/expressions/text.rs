@@ -359,11 +359,7 @@ fn scale_of(text: &str) -> u8 {
     (fraction as i64).saturating_sub(shift).clamp(0, 38) as u8
 }
 
-/// Digits (count) of a decimal, at most, whose cast to a double Arrow rounds once: its digits and the power of ten that
-/// they are divided by are doubles.
-const DOUBLE_DIGITS: u8 = 15;
-
-/// Replaces casts from text, from times and intervals to text, and from long decimals to doubles. Runs after type coercion.
+/// Replaces casts from text, and from times and intervals to text. Runs after type coercion.
 pub fn text_casts(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     let Expr::Cast(cast) = &expr else { return Ok(Transformed::no(expr)) };
     let to = &cast.field;
@@ -384,13 +380,6 @@ pub fn text_casts(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> 
                 let scalar = scalar_of(&value).map_err(to_df)?.cast_to(to.data_type())?;
                 return Ok(Transformed::yes(Expr::Literal(scalar, None)));
             }
-            Ok(Transformed::yes(our_cast(&cast.expr, ty, to.data_type())))
-        }
-        // The value of a parameter is cast by our rules anyway.
-        Some(ty @ (ColumnType::Real | ColumnType::Double))
-            if matches!(from, DataType::Decimal128(digits, _) if digits > DOUBLE_DIGITS)
-                && !matches!(*cast.expr, Expr::Placeholder(_)) =>
-        {
             Ok(Transformed::yes(our_cast(&cast.expr, ty, to.data_type())))
         }
         _ => Ok(Transformed::no(expr)),
