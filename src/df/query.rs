@@ -50,6 +50,7 @@ use super::expressions::intervals::interval_lengths;
 use super::expressions::like::own_patterns;
 use super::expressions::long_decimals::long_decimals;
 use super::expressions::one_by_one::one_by_one;
+use super::expressions::quotients::nearest_doubles;
 use super::expressions::read_times::read_times;
 use super::expressions::rounding::{rounded_casts, rounded_decimals};
 use super::expressions::settled::Settled;
@@ -295,7 +296,7 @@ impl Planner {
                 Arc::new(NodeRule("steps_as_first", steps_as_first)),
                 Arc::new(ExpressionRules(
                     "after_coercion",
-                    &[lossy_casts, own_patterns, text_casts, of_row, lazy_functions],
+                    &[lossy_casts, own_patterns, text_casts, nearest_doubles, of_row, lazy_functions],
                 )),
                 Arc::new(NodeRule("compared_keys", compared_keys)),
                 Arc::new(Correlated),

@@ -12,7 +12,7 @@ pub(super) mod intervals;
 pub(super) mod like;
 pub(super) mod long_decimals;
 pub(super) mod one_by_one;
-mod quotients;
+pub(super) mod quotients;
 pub(super) mod read_times;
 pub(super) mod rounding;
 pub(super) mod settled;

@@ -1,4 +1,4 @@
-//! Quotients of decimals: doubles, each the nearest to the exact quotient.
+//! Quotients of decimals, and decimals as doubles: each the double nearest to the exact value.
 //!
 //! DataFusion cuts a quotient four digits behind those of the dividend, so that `1.0 / 3 * 3000` is 999.99. A double
 //! has sixteen digits, as in SQLite and DuckDB. Dividing two doubles would round three times: 0.3 / 0.1 is not 3 then.
@@ -8,10 +8,13 @@ use std::sync::{Arc, LazyLock};
 use arrow::array::{Array, ArrayRef, AsArray, Datum, Float64Array};
 use arrow::datatypes::{DataType, Decimal128Type};
 use arrow::error::ArrowError;
-use datafusion::common::DFSchema;
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result as DfResult;
+use datafusion::logical_expr::expr::{Cast, TryCast};
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, cast,
+    ColumnarValue, Expr, ExprSchemable, Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility, cast,
 };
 use datafusion::physical_expr_common::datum::apply;
 
@@ -32,6 +35,26 @@ pub fn quotient(left: &Expr, right: &Expr, schema: &DFSchema) -> Option<Expr> {
     };
     Some(DIVIDE.call(vec![exact(left, &types[0]), exact(right, &types[1])]))
 }
+
+/// Makes a quotient by one of a decimal that is cast to a double, if it may have more digits than a double holds: Arrow
+/// divides two doubles then, which rounds up to three times. Runs after type coercion.
+pub fn nearest_doubles(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    let (Expr::Cast(Cast { expr: of, field }) | Expr::TryCast(TryCast { expr: of, field })) = &expr else {
+        return Ok(Transformed::no(expr));
+    };
+    let has_more = match of.get_type(schema)? {
+        DataType::Decimal128(precision, scale @ 0..) => precision > f64::DIGITS as u8 || scale > EXACT_POWER,
+        _ => false,
+    };
+    if !has_more || field.data_type() != &DataType::Float64 {
+        return Ok(Transformed::no(expr));
+    }
+    let one = Expr::Literal(ScalarValue::Decimal128(Some(1), 1, 0), None);
+    Ok(Transformed::yes(DIVIDE.call(vec![of.as_ref().clone(), one])))
+}
+
+/// The greatest power of ten that is a double is that of this number.
+const EXACT_POWER: i8 = 22;
 
 static DIVIDE: LazyLock<Arc<ScalarUDF>> =
     LazyLock::new(|| Arc::new(ScalarUDF::new_from_impl(DecimalQuotient::default())));
