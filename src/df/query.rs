@@ -270,9 +270,9 @@ impl Planner {
                 Arc::new(ExpressionRules(
                     "operands",
                     &[
+                        one_by_one,
                         times,
                         text_operands,
-                        one_by_one,
                         interval_lengths,
                         doubles_win,
                         long_decimals,

@@ -1,7 +1,8 @@
 //! Splits BETWEEN and IN into comparisons with one operand each.
 //!
 //! DataFusion finds one type for all operands: `n BETWEEN 9007199254740993 AND 1e20` would compare doubles, which do
-//! not tell 2^53 from its neighbour. SQL defines both by comparisons of two operands (SQL:2016, 8.3 and 8.4).
+//! not tell 2^53 from its neighbour; `d IN (ts, '2023-12-31 12:00')` would take the text for a TIMESTAMP, though `d` is a
+//! DATE. SQL defines both by comparisons of two operands (SQL:2016, 8.3 and 8.4).
 
 use arrow::datatypes::DataType;
 use datafusion::common::DFSchema;
@@ -12,14 +13,19 @@ use datafusion::logical_expr::{Expr, in_list};
 
 use crate::df::rewrite::settled_type;
 
-/// Splits them where BIGINTs meet both doubles and other types. Runs before type coercion.
+/// Splits them where BIGINTs meet both doubles and other types, or DATEs both timestamps of rows and others. Runs
+/// before all rules that look for one type.
 pub fn one_by_one(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     let of = |expr: &Expr| settled_type(expr, schema).unwrap_or(DataType::Null);
-    let is_float = |expr: &Expr| of(expr).is_floating();
-    let is_long = |expr: &Expr| matches!(of(expr), DataType::Int64 | DataType::UInt64) && !expr.is_volatile();
+    // Whether the second operand is of another kind of number or time.
+    let differs = |expr: &Expr, other: &Expr| match of(expr) {
+        DataType::Int64 | DataType::UInt64 => of(other).is_floating(),
+        DataType::Date32 => matches!(of(other), DataType::Timestamp(..)) && other.any_column_refs(),
+        _ => false,
+    };
     Ok(match expr {
         Expr::Between(Between { expr, negated, low, high })
-            if is_long(&expr) && is_float(&low) != is_float(&high) =>
+            if differs(&expr, &low) != differs(&expr, &high) && !expr.is_volatile() =>
         {
             let (a, b) = ((*expr).clone(), *expr);
             Transformed::yes(match negated {
@@ -27,14 +33,16 @@ pub fn one_by_one(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> 
                 true => a.lt(*low).or(b.gt(*high)),
             })
         }
-        Expr::InList(InList { expr, list, negated }) if is_long(&expr) && list.iter().any(is_float) => {
-            let (floats, others): (Vec<Expr>, Vec<Expr>) = list.into_iter().partition(is_float);
+        Expr::InList(InList { expr, list, negated })
+            if list.iter().any(|other| differs(&expr, other)) && !expr.is_volatile() =>
+        {
+            let (apart, others): (Vec<Expr>, Vec<Expr>) =
+                list.into_iter().partition(|other| differs(&expr, other));
             if others.is_empty() {
-                return Ok(Transformed::no(in_list(*expr, floats, negated)));
+                return Ok(Transformed::no(in_list(*expr, apart, negated)));
             }
-            let (floats, others) =
-                (in_list((*expr).clone(), floats, negated), in_list(*expr, others, negated));
-            Transformed::yes(if negated { others.and(floats) } else { others.or(floats) })
+            let (apart, others) = (in_list((*expr).clone(), apart, negated), in_list(*expr, others, negated));
+            Transformed::yes(if negated { others.and(apart) } else { others.or(apart) })
         }
         expr => Transformed::no(expr),
     })
