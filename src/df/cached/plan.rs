@@ -274,7 +274,7 @@ impl UnboundPlan {
         Ok(paths)
     }
 
-    /// A long run had no plan for several threads. With [`Threads::Wanted`] there would be one.
+    /// A long run had no plan for several threads. With [`Threads::Wanted`](crate::df::ways::Threads) there would be one.
     pub fn lacks_threads(&self) -> bool {
         self.lacks_threads.load(Ordering::Relaxed)
     }

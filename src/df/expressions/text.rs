@@ -148,9 +148,8 @@ pub fn time_beside_texts(types: &[DataType]) -> Option<DataType> {
 }
 
 /// Reads the text literals among the branches of an expression as values of the type that the others take: in
-/// `coalesce(n, '0')`, a number. Branches that are texts of a column or computed are left alone, and all beside them.
-///
-/// Errors: a text that is no value of that type.
+/// `coalesce(n, '0')`, a number. All are texts if one of them is no such value, as in `coalesce(n, '-')`, or if a branch
+/// is a text that is no literal.
 pub fn texts_beside_branches(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     // A CASE has what it compares in front of its branches.
     let Some(branches) = peers(&mut expr).pop() else { return Ok(Transformed::no(expr)) };
@@ -168,12 +167,17 @@ pub fn texts_beside_branches(mut expr: Expr, schema: &DFSchema) -> DfResult<Tran
     if !operands.iter().any(is_typed) || types.iter().any(|ty| ty.is_text() || !comparable(*ty, to)) {
         return Ok(Transformed::no(expr));
     }
-    let mut changed = false;
-    for branch in branches {
-        if let Expr::Literal(ScalarValue::Utf8(Some(text)), _) = branch {
-            *branch = Expr::Literal(read(text, to).and_then(|value| scalar_of(&value)).map_err(to_df)?, None);
-            changed = true;
-        }
+    let text = |branch: &Expr| match branch {
+        Expr::Literal(ScalarValue::Utf8(Some(text)), _) => Some(text.clone()),
+        _ => None,
+    };
+    let values = branches.iter().filter_map(|branch| text(branch));
+    let values: Result<Vec<ScalarValue>> =
+        values.map(|text| read(&text, to).and_then(|value| scalar_of(&value))).collect();
+    let Ok(values) = values else { return Ok(Transformed::no(expr)) };
+    let changed = !values.is_empty();
+    for (branch, value) in branches.into_iter().filter(|branch| text(branch).is_some()).zip(values) {
+        *branch = Expr::Literal(value, None);
     }
     Ok(Transformed::new_transformed(expr, changed))
 }
