@@ -90,14 +90,14 @@ impl VisitorMut for PlainCalls<'_> {
     }
 
     fn pre_visit_select(&mut self, select: &mut ast::Select) -> ControlFlow<()> {
-        if let ast::GroupByExpr::Expressions(groups, _) = &select.group_by {
-            for item in &mut select.projection {
-                if let ast::SelectItem::ExprWithAlias { expr, alias } = item
-                    && is_integer(expr)
-                    && groups.iter().any(|group| matches!(group, ast::Expr::Identifier(name) if name_of(name) == name_of(alias)))
-                {
-                    *expr = cast_as(take(expr), ast::DataType::BigInt(None));
-                }
+        let ast::GroupByExpr::Expressions(groups, _) = &select.group_by else {
+            return ControlFlow::Continue(());
+        };
+        for item in &mut select.projection {
+            let ast::SelectItem::ExprWithAlias { expr, alias } = item else { continue };
+            let is_it = |group: &ast::Expr| matches!(group, ast::Expr::Identifier(name) if name_of(name) == name_of(alias));
+            if is_integer(expr) && groups.iter().any(is_it) {
+                *expr = cast_as(take(expr), ast::DataType::BigInt(None));
             }
         }
         ControlFlow::Continue(())

@@ -196,9 +196,9 @@ impl Session {
         // As `run_lifted`, which would need the runtime also for what a cached plan does.
         let outcome = self.by_plan(lifted, params).and_then(|start| match start {
             Start::Ran(outcome) => Ok(outcome),
-            Start::Plan(again) => {
+            Start::Plan(to_keep) => {
                 let runtime = self.db.shared.runtime.clone();
-                runtime.block_on(self.run_source(text, again, params))
+                runtime.block_on(self.run_source(text, to_keep, params))
             }
         });
         outcome.map_err(|e| self.explained(e, text))
@@ -213,7 +213,7 @@ impl Session {
     ) -> Result<Outcome> {
         match self.by_plan(lifted, params)? {
             Start::Ran(outcome) => Ok(outcome),
-            Start::Plan(again) => Box::pin(self.run_source(text, again, params)).await,
+            Start::Plan(to_keep) => Box::pin(self.run_source(text, to_keep, params)).await,
         }
     }
 
@@ -267,14 +267,14 @@ impl Session {
         Ok(Some(Outcome { tag: "SELECT", columns, rows, affected: None, warnings: Vec::new() }))
     }
 
-    /// Runs a statement; `again`: the cache key of a query whose plan is worth keeping.
+    /// Runs a statement; `to_keep`: the cache key of a query whose plan is to be kept.
     async fn run_source(
         &mut self,
         text: StatementInput<'_>,
-        again: Option<(&Lifted, Keyed)>,
+        to_keep: Option<(&Lifted, Keyed)>,
         params: &[Value],
     ) -> Result<Outcome> {
-        if let Some((lifted, query)) = again {
+        if let Some((lifted, query)) = to_keep {
             let view = self.view()?;
             let known = async { Ok(view.keep(lifted, &query, None).await) };
             if let Some(kept) = self.watch.cancel.guard(known).await?

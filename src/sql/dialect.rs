@@ -4,7 +4,7 @@
 use std::any::TypeId;
 use std::cell::Cell;
 
-use sqlparser::ast::{Expr, Value};
+use sqlparser::ast::{Expr, Query, Value};
 use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
@@ -258,21 +258,41 @@ fn symmetric(mut between: Expr) -> Expr {
     between
 }
 
-/// What follows IN: of `((SELECT 1), 2)`, sqlparser takes the first element for all of it.
+/// What follows IN: of `((SELECT 1), 2)`, sqlparser takes the first element for all of it. It is parsed once, as it may
+/// be deep, unless it is a set operation that begins with parentheses.
 fn in_list(parser: &mut Parser, expr: Box<Expr>, negated: bool) -> Result<Expr, ParserError> {
     let first = match parser.peek_tokens_ref::<2>().map(|next| &next.token) {
         [Token::LParen, Token::LParen] => parser.maybe_parse(|parser| {
             parser.expect_token(&Token::LParen)?;
             let first = parser.parse_expr()?;
-            parser.expect_token(&Token::Comma)?;
-            Ok(first)
+            match parser.peek_token_ref().token {
+                Token::Comma | Token::RParen => Ok(first),
+                _ => Err(ParserError::ParserError("no list".to_owned())),
+            }
         })?,
         _ => None,
     };
     let Some(first) = first else { return parser.parse_in(*expr, negated) };
-    let rest = parser.parse_comma_separated(Parser::parse_expr)?;
+    let mut list = vec![first];
+    if parser.consume_token(&Token::Comma) {
+        list.extend(parser.parse_comma_separated(Parser::parse_expr)?);
+    }
     parser.expect_token(&Token::RParen)?;
-    Ok(Expr::InList { expr, list: std::iter::once(first).chain(rest).collect(), negated })
+    if let [only] = &list[..]
+        && let Some(subquery) = subquery_of(only)
+    {
+        return Ok(Expr::InSubquery { expr, subquery, negated });
+    }
+    Ok(Expr::InList { expr, list, negated })
+}
+
+/// The query in parentheses, if the expression is nothing more.
+fn subquery_of(expr: &Expr) -> Option<Box<Query>> {
+    match expr {
+        Expr::Subquery(query) => Some(query.clone()),
+        Expr::Nested(expr) => subquery_of(expr),
+        _ => None,
+    }
 }
 
 /// `TRIM(LEADING FROM s)`, where sqlparser requires the characters to trim.
