@@ -18,6 +18,7 @@ use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
 
+use super::cached::open_values::OpenValuesExec;
 use super::operators::dynamic_filter::is_late;
 use super::operators::join_rows::rows_of;
 use super::operators::lookup::{LookupJoinExec, NestedExec};
@@ -91,6 +92,7 @@ fn reads_much(plan: &Arc<dyn ExecutionPlan>, filter_rows: Option<f64>) -> bool {
     let is_small = plan.is::<EmptyExec>()
         || plan.is::<PlaceholderRowExec>()
         || plan.is::<DataSourceExec>()
+        || plan.is::<OpenValuesExec>()
         || plan.is::<NestedExec>();
     match &inputs(plan, filter_rows)[..] {
         [] => !is_small,

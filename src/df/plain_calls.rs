@@ -12,6 +12,7 @@ use crate::error::{Error, Result, sqlstate};
 use crate::sql::rewrite::{take, unnamed};
 use crate::sql::visit::{visit_expressions, visit_mut};
 use crate::sql::{name_of, span_of};
+use crate::value::ColumnType;
 use crate::value::json_dollar_path;
 
 /// Errors: a call of a scalar function (`is_scalar`) with a clause that only aggregates or windows take.
@@ -59,16 +60,21 @@ fn idle_clause(call: &ast::Function) -> Option<&'static str> {
 /// Rewrites numbers and calls for DataFusion: a number with an exponent is a double, one beyond BIGINT a decimal; a
 /// plus sign is dropped; `mod(a, b)` is `a % b`; NULL in `sum` and `avg` is a number; a cast to UUID or JSON, which are
 /// texts to DataFusion, becomes a call of a parsing function; VALUES have one type in a column; GROUP BY the name of an
-/// integer is not taken for a position.
+/// integer is not taken for a position. `type_of` gives the type of a parameter.
 ///
 /// PostgreSQL's names without parentheses, such as `current_user`, are calls, too, unless a table has such a column
 /// (`is_column`).
-pub fn plain_calls(query: &mut Query, is_column: &dyn Fn(&str) -> bool) {
-    let _ = visit_mut(query, &mut PlainCalls { is_column });
+pub fn plain_calls(
+    query: &mut Query,
+    is_column: &dyn Fn(&str) -> bool,
+    type_of: &dyn Fn(usize) -> Option<ColumnType>,
+) {
+    let _ = visit_mut(query, &mut PlainCalls { is_column, type_of });
 }
 
 struct PlainCalls<'a> {
     is_column: &'a dyn Fn(&str) -> bool,
+    type_of: &'a dyn Fn(usize) -> Option<ColumnType>,
 }
 
 impl VisitorMut for PlainCalls<'_> {
@@ -76,7 +82,7 @@ impl VisitorMut for PlainCalls<'_> {
 
     /// An output that is a call without parentheses keeps its name.
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        crate::sql::as_one_type(query);
+        crate::sql::as_one_type(query, self.type_of);
         if let ast::SetExpr::Select(select) = &mut *query.body {
             for item in &mut select.projection {
                 if let ast::SelectItem::UnnamedExpr(expr) = item

@@ -103,7 +103,7 @@ impl Resolver<'_> {
         let recurs = crate::sql::prepare_recursions(&mut query, &type_of).map_err(to_df)?;
         let catalog = self.scope.catalog;
         let has_column = |name: &str| catalog.tables().any(|table| table.column_id(name).is_some());
-        plain_calls(&mut query, &has_column);
+        plain_calls(&mut query, &has_column, &type_of);
         crate::sql::tell_casts_apart(&mut query);
         crate::sql::name_with_queries(&mut query);
         crate::sql::name_outer_tables(&mut query, &has_column);

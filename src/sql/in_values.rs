@@ -1,12 +1,13 @@
 //! VALUES: as a subquery, as in `x IN (VALUES (1), (2))`, they become a SELECT; what is written in a column takes one
-//! type: texts beside times are times, decimals beside doubles are doubles.
+//! type: texts beside times are times, decimals beside doubles are doubles; and a parameter has the type of its value.
 
 use sqlparser::ast::{
     CastKind, DataType, ExactNumberInfo, Expr, Parens, Query, SetExpr, TableFactor, TypedString,
     UnaryOperator, Value, ValueWithSpan,
 };
 
-use super::parser::{column_type, parse_query};
+use super::parser::{column_type, parse_expr, parse_query};
+use super::rewrite::parameter_number;
 use crate::error::Result;
 use crate::value::ColumnType;
 
@@ -35,15 +36,39 @@ fn selected(query: &mut Query) -> Result<()> {
 }
 
 /// Casts the texts in the rows of VALUES to the type of the times in the same column, and decimals to doubles beside
-/// these: DataFusion refuses such texts or takes nanoseconds, and makes decimals of doubles.
-pub fn as_one_type(query: &mut Query) {
+/// these: DataFusion refuses such texts or takes nanoseconds, and makes decimals of doubles. Parameters are cast to their
+/// types, which `type_of` gives: to DataFusion, their columns would have none.
+pub fn as_one_type(query: &mut Query, type_of: &dyn Fn(usize) -> Option<ColumnType>) {
     let mut bodies = vec![&mut *query.body];
     while let Some(body) = bodies.pop() {
         match body {
             SetExpr::SetOperation { left, right, .. } => bodies.extend([&mut **left, &mut **right]),
-            SetExpr::Values(values) if values.rows.len() > 1 => as_widest(&mut values.rows),
+            SetExpr::Values(values) => {
+                values
+                    .rows
+                    .iter_mut()
+                    .flat_map(|row| row.iter_mut())
+                    .for_each(|expr| as_own_type(expr, type_of));
+                as_widest(&mut values.rows);
+            }
             _ => {}
         }
+    }
+}
+
+/// Digits (count) of a parameter that is a decimal, at least: that of another run may have more than this one's.
+const DIGITS: u8 = 18;
+
+fn as_own_type(expr: &mut Expr, type_of: &dyn Fn(usize) -> Option<ColumnType>) {
+    let Expr::Value(ValueWithSpan { value: Value::Placeholder(name), .. }) = expr else { return };
+    let ty = match parameter_number(name).and_then(|at| type_of(at - 1)) {
+        Some(ColumnType::Decimal { precision, scale }) => {
+            Some(ColumnType::Decimal { precision: precision.max(DIGITS), scale })
+        }
+        ty => ty,
+    };
+    if let Some(cast) = ty.and_then(|ty| parse_expr(&format!("CAST({expr} AS {ty})")).ok()) {
+        *expr = cast;
     }
 }
 

@@ -5,13 +5,14 @@
 //! two values. A literal is lifted only if it is a whole side of a comparison, or the number of OFFSET: `= 7 AND`, but
 //! not `= 7 + x`, `LIMIT 7` or `lpad(id, 7)`, which shape the plan. What is computed of one counts as one: `7 + 2`,
 //! `'2024-01-01'::date`, or `date_trunc('day', now()) - INTERVAL '1 month'` (`constant`). IN lists are padded to 1, 2,
-//! 4, 8 .. values by repeating the last one, so that lists of similar length share a plan. In a select list, literals
-//! are lifted only from columns with an `AS` name: other columns are named by their text. Columns that are constants as
-//! a whole are lifted if there is no FROM, as in `WITH given AS (SELECT 7 AS id)`, or nobody sees their names, as in
-//! `INSERT .. SELECT`. There is no parsing: this runs on every statement before the plan cache is asked, so it walks
-//! the bytes once.
+//! 4, 8 .. values by repeating the last one, so that lists of similar length share a plan. In the rows of VALUES,
+//! literals are lifted by column (`rows`). In a select list, they are lifted only from columns with an `AS` name: other
+//! columns are named by their text. Columns that are constants as a whole are lifted if there is no FROM, as in
+//! `WITH given AS (SELECT 7 AS id)`, or nobody sees their names, as in `INSERT .. SELECT`. There is no parsing: this
+//! runs on every statement before the plan cache is asked, so it walks the bytes once.
 
 mod constant;
+mod rows;
 mod tokens;
 
 use std::cell::OnceCell;
@@ -19,7 +20,8 @@ use std::fmt::Write as _;
 use std::ops::Range;
 
 use self::constant::constant;
-pub use self::constant::{Clock, Constant};
+pub use self::constant::{Clock, Constant, cast_constant};
+use self::rows::literals_of_values;
 use self::tokens::{Class, Token, text_of, tokens};
 use crate::value::Value;
 
@@ -100,6 +102,18 @@ fn lift_of(sql: &str, has_names: bool) -> Option<Lifted> {
             }
             copied = tokens[at + len].start;
             (next, place.in_list) = (at + len, false);
+            continue;
+        }
+        if let Some((literals, end)) = literals_of_values(sql, &tokens, at).filter(|_| may_lift()) {
+            if lifted.values.len() + literals.len() > VALUES {
+                return None;
+            }
+            for (at, len, value) in literals {
+                lifted.text.push_str(&sql[copied..tokens[at].start]);
+                lifted.take(Constant::Value(value));
+                copied = tokens[at + len - 1].end;
+            }
+            next = end;
             continue;
         }
         let lifts =

@@ -1,7 +1,7 @@
 //! Cached plans: made once and run many times, many of them without DataFusion's streams.
 //!
-//! A [`plan`] has open places that each run fills ([`parameters`], [`template`], [`subquery_values`]), and gives the
-//! [`page`] that a run asks for; [`plain`] makes one directly from the parsed query. Some plans run on the calling
+//! A [`plan`] has open places that each run fills ([`parameters`], [`open_values`], [`template`], [`subquery_values`]),
+//! and gives the [`page`] that a run asks for; [`plain`] makes one directly from the parsed query. Some plans run on the calling
 //! thread ([`alone`]): scans, their totals ([`totals`], made of [`aggregates`]), totals of several scans side by side
 //! ([`beside`]), few groups ([`few_groups`]), joins of few rows ([`lookup::nested`](super::operators::lookup)), few rows
 //! of a scan ([`few_rows`]), with simple operators on top ([`on_top`]), among them groups ([`grouping`]) and window
@@ -14,6 +14,7 @@ mod few_groups;
 mod few_rows;
 mod grouping;
 pub(super) mod on_top;
+pub(super) mod open_values;
 pub mod page;
 pub(super) mod parameters;
 pub mod plain;

@@ -2,7 +2,7 @@
 //!
 //! A scan keeps its filters as templates. In other operators, a parameter is a call of [`OpenParameter`] from planning
 //! on, until [`fill`] replaces it by its value for a run. That works in filters, projections and the arguments of
-//! common aggregates, and in the filters of joins: a plan with a parameter anywhere else is not kept.
+//! common aggregates, in the filters of joins and in VALUES: a plan with a parameter anywhere else is not kept.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -16,7 +16,7 @@ use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams,
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{
     BinaryExpr, ColumnarValue, Expr, Join, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
-    Signature, Volatility,
+    Signature, Values, Volatility,
 };
 use datafusion::physical_expr::expressions::Literal;
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
@@ -27,6 +27,7 @@ use datafusion::physical_plan::joins::utils::JoinFilter;
 use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec, NestedLoopJoinExecBuilder};
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
+use super::open_values::{self, OpenValuesExec};
 use super::template::{number, params_in, place, value_of};
 use crate::df::errors::{df_error, to_df};
 use crate::df::parallel::OF_A_SET;
@@ -79,6 +80,17 @@ pub fn open(plan: LogicalPlan) -> DfResult<LogicalPlan> {
             let filter = join.filter.map(|filter| filter.rewrite_up(|e| Ok(opened(e))).data()).transpose()?;
             return Ok(Transformed::yes(LogicalPlan::Join(Join { filter, ..join })));
         }
+        if let LogicalPlan::Values(Values { schema, mut values }) = node {
+            let is_open = values.iter().flatten().any(has_param);
+            for value in values.iter_mut().flatten().filter(|_| is_open) {
+                *value = std::mem::take(value).rewrite_up(|e| Ok(opened(e)))?.data;
+            }
+            let values = Values { schema, values };
+            return Ok(match is_open {
+                true => Transformed::yes(open_values::scan_of(values)),
+                false => Transformed::no(LogicalPlan::Values(values)),
+            });
+        }
         let is_aggregate = matches!(node, LogicalPlan::Aggregate(_));
         if !is_aggregate && !matches!(node, LogicalPlan::Filter(_) | LogicalPlan::Projection(_)) {
             return Ok(Transformed::no(node));
@@ -121,11 +133,14 @@ pub fn settled(plan: LogicalPlan, params: &[Value], which: &[usize]) -> DfResult
     each_expr(plan, &value)
 }
 
-/// Positions of parameters outside of filters and projections; with `of_joins`, also of those in joins, which the
+/// Positions of parameters outside of filters, projections and VALUES; with `of_joins`, also of those in joins, which the
 /// optimizer may move into filters. Includes those that are [`forming`].
 pub fn shaping(plan: &LogicalPlan, of_joins: bool) -> DfResult<Vec<usize>> {
     let mut shaping = params_of(plan, &|node| match node {
-        LogicalPlan::Filter(_) | LogicalPlan::Projection(_) | LogicalPlan::TableScan(_) => false,
+        LogicalPlan::Filter(_)
+        | LogicalPlan::Projection(_)
+        | LogicalPlan::TableScan(_)
+        | LogicalPlan::Values(_) => false,
         LogicalPlan::Join(_) => of_joins,
         _ => true,
     })?;
@@ -182,8 +197,7 @@ pub fn filters_as_cases(plan: LogicalPlan) -> DfResult<LogicalPlan> {
         let Expr::AggregateFunction(AggregateFunction { func, params }) = &mut expr else {
             return Transformed::no(expr);
         };
-        let has_param = |filter: &Expr| filter.exists(|e| Ok(matches!(e, Expr::Placeholder(_))));
-        let is_chosen = params.filter.as_deref().is_some_and(|filter| has_param(filter).unwrap_or(false));
+        let is_chosen = params.filter.as_deref().is_some_and(has_param);
         // These aggregates ignore NULL.
         if !is_chosen || !OF_A_SET.contains(&func.name()) {
             return Transformed::no(expr);
@@ -196,6 +210,10 @@ pub fn filters_as_cases(plan: LogicalPlan) -> DfResult<LogicalPlan> {
         }
         Transformed::yes(expr)
     })
+}
+
+fn has_param(expr: &Expr) -> bool {
+    expr.exists(|e| Ok(matches!(e, Expr::Placeholder(_)))).unwrap_or(false)
 }
 
 /// Rewrites all expressions of a plan and keeps its output names.
@@ -268,7 +286,9 @@ fn as_open(expr: &Arc<dyn PhysicalExpr>) -> Option<&OpenParameter> {
 /// Every open parameter of a plan is where [`fill`] finds it.
 pub fn can_be_filled(plan: &Arc<dyn ExecutionPlan>) -> bool {
     stand_in(plan, &is_open, &|plan| {
-        plan.downcast_ref().is_some_and(only_in_arguments) || only_in_filter(plan)
+        plan.downcast_ref().is_some_and(only_in_arguments)
+            || only_in_filter(plan)
+            || plan.is::<OpenValuesExec>()
     })
 }
 
@@ -321,17 +341,21 @@ pub fn fill(node: Arc<dyn ExecutionPlan>, params: &[Value]) -> Result<Option<Arc
         suits.set(suits.get() && filled.is_some());
         Ok(filled.unwrap_or_else(|| Arc::clone(expr)))
     };
-    let node = with_exprs(node, &is_open, &change).map_err(df_error)?;
-    Ok(suits.get().then_some(node))
+    let node = with_exprs(node, &is_open, &change);
+    // The rows of VALUES are computed at once, which fails without all of the parameters.
+    if suits.get() { node.map(Some).map_err(df_error) } else { Ok(None) }
 }
 
-/// Changes the expressions for which `is_it` holds in a filter, a projection, an aggregate's arguments or the filter of
-/// a join.
+/// Changes the expressions for which `is_it` holds in a filter, a projection, an aggregate's arguments, the filter of a
+/// join or VALUES.
 pub fn with_exprs(
     node: Arc<dyn ExecutionPlan>,
     is_it: Test<'_>,
     change: ExprRewrite<'_>,
 ) -> DfResult<Arc<dyn ExecutionPlan>> {
+    if let Some(values) = node.downcast_ref::<OpenValuesExec>() {
+        return values.in_memory(is_it, change);
+    }
     if let Some(filter) = node.downcast_ref::<FilterExec>().filter(|filter| is_it(filter.predicate())) {
         let predicate = change(filter.predicate())?;
         return Ok(Arc::new(FilterExecBuilder::from(filter).with_predicate(predicate).build()?));

@@ -26,6 +26,7 @@ use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceCh
 
 use super::aggregates::ScanAggregate;
 use super::alone::{Alone, Single};
+use super::open_values::OpenValuesExec;
 use super::page::Paging;
 use super::totals::Totals;
 use super::{parameters, subquery_values};
@@ -142,6 +143,7 @@ impl UnboundPlan {
                 let repeats = leaf.is::<EmptyExec>()
                     || leaf.is::<PlaceholderRowExec>()
                     || leaf.is::<DataSourceExec>()
+                    || leaf.is::<OpenValuesExec>()
                     || leaf.is::<SeriesExec>()
                     || leaf.is::<WorkTableExec>()
                     || leaf.is::<NestedExec>();
@@ -441,7 +443,7 @@ fn each_leaf(
 /// Changes an operator; `None`: the plan does not hold.
 type OperatorRewrite<'a> = &'a dyn Fn(Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>>;
 
-/// [`each_leaf`] that changes the inner operators, too.
+/// [`each_leaf`] that changes the operators, too: the inner ones, and the leaves that stay the same.
 fn each_node(
     plan: &Arc<dyn ExecutionPlan>,
     change: &mut dyn FnMut(&dyn ExecutionPlan) -> Result<Leaf>,
@@ -449,11 +451,11 @@ fn each_node(
 ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let children = plan.children();
     if children.is_empty() {
-        return Ok(match change(&**plan)? {
-            Leaf::Same => Some(Arc::clone(plan)),
-            Leaf::New(leaf) => Some(leaf),
-            Leaf::Unfit => None,
-        });
+        return match change(&**plan)? {
+            Leaf::Same => operator(Arc::clone(plan)),
+            Leaf::New(leaf) => Ok(Some(leaf)),
+            Leaf::Unfit => Ok(None),
+        };
     }
     let mut changed = Vec::with_capacity(children.len());
     for child in children {

@@ -653,3 +653,30 @@ fn what_statements_compute_is_planned_once() {
         assert!(kept > kept_before && each == 0, "{sql}");
     }
 }
+
+#[test]
+fn other_rows_of_values_share_a_plan() {
+    let db = Database::in_memory().unwrap();
+    db.execute("CREATE TABLE t (k INT PRIMARY KEY, n INT, note TEXT)").unwrap();
+    db.execute("INSERT INTO t SELECT v, v % 7, 'n' || v FROM generate_series(1, 5000) t(v)").unwrap();
+    let notes = |a: i64, b: i64| -> Vec<String> {
+        let sql = format!(
+            "WITH w (k, s) AS (VALUES ({a}, 'a'), ({b}, 'b')) SELECT note FROM w JOIN t ON t.k = w.k ORDER BY t.k"
+        );
+        let rows = db.query(&sql).unwrap();
+        rows.map(|row| row.unwrap().get(0).unwrap()).collect()
+    };
+    assert_eq!(notes(3, 4), ["n3", "n4"]);
+    assert_eq!(notes(4999, 17), ["n17", "n4999"]);
+    assert_eq!(notes(i64::MAX, 5000), ["n5000"]);
+    assert_eq!(known(&db), (1, 0));
+    for (note, rows) in [("x", "(1, 'x'), (2, 'x')"), ("it''s", "(10, 'it''s'), (7000, 'it''s')")] {
+        db.execute(&format!("UPDATE t SET note = v.s FROM (VALUES {rows}) AS v (k, s) WHERE v.k = t.k"))
+            .unwrap();
+        let rows = db.query(&format!("SELECT count(*) FROM t WHERE note = '{note}'")).unwrap();
+        let changed: i64 = rows.one().unwrap().get(0).unwrap();
+        assert_eq!(changed, if note == "x" { 2 } else { 1 });
+    }
+    // Those of the UPDATE and the count as well.
+    assert_eq!(known(&db), (3, 0));
+}

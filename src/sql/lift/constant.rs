@@ -111,6 +111,11 @@ impl Step {
     }
 }
 
+/// A constant as CAST gives it; `None` if DataFusion's cast has to tell, or it cannot be cast.
+pub fn cast_constant(value: Value, ty: ColumnType) -> Option<Value> {
+    Step::As(ty).of(value)
+}
+
 /// CAST does the same as an assignment to a column of the type, and gives a value of just this type.
 fn can_cast(value: &Value, ty: ColumnType) -> bool {
     use ColumnType::{BigInt, Date, Timestamp};

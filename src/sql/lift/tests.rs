@@ -319,6 +319,37 @@ fn whole_columns_are_lifted() {
 }
 
 #[test]
+fn rows_of_values_are_lifted_by_column() {
+    let int = Value::Int;
+    let text = |t: &str| Value::Text(t.into());
+    assert_eq!(
+        lifted("SELECT * FROM (VALUES (7, 'a', -1), (8, NULL, 2)) AS v (id, b, c) JOIN t ON t.id = v.id WHERE t.x > 3"),
+        (
+            "SELECT * FROM (VALUES ($1, $2, $3), ($4, NULL, $5)) AS v (id, b, c) JOIN t ON t.id = v.id WHERE t.x > $6"
+                .into(),
+            vec![int(7), text("a"), int(-1), int(8), int(2), int(3)]
+        )
+    );
+    // Literals of several kinds, and what stands beside something computed, decide each other's type.
+    assert_eq!(
+        lifted("WITH v (a, b, c, d) AS (VALUES (1, 1.5, 'x', DATE '2024-01-01'), (2.5, 2.25, now(), '2024-01-02')) SELECT a FROM v").0,
+        "WITH v (a, b, c, d) AS (VALUES (1, $1, 'x', DATE '2024-01-01'), (2.5, $2, now(), '2024-01-02')) SELECT a FROM v"
+    );
+    for sql in [
+        "SELECT (SELECT max(a) FROM (VALUES (1), (2)) AS v (a))",
+        "SELECT a FROM (VALUES (1), (2)) AS v (a) UNION SELECT b FROM t",
+        "SELECT a FROM (VALUES ((SELECT max(b) FROM t)), (2)) AS v (a)",
+        "SELECT a FROM (VALUES (true), (f(2, (3)))) AS v (a)",
+        "SELECT a FROM (VALUES (1), (2) ORDER BY 1) AS v (a)",
+        "SELECT a FROM (VALUES (1), (2",
+        "SELECT a FROM (VALUES (1), 2)",
+        "SELECT a FROM (VALUES",
+    ] {
+        assert_eq!(lifted(sql), (sql.into(), Vec::new()));
+    }
+}
+
+#[test]
 fn what_shapes_the_plan_stays() {
     for sql in [
         "SELECT a > 4, CASE WHEN a = 3 THEN 'x' END, (SELECT b FROM u WHERE c = 5), a IS DISTINCT FROM 7, a < 8 FROM t",
