@@ -227,13 +227,15 @@ impl SourceQuery {
     }
 }
 
-/// The query inside a statement that writes, kept from its last run.
+/// The query inside a statement that writes, kept from its last run; or several, if one would be too long.
 ///
-/// It depends only on the statement and on which parts must be computed, which may differ with the
-/// parameters. It does not depend on definitions, so DDL does not invalidate it; its plan is looked up under
+/// They depend only on the statement and on which parts must be computed, which may differ with the
+/// parameters. They do not depend on definitions, so DDL does not invalidate them; their plans are looked up under
 /// the current catalog.
 #[derive(Debug, Default)]
-pub struct KeptQuery(RwLock<Option<(Vec<usize>, Arc<SourceQuery>)>>);
+pub struct KeptQuery(RwLock<Option<(Vec<usize>, SourceQueries)>>);
+
+type SourceQueries = Arc<[Arc<SourceQuery>]>;
 
 impl KeptQuery {
     /// The query that computes the parts at these positions; `make` is called if the last run computed other
@@ -243,13 +245,24 @@ impl KeptQuery {
         computed: Option<Vec<usize>>,
         make: impl FnOnce() -> Result<Query>,
     ) -> Result<Arc<SourceQuery>> {
-        let Some(computed) = computed else { return make().map(SourceQuery::new) };
+        let asked = self.all_of(computed, || Ok(vec![make()?]))?;
+        asked.first().cloned().ok_or_else(|| Error::internal("a statement without its query"))
+    }
+
+    /// The same for several queries.
+    pub fn all_of(
+        &self,
+        computed: Option<Vec<usize>>,
+        make: impl FnOnce() -> Result<Vec<Query>>,
+    ) -> Result<SourceQueries> {
+        let made = || Ok(make()?.into_iter().map(SourceQuery::new).collect());
+        let Some(computed) = computed else { return made() };
         if let Some((of, asked)) = &*self.0.read()
             && *of == computed
         {
             return Ok(Arc::clone(asked));
         }
-        let asked = SourceQuery::new(make()?);
+        let asked: SourceQueries = made()?;
         *self.0.write() = Some((computed, Arc::clone(&asked)));
         Ok(asked)
     }

@@ -353,7 +353,7 @@ pub fn batch_of<'r>(
 
 /// The value of a literal or parameter; `None` for any other expression.
 pub fn literal(expr: &ast::Expr, params: &[Value]) -> Result<Option<Value>> {
-    use ast::{Expr, UnaryOperator, Value as Sql};
+    use ast::{CastKind, Expr, UnaryOperator, Value as Sql};
     let value = match expr {
         Expr::Nested(inner) => return literal(inner, params),
         Expr::Value(value) => &value.value,
@@ -364,6 +364,18 @@ pub fn literal(expr: &ast::Expr, params: &[Value]) -> Result<Option<Value>> {
             let Ok(ty) = crate::sql::column_type(&typed.data_type) else { return Ok(None) };
             let Some(text) = typed.value.value.clone().into_string() else { return Ok(None) };
             return Ok(Some(Value::Text(text).cast(ty)?));
+        }
+        Expr::Cast {
+            kind: CastKind::Cast | CastKind::DoubleColon,
+            expr,
+            data_type,
+            format: None,
+            array: false,
+        } => {
+            let Ok(ty) = crate::sql::column_type(data_type) else { return Ok(None) };
+            let Some(value) = literal(expr, params)? else { return Ok(None) };
+            let is_same = value.is_null() || ty == ColumnType::Varchar && matches!(value, Value::Text(_));
+            return Ok(if is_same { Some(value) } else { crate::sql::cast_constant(value, ty) });
         }
         _ => return Ok(None),
     };

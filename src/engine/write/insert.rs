@@ -266,7 +266,10 @@ fn fitting(
     Ok(columns)
 }
 
-/// Cells of VALUES: literals are taken as they are, all other expressions computed in one query.
+/// Expressions (count) that are computed by one query: to plan a query takes longer than in proportion to its columns.
+const COMPUTED_TOGETHER: usize = 128;
+
+/// Cells of VALUES: literals are taken as they are, all other expressions computed by queries.
 async fn values_cells(
     view: &StatementView,
     rows: &[Vec<Expr>],
@@ -289,16 +292,23 @@ async fn values_cells(
         }
         cells.push(out);
     }
-    if !computed.is_empty() {
-        let places = computed.iter().flat_map(|(at, i, _)| [*at, *i]).collect();
-        let asked = given.queries.source.of(Some(places), || {
-            let items = computed.iter().enumerate();
+    if computed.is_empty() {
+        return Ok(cells);
+    }
+    let places = computed.iter().flat_map(|(at, i, _)| [*at, *i]).collect();
+    let together = computed.chunks(COMPUTED_TOGETHER);
+    let asked = given.queries.source.all_of(Some(places), || {
+        let query = |together: &[(usize, usize, &Expr)]| {
+            let items = together.iter().enumerate();
             let list = items.map(|(i, (.., e))| named((*e).clone(), &format!("value_{i}")));
             select(&[], list.collect(), Vec::new(), None)
-        })?;
-        let values = values_of(&view.select_from(asked, Vec::new(), given.params).await?)?;
-        for ((at, i, _), value) in computed.into_iter().zip(values.into_iter().flatten()) {
-            cells[at][i] = Some(value);
+        };
+        together.clone().map(query).collect()
+    })?;
+    for (together, asked) in together.zip(&*asked) {
+        let values = values_of(&view.select_from(Arc::clone(asked), Vec::new(), given.params).await?)?;
+        for ((at, i, _), value) in together.iter().zip(values.into_iter().flatten()) {
+            cells[*at][*i] = Some(value);
         }
     }
     Ok(cells)
@@ -306,9 +316,18 @@ async fn values_cells(
 
 /// An INSERT's rows, after the check against existing ones.
 struct StagedInsert {
+    /// Those that are touched include those that DO UPDATE may change.
     changed: StagedChanges,
-    /// Existing rows that DO UPDATE may change: rowkey, existing row, proposed row.
-    conflicts: Vec<(Rowkey, Vec<Value>, Vec<Value>)>,
+    conflicts: Vec<Conflict>,
+}
+
+/// An existing row that DO UPDATE may change.
+struct Conflict {
+    /// Its position among the rows that are touched.
+    place: usize,
+    rowkey: Rowkey,
+    old: Vec<Value>,
+    proposed: Vec<Value>,
 }
 
 /// The keys whose duplicates ON CONFLICT handles; a duplicate of any other key is an error.
@@ -362,8 +381,9 @@ fn stage(
         }
         InsertMode::Insert | InsertMode::Upsert => Arbiter::default(),
     };
+    // Rows that the statement has added, or will change in any case.
     let mut met = HashSet::new();
-    let mut conflicts: Vec<(Rowkey, Vec<Value>, Vec<Value>)> = Vec::new();
+    let mut conflicts: Vec<Conflict> = Vec::new();
     let n = proposed.len();
     writer.read(proposed.iter().map(|proposed| &proposed.rowkey))?;
     for NumberedRow { mut rowkey, row, number } in proposed {
@@ -395,17 +415,17 @@ fn stage(
                         met.insert(rowkey.clone());
                         writer.insert(&rowkey, row)?;
                     }
-                    (Some(holder), InsertMode::OnConflictUpdate { .. }) => {
-                        if !met.insert(holder.clone()) {
-                            return Err(Error::invalid("ON CONFLICT DO UPDATE cannot change one row twice")
-                                .why(format!(
-                                    "two rows of the statement go to rowkey {}",
-                                    table.key.show(&holder)
-                                ))
-                                .state(sqlstate::CARDINALITY));
+                    (Some(holder), InsertMode::OnConflictUpdate { filter, .. }) => {
+                        if met.contains(&holder) {
+                            return Err(changed_twice(table, &holder));
+                        }
+                        if filter.is_none() {
+                            met.insert(holder.clone());
                         }
                         let old = writer.current(&holder)?.map(<[Value]>::to_vec).unwrap_or_default();
-                        conflicts.push((holder, old, row));
+                        let (place, rowkey) = (touched.len(), holder.clone());
+                        conflicts.push(Conflict { place, rowkey, old, proposed: row });
+                        touched.push(holder);
                         continue;
                     }
                     (Some(_), _) => continue,
@@ -415,6 +435,12 @@ fn stage(
         touched.push(rowkey);
     }
     Ok(StagedInsert { changed: StagedChanges { changes: writer.suspend(), touched }, conflicts })
+}
+
+fn changed_twice(table: &TableDef, rowkey: &Rowkey) -> Error {
+    Error::invalid("ON CONFLICT DO UPDATE cannot change one row twice")
+        .why(format!("two rows of the statement go to rowkey {}", table.key.show(rowkey)))
+        .state(sqlstate::CARDINALITY)
 }
 
 /// `old` with the given columns of `new`, and its write time.
@@ -467,7 +493,7 @@ fn settling(name: &str, assigned: &Assigned, filter: Option<&Expr>) -> Result<Qu
 /// DO UPDATE: computes the conflicting rows' new values from the existing and the proposed rows. Advanced identity
 /// counters are written to `batch`.
 ///
-/// Errors: a column of the rowkey is set to another value.
+/// Errors: a column of the rowkey is set to another value; a row is changed twice.
 async fn compute_updates(
     view: &StatementView,
     table: &TableDef,
@@ -479,9 +505,9 @@ async fn compute_updates(
     let InsertMode::OnConflictUpdate { assignments, filter, .. } = &stmt.mode else { return Ok(()) };
     let targets = assigned_columns(table, assignments)?;
     let conflicts = std::mem::take(&mut staged.conflicts);
-    let keys: Vec<Rowkey> = conflicts.iter().map(|(key, ..)| key.clone()).collect();
-    let old = batch_of(table, conflicts.iter().map(|(_, old, _)| &old[..]), Some(&keys))?;
-    let new = batch_of(table, conflicts.iter().map(|(.., new)| &new[..]), None)?;
+    let keys: Vec<Rowkey> = conflicts.iter().map(|conflict| conflict.rowkey.clone()).collect();
+    let old = batch_of(table, conflicts.iter().map(|conflict| &conflict.old[..]), Some(&keys))?;
+    let new = batch_of(table, conflicts.iter().map(|conflict| &conflict.proposed[..]), None)?;
     let assigned = Assigned::new(view, table, assignments, (&targets, given.params))?;
     let name = name_in(&stmt.table, &stmt.alias);
     let asked =
@@ -493,9 +519,15 @@ async fn compute_updates(
     if results.len() != conflicts.len() {
         return Err(Error::internal("DO UPDATE gives another number of rows than there are"));
     }
-    let (mut updated, mut rows) = (Vec::new(), Vec::new());
-    for (mut result, (rowkey, old, _)) in results.into_iter().zip(conflicts) {
+    let (mut updated, mut rows) = (Vec::with_capacity(results.len()), Vec::with_capacity(results.len()));
+    let (mut met, mut left) = (HashSet::new(), HashSet::new());
+    for (mut result, Conflict { place, rowkey, old, .. }) in results.into_iter().zip(conflicts) {
+        // What the WHERE leaves alone may come again, but not what was changed.
+        if filter.is_some() && met.contains(&rowkey) {
+            return Err(changed_twice(table, &rowkey));
+        }
         if result.pop() != Some(Value::Boolean(true)) {
+            left.insert(place);
             continue;
         }
         let row = assigned.row(table, &old, result.drain(1..).map(Ok))?;
@@ -508,6 +540,9 @@ async fn compute_updates(
             let hint = "set it to the value it has, or leave it out of SET";
             return Err(key_update(table, &assignments[at].column, hint));
         }
+        if filter.is_some() {
+            met.insert(rowkey.clone());
+        }
         updated.push(rowkey);
         rows.push(row);
     }
@@ -517,7 +552,9 @@ async fn compute_updates(
         if let Some(change) = staged.changed.changes.get_mut(&rowkey) {
             change.new = Some(row);
         }
-        staged.changed.touched.push(rowkey);
     }
+    let touched = std::mem::take(&mut staged.changed.touched).into_iter().enumerate();
+    let stay = touched.filter(|(place, _)| !left.contains(place));
+    staged.changed.touched = stay.map(|(_, rowkey)| rowkey).collect();
     Ok(())
 }

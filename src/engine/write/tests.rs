@@ -234,3 +234,18 @@ fn many_rows_are_merged_in_parts_as_they_are_in_one_batch() {
     }
     assert!(merged > 20 && failed > 5, "{merged} {failed}");
 }
+
+#[test]
+fn many_computed_cells_are_computed_in_parts() {
+    let db = Database::in_memory().unwrap();
+    db.execute("CREATE TABLE t (k INT PRIMARY KEY, n INT, s TEXT)").unwrap();
+    let cells = |k: i32| format!("({k}, abs({}), upper('s{k}'))", -k);
+    let values: Vec<String> = (0..500).map(cells).collect();
+    let insert = format!("INSERT INTO t VALUES {}", values.join(", "));
+    for _ in 0..2 {
+        db.execute("DELETE FROM t").unwrap();
+        assert_eq!(db.execute(&insert).unwrap(), 500);
+        let wrong = db.query("SELECT count(*) FROM t WHERE n <> k OR s <> 'S' || k").unwrap();
+        assert_eq!(wrong.one().unwrap().get::<i64>(0).unwrap(), 0);
+    }
+}
