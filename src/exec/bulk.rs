@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::mpsc;
 use std::thread;
 
+use super::changes::writing;
 use super::dml::{Writes, duplicate_index_key, duplicate_rowkey, rowkey_of};
 use super::rekey;
 use super::sorter::{Pile, Sorter};
@@ -279,7 +280,7 @@ impl<'a> Loader<'a> {
     fn write_pile(&mut self, keyspace: KeyspaceId, mut pile: Pile, unique: bool) -> Result<()> {
         let table = self.table;
         let index = table.maintained_indexes().find(|i| i.keyspace == keyspace);
-        let label = format!("writing {}", index.map_or(&table.name, |i| &i.name));
+        let label = writing(table, keyspace);
         let total = pile.len();
         let (mut last_key, mut last_value) = (Vec::new(), Vec::new());
         let mut entries = pile.merge()?;

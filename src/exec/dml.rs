@@ -17,7 +17,7 @@ use crate::error::{Error, Result, sqlstate};
 use crate::index::{check_length, entry_of, index_changes, open_entry};
 use crate::key::{ColumnId, FastMap, FastSet, KEY_BYTES_MAX, KeyPart, Rowkey, in_key_order};
 use crate::schema::{FamilyId, IndexDef, IndexId, IndexState, TableDef, TrafficKind};
-use crate::store::{BulkWriter, KeyspaceId, Mutation, Reader, WriteBatch};
+use crate::store::{KeyspaceId, Mutation, Reader, WriteBatch};
 use crate::value::{Value, name_sql};
 
 /// Rows (count) that are read together, and changed between two checks for cancellation.
@@ -302,14 +302,11 @@ impl<'a> Writes<'a> {
         self.bytes > MANY_BYTES
     }
 
-    /// Moves the writes so far into `writer`, where nobody sees them until it commits. Later rows must not write the
-    /// same entries: see [`Writes::are_apart`].
-    pub fn move_into(&mut self, writer: &mut dyn BulkWriter) -> Result<()> {
+    /// Takes the writes so far. Later rows must not write the same entries: see [`Writes::are_apart`].
+    pub fn drain(&mut self) -> impl Iterator<Item = Mutation> {
         (self.counted, self.bytes) = (0, 0);
         self.unique = UniqueCheck::default();
-        let mutations = mem::take(&mut self.batch.mutations);
-        let sorted = in_key_order(mutations.iter(), |mutation| mutation.place());
-        sorted.into_iter().try_for_each(|mutation| mutation.write_to(writer))
+        self.batch.mutations.drain(..)
     }
 
     /// No two rows write the same entry, so their order does not matter. `changed`: the columns that change; `None`:

@@ -1,11 +1,12 @@
 //! Execution: access paths are run against a snapshot, and changed rows are written to a batch.
 //!
 //! [`scan`] turns an [`Access`](crate::access::Access) into record batches; [`dml`] collects a statement's changes of
-//! rows and turns them into one write batch, index entries included; [`bulk`] does the same for loads too large for
-//! that, sorting on disk if need be; [`stored`] defines how one row is stored.
+//! rows and turns them into one write batch, index entries included; [`changes`] and [`bulk`] do the same for changes and
+//! loads too large for that, sorting on disk if need be; [`stored`] defines how one row is stored.
 
 pub mod build;
 pub mod bulk;
+pub mod changes;
 pub mod check;
 pub mod dml;
 pub mod encoded;

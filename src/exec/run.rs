@@ -68,11 +68,11 @@ impl Run {
         self.places.clear();
     }
 
-    /// Sorts the entries by key, with several threads if there are any.
+    /// Sorts the entries by key, those with equal keys as they came, with several threads if there are any.
     fn sort(&mut self, threads: Option<&ThreadPool>) {
         let bytes = &self.bytes;
         let compare = |a: &EntrySlot, b: &EntrySlot| match a.head.cmp(&b.head) {
-            Ordering::Equal => a.key(bytes).cmp(b.key(bytes)),
+            Ordering::Equal => a.key(bytes).cmp(b.key(bytes)).then(a.start.cmp(&b.start)),
             order => order,
         };
         match threads {

@@ -4,13 +4,13 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Int64Array, RecordBatch};
+use arrow::array::RecordBatch;
 use arrow::datatypes::{Field, Schema};
 use sqlparser::ast::{Expr, Ident, Query, Value as Sql};
 
 use super::{
-    Assigned, StagedChanges, StatementWrites, WriteInputs, WriteTarget, assigned_columns, column_item,
-    key_update, merge, name_in, named, of_each_row, relations, select,
+    Assigned, NUMBER, StagedChanges, StatementWrites, WriteInputs, WriteTarget, assigned_columns,
+    column_item, key_update, merge, name_in, named, numbered, of_each_row, relations, select,
 };
 use crate::engine::bulk::load;
 use crate::engine::query_rows::QueryRows;
@@ -23,16 +23,14 @@ use crate::error::{Error, Result, sqlstate};
 use crate::exec::dml::{ChangeSet, all_taken, rowkey_of};
 use crate::exec::row_sorter::NumberedRow;
 use crate::key::{ColumnId, Rowkey};
-use crate::row::field;
 use crate::schema::{IndexId, IndexState, TableDef};
 use crate::sql::visit::visit_expressions_mut;
 use crate::sql::{Insert, InsertMode, InsertSource, is_default, name_of, span_of, span_of_name};
 use crate::store::WriteBatch;
-use crate::value::{ColumnType, Value};
+use crate::value::{Value, name_sql};
 
-/// Names of the relation that DO UPDATE computes from, and of its column that numbers the rows.
+/// Name of the relation that DO UPDATE computes from.
 const PAIRS: &str = "__pairs";
-const NUMBER: &str = "__n";
 
 /// INSERT and UPSERT. Outside of a transaction a large INSERT ... SELECT goes through the store's bulk door, and leaves
 /// no batch to commit.
@@ -356,6 +354,17 @@ impl Arbiter {
         if arbiter.rowkey || !arbiter.indexes.is_empty() {
             return Ok(arbiter);
         }
+        if let Some(index) = table.indexes.iter().find(|i| i.unique && named(&i.layout.columns())) {
+            let state = index.state.name();
+            return Err(Error::invalid(format!("UNIQUE index \"{}\" is {state}", index.name))
+                .why("it may lack entries, so it does not tell which rows are there")
+                .hint(match index.state {
+                    IndexState::Building => "wait until it is built".to_owned(),
+                    _ => format!("REPAIR INDEX {} builds it anew", name_sql(&index.name)),
+                })
+                .state(sqlstate::INVALID_COLUMN_REFERENCE)
+                .at(target.first().and_then(span_of_name)));
+        }
         let names: Vec<String> = target.iter().map(name_of).collect();
         Err(Error::invalid(format!("({}) is not a key of table \"{}\"", names.join(", "), table.name))
             .why("ON CONFLICT names the columns of the primary key or of a UNIQUE index")
@@ -456,10 +465,8 @@ fn overwrite(table: &TableDef, old: &[Value], new: &[Value], given: &[ColumnId])
 fn pairs(old: &RecordBatch, new: &RecordBatch) -> Result<RecordBatch> {
     let mut fields: Vec<Field> = old.schema().fields().iter().map(|f| f.as_ref().clone()).collect();
     fields.extend(new.schema().fields().iter().map(|f| f.as_ref().clone().with_name(excluded(f.name()))));
-    fields.push(field(NUMBER, ColumnType::BigInt, false));
-    let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..old.num_rows() as i64));
-    let columns = old.columns().iter().chain(new.columns()).cloned().chain([numbers]);
-    Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns.collect())?)
+    let columns = old.columns().iter().chain(new.columns()).cloned().collect();
+    numbered(&RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
 }
 
 fn excluded(column: &str) -> String {

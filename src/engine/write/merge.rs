@@ -1,7 +1,7 @@
-//! UPSERT and INSERT ... ON CONFLICT of many rows: these are sorted by rowkey, on disk if need be, and then written
-//! a part at a time, all in one atomic step.
+//! UPSERT and INSERT ... ON CONFLICT of many rows: these are sorted by rowkey, on disk if need be, and then compared
+//! with those that are there, a part at a time. All is written in one atomic step.
 //!
-//! Rows with one rowkey come into one part, in the order of their source, so what an earlier part has written
+//! Rows with one rowkey come into one part, in the order of their source, so what an earlier part writes
 //! concerns no later one. A UNIQUE index would see it: tables with one are written in one batch.
 
 use super::insert::{changed, proposed};
@@ -11,6 +11,7 @@ use crate::engine::query_rows::QueryRows;
 use crate::engine::rows::PartialRows;
 use crate::engine::view::StatementView;
 use crate::error::Result;
+use crate::exec::changes::Changes;
 use crate::exec::dml::{ROWS_READ, Writes};
 use crate::exec::row_sorter::RowSorter;
 use crate::key::ColumnId;
@@ -51,21 +52,22 @@ pub(super) fn merge(
             rows.make_room(&watch.cancel)?;
         }
     }
-    let (label, total) = (format!("writing {}", table.name), rows.len());
+    let total = rows.len();
     let mut writes = Writes::new(table, WriteBatch::default(), locked.as_of_us);
+    let mut gathered = Changes::new(table, writer.folder());
     let (mut done, mut affected) = (0, 0);
     rows.each_part(ROWS_READ, &mut |part| {
         done += part.len() as u64;
-        watch.step(&label, done, Some(total), "rows")?;
+        watch.step("merging rows", done, Some(total), "rows")?;
         let StagedChanges { changes, touched } =
             runtime.block_on(changed(&locked, table, stmt, given, (part, &columns), &mut counters))?;
         affected += touched.len() as u64;
         writes.add_all(&*locked.snapshot.reader()?, &changes, watch)?;
-        if writes.are_many() { writes.move_into(&mut *writer) } else { Ok(()) }
+        gathered.take(&mut writes, watch)
     })?;
-    writes.move_into(&mut *writer)?;
+    watch.finish("merging rows", total, "rows");
+    gathered.write_to(&mut *writer, watch)?;
     counters.mutations.iter().try_for_each(|mutation| mutation.write_to(&mut *writer))?;
     commit(view, table, writer)?;
-    watch.finish(&label, total, "rows");
     Ok(affected)
 }

@@ -14,10 +14,12 @@ mod merge;
 mod returned;
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 use std::ops::ControlFlow;
 use std::sync::{Arc, LazyLock};
 
-use arrow::array::RecordBatch;
+use arrow::array::{ArrayRef, Int64Array, RecordBatch};
+use arrow::datatypes::Schema;
 use sqlparser::ast::{
     Expr, Ident, ObjectName, OptimizerHint, Query, SelectItem, SelectItemQualifiedWildcardKind, SetExpr,
     TableFactor, TableWithJoins, Visit, Visitor,
@@ -30,6 +32,7 @@ use crate::df::query::Planner;
 use crate::error::{Error, Result, Span, sqlstate};
 use crate::exec::dml::{ChangeSet, RowChanges};
 use crate::key::{ColumnId, Rowkey};
+use crate::row::field;
 use crate::schema::TableDef;
 use crate::sql::rewrite;
 use crate::sql::visit::visit;
@@ -38,7 +41,7 @@ use crate::sql::{
     span_of_name, table_name_of,
 };
 use crate::store::WriteBatch;
-use crate::value::Value;
+use crate::value::{ColumnType, Value};
 
 use returned::OtherColumns;
 
@@ -50,6 +53,9 @@ pub const ROWKEY: &str = "__rowkey";
 
 /// Name of the relation that RETURNING selects from; users cannot take it by accident.
 const WRITTEN: &str = "__written";
+
+/// Name of the column that numbers the rows of such a relation.
+const NUMBER: &str = "__n";
 
 /// The parameters of a statement that writes, and its kept queries.
 #[derive(Clone, Copy)]
@@ -156,7 +162,12 @@ impl<'a> WriteTarget<'a> {
         let list: Vec<String> = list.iter().map(SelectItem::to_string).collect();
         // Subqueries in RETURNING read the table as it was before.
         let (written, name) = (quote(WRITTEN), quote(&self.name));
-        let sql = format!("SELECT {} FROM {written} AS {name}", list.join(", "));
+        let mut sql = format!("SELECT {} FROM {written} AS {name}", list.join(", "));
+        // A subquery becomes a join, which may change the order of rows.
+        if items.iter().any(|item| visit(item, &mut AnyQuery).is_break()) {
+            batch = numbered(&batch)?;
+            let _ = write!(sql, " ORDER BY {name}.{NUMBER}");
+        }
         self.view.compute(&sql, vec![(WRITTEN.to_owned(), batch)], self.params).await.map(Some)
     }
 }
@@ -217,6 +228,26 @@ fn of_each_row(computed: &impl Visit, clause: &str) -> Result<()> {
         .hint(format!("put it into a subquery, as in {hint}"))
         .state(sqlstate::GROUPING)
         .at(place))
+}
+
+/// The rows, and a column that numbers them.
+fn numbered(rows: &RecordBatch) -> Result<RecordBatch> {
+    let mut fields = rows.schema().fields().to_vec();
+    fields.push(Arc::new(field(NUMBER, ColumnType::BigInt, false)));
+    let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..rows.num_rows() as i64));
+    let columns = rows.columns().iter().cloned().chain([numbers]);
+    Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns.collect())?)
+}
+
+/// Finds the first subquery.
+struct AnyQuery;
+
+impl Visitor for AnyQuery {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+        ControlFlow::Break(())
+    }
 }
 
 /// Finds the first aggregate or unnest outside of subqueries; breaks with true for an aggregate.

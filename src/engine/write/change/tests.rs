@@ -85,7 +85,7 @@ fn one_that_fails_or_is_stopped_in_the_middle_leaves_nothing() {
         let mut session = db.session();
         let cancel: CancelHandle = session.cancel_handle();
         session.on_progress(std::sync::Arc::new(move |progress| {
-            assert_eq!((progress.label.as_str(), progress.total), ("writing rows", Some(ROWS as u64)));
+            assert_eq!((progress.label.as_str(), progress.total), ("changing rows", Some(ROWS as u64)));
             cancel.cancel();
         }));
         for sql in ["UPDATE t SET a = 9", "DELETE FROM t WHERE id > 0"] {
