@@ -16,7 +16,7 @@ use crate::store::{BulkWriter, KeyspaceId, Mutation};
 
 /// Limit of changes in memory, in bytes; beyond it sorted runs are spilled to disk. Small in tests, so that they see
 /// more than one run.
-const GATHERED_BYTES: usize = if cfg!(test) { 4 << 10 } else { 64 << 20 };
+const GATHERED_BYTES: usize = if cfg!(test) { 4 << 10 } else { 32 << 20 };
 
 /// In front of a value that is put. A change without it is a delete.
 const PUT: u8 = 1;

@@ -8,20 +8,29 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::key::{KeyHead, Rowkey};
 
-/// Entries of one keyspace, end to end in one buffer.
+/// Bytes of a buffer, at least and at most, unless an entry needs more. A single one that grew would be copied, time and
+/// again.
+const BUFFER_BYTES: (usize, usize) = if cfg!(test) { (16, 64) } else { (16 << 10, 1 << 20) };
+
+/// Entries of one keyspace, end to end in buffers.
 ///
 /// Sorting moves only their places, which hold the first 16 bytes of each key: these decide most comparisons without
 /// reading the key itself.
 #[derive(Default)]
 pub struct Run {
-    bytes: Vec<u8>,
+    /// Each with the entries that follow those of the one before.
+    buffers: Vec<Vec<u8>>,
+    /// Bytes (count) in all of them.
+    bytes: usize,
     places: Vec<EntrySlot>,
 }
 
 #[derive(Clone, Copy)]
 struct EntrySlot {
     head: KeyHead,
-    start: usize,
+    /// Where it is: the buffer, and the position there.
+    buffer: u32,
+    start: u32,
     key_len: u32,
     value_len: u32,
 }
@@ -29,15 +38,24 @@ struct EntrySlot {
 impl Run {
     /// Adds an entry. Keys and values are shorter than 4 GiB.
     pub fn push(&mut self, key: &Rowkey, value: &[u8]) {
-        let place = EntrySlot {
+        let bytes = key.len() + value.len();
+        let has_room = |buffer: &Vec<u8>| buffer.capacity() - buffer.len() >= bytes;
+        if !self.buffers.last().is_some_and(has_room) {
+            let (least, most) = BUFFER_BYTES;
+            self.buffers.push(Vec::with_capacity(bytes.max(self.bytes.clamp(least, most))));
+        }
+        let number = self.buffers.len() - 1;
+        let buffer = &mut self.buffers[number];
+        self.places.push(EntrySlot {
             head: KeyHead::of(key),
-            start: self.bytes.len(),
+            buffer: number as u32,
+            start: buffer.len() as u32,
             key_len: key.len() as u32,
             value_len: value.len() as u32,
-        };
-        self.bytes.extend_from_slice(key);
-        self.bytes.extend_from_slice(value);
-        self.places.push(place);
+        });
+        buffer.extend_from_slice(key);
+        buffer.extend_from_slice(value);
+        self.bytes += bytes;
     }
 
     /// Adds the entries of another run behind these.
@@ -46,10 +64,11 @@ impl Run {
             *self = other;
             return;
         }
-        let shift = self.bytes.len();
-        self.bytes.extend_from_slice(&other.bytes);
+        let shift = self.buffers.len() as u32;
+        self.buffers.extend(other.buffers);
+        self.bytes += other.bytes;
         self.places
-            .extend(other.places.iter().map(|place| EntrySlot { start: place.start + shift, ..*place }));
+            .extend(other.places.iter().map(|place| EntrySlot { buffer: place.buffer + shift, ..*place }));
     }
 
     /// Number of entries.
@@ -59,20 +78,25 @@ impl Run {
 
     /// Memory used, in bytes.
     pub fn size(&self) -> usize {
-        self.bytes.len() + self.places.len() * size_of::<EntrySlot>()
+        self.bytes + self.places.len() * size_of::<EntrySlot>()
     }
 
-    /// Removes the entries, keeping the memory.
+    /// Removes the entries, keeping a part of the memory.
     pub fn clear(&mut self) {
-        self.bytes.clear();
+        self.buffers.truncate(1);
+        self.buffers.iter_mut().for_each(Vec::clear);
+        self.bytes = 0;
         self.places.clear();
     }
 
     /// Sorts the entries by key, those with equal keys as they came, with several threads if there are any.
     fn sort(&mut self, threads: Option<&ThreadPool>) {
-        let bytes = &self.bytes;
+        let buffers = &self.buffers;
         let compare = |a: &EntrySlot, b: &EntrySlot| match a.head.cmp(&b.head) {
-            Ordering::Equal => a.key(bytes).cmp(b.key(bytes)).then(a.start.cmp(&b.start)),
+            Ordering::Equal => {
+                let came = |slot: &EntrySlot| (slot.buffer, slot.start);
+                a.key(buffers).cmp(b.key(buffers)).then_with(|| came(a).cmp(&came(b)))
+            }
             order => order,
         };
         match threads {
@@ -83,22 +107,23 @@ impl Run {
 
     /// Key and value of entry `at`, if it exists.
     pub fn get(&self, at: usize) -> Option<(&[u8], &[u8])> {
-        self.places.get(at).map(|place| (place.key(&self.bytes), place.value(&self.bytes)))
+        self.places.get(at).map(|place| (place.key(&self.buffers), place.value(&self.buffers)))
     }
 
     /// Keys and values, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
-        self.places.iter().map(|place| (place.key(&self.bytes), place.value(&self.bytes)))
+        self.places.iter().map(|place| (place.key(&self.buffers), place.value(&self.buffers)))
     }
 }
 
 impl EntrySlot {
-    fn key<'b>(&self, bytes: &'b [u8]) -> &'b [u8] {
-        &bytes[self.start..][..self.key_len as usize]
+    fn key<'b>(&self, buffers: &'b [Vec<u8>]) -> &'b [u8] {
+        &buffers[self.buffer as usize][self.start as usize..][..self.key_len as usize]
     }
 
-    fn value<'b>(&self, bytes: &'b [u8]) -> &'b [u8] {
-        &bytes[self.start + self.key_len as usize..][..self.value_len as usize]
+    fn value<'b>(&self, buffers: &'b [Vec<u8>]) -> &'b [u8] {
+        let start = self.start as usize + self.key_len as usize;
+        &buffers[self.buffer as usize][start..][..self.value_len as usize]
     }
 }
 

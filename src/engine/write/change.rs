@@ -143,8 +143,8 @@ struct Rewriting<'a> {
     returned: Vec<ReturnedRow>,
     /// Only the changed columns matter: no index, CHECK or RETURNING needs the whole row.
     is_simple: bool,
-    /// The rows may be written in parts, through the bulk door.
-    is_in_parts: bool,
+    /// The rows may be gathered and written through the bulk door, if they are many.
+    may_be_many: bool,
     /// Which row is changed first does not matter.
     in_any_order: bool,
 }
@@ -169,8 +169,8 @@ impl<'a> Rewriting<'a> {
         let is_numbered = assigned.is_some_and(|assigned| !assigned.numbered.is_empty());
         let is_simple =
             returning.is_none() && !is_checked && !is_numbered && Writes::are_simple(table, changed);
-        let may_part = view.recording.is_some() && returning.is_none();
-        let is_in_parts = may_part && Writes::are_apart(table, changed);
+        let may_be_many =
+            view.recording.is_some() && returning.is_none() && Writes::are_apart(table, changed);
         let writes = Writes::new(table, batch, view.as_of_us);
         let (counters, returned) = (WriteBatch::default(), Vec::new());
         let in_any_order = returning.is_none() && !is_numbered;
@@ -182,7 +182,7 @@ impl<'a> Rewriting<'a> {
             affected: 0,
             returned,
             is_simple,
-            is_in_parts,
+            may_be_many,
             in_any_order,
         }
     }
@@ -194,7 +194,7 @@ impl<'a> Rewriting<'a> {
         }
         while let Some(piece) = pieces.next().transpose()? {
             self.rewrite(piece).await?;
-            if self.is_in_parts && self.writes.are_many() {
+            if self.may_be_many && self.writes.are_many() {
                 return self.through_the_bulk_door(pieces);
             }
         }
@@ -355,8 +355,13 @@ impl FoundRows {
         if rows < ROWS_SORTED || self.seen.is_some() {
             return Ok(());
         }
-        let keys = (0..rows).map(|at| Ok((at, key_at(rowkeys, at)?))).collect::<Result<Vec<_>>>()?;
-        if !keys.is_sorted_by_key(|(_, key)| *key) {
+        let (mut last, mut is_sorted) = (key_at(rowkeys, 0)?, true);
+        for at in 1..rows {
+            let before = std::mem::replace(&mut last, key_at(rowkeys, at)?);
+            is_sorted &= before <= last;
+        }
+        if !is_sorted {
+            let keys = (0..rows).map(|at| Ok((at, key_at(rowkeys, at)?))).collect::<Result<Vec<_>>>()?;
             let sorted = in_key_order(keys.into_iter(), |(_, key)| ((), key));
             self.sorted = Some(sorted.into_iter().map(|(at, _)| at).collect());
         }

@@ -19,7 +19,7 @@ use crate::schema::TableDef;
 use crate::sql::Insert;
 use crate::store::WriteBatch;
 
-/// Rows of different rowkeys write different entries, so they may be written in parts; a drawn rowkey may have to be
+/// Rows of different rowkeys write different entries, so they may be compared in parts; a drawn rowkey may have to be
 /// drawn again, among those of other parts.
 pub(super) fn can_merge(table: &TableDef) -> bool {
     !table.key.is_drawn()

@@ -539,6 +539,52 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    /// Of many leaves, in order of the keys for a while, then not: the sum of all checksums is right.
+    #[test]
+    fn one_transaction_changes_entries_in_any_order(
+        mut changes in prop::collection::vec((0..600u32, prop::option::weighted(0.6, 0..900usize)), 0..400),
+        sorted in 0..400usize,
+    ) {
+        let place = Place::new();
+        let store = place.relaxed();
+        let mut model: BTreeMap<String, Vec<u8>> =
+            (0..500).step_by(2).map(|n| (key(n), vec![7; 300])).collect();
+        let mut bulk = store.bulk().unwrap();
+        model.iter().for_each(|(key, value)| bulk.put(A, key.as_bytes(), value).unwrap());
+        bulk.commit().unwrap();
+        let sorted = sorted.min(changes.len());
+        changes[..sorted].sort_by_key(|(n, _)| *n);
+        let mut bulk = store.bulk().unwrap();
+        for (n, bytes) in changes {
+            let key = key(n);
+            match bytes {
+                Some(bytes) => {
+                    let value = vec![n as u8; bytes];
+                    bulk.put(A, key.as_bytes(), &value).unwrap();
+                    model.insert(key, value);
+                }
+                None => {
+                    bulk.delete(A, key.as_bytes()).unwrap();
+                    model.remove(&key);
+                }
+            }
+        }
+        bulk.commit().unwrap();
+        let snapshot = store.snapshot().unwrap();
+        let reader = snapshot.reader().unwrap();
+        reader.verify(A, &mut |_| Ok(())).unwrap();
+        prop_assert_eq!(reader.count(A).unwrap(), Some(model.len() as u64));
+        let mut cursor = reader.cursor(A, &KeyRange::all(), Direction::Forward).unwrap();
+        for (key, value) in &model {
+            prop_assert_eq!(cursor.next().unwrap(), Some((key.as_bytes(), &value[..])));
+        }
+        prop_assert_eq!(cursor.next().unwrap(), None);
+    }
+}
+
 #[test]
 fn what_nobody_adds_to_moves_into_the_tree_by_itself() {
     let place = Place::new();

@@ -341,6 +341,24 @@ impl<'m> BtreePosition<'m> {
         if suits(key) { Ok(()) } else { Err(self.tree.misplaced(key)) }
     }
 
+    /// The value under `key`, sealed, if this leaf has it, whose keys are in order. Looks at the next entries first, where
+    /// it is if keys are asked for in order.
+    pub(super) fn sealed_here(&mut self, key: &[u8]) -> Result<Option<&'m [u8]>> {
+        let Some(leaf) = self.levels.last_mut() else { return Ok(None) };
+        let mut near = [leaf.at, leaf.at + 1].into_iter();
+        let at = match near.find(|at| *at < leaf.page.len() && leaf.page.key(*at) == Some(key)) {
+            Some(at) => at,
+            None => match leaf.page.search(key, None) {
+                Some((at, true)) => at,
+                Some((_, false)) => return Ok(None),
+                None => return Err(self.tree.damaged(leaf.number)),
+            },
+        };
+        leaf.at = at;
+        let leaf = *leaf;
+        self.tree.entry(&leaf, at).map(|(_, sealed)| Some(sealed))
+    }
+
     /// Goes to the near end of the next leaf in `direction`. False, and nothing changes, if this is the last leaf.
     #[cold]
     fn cross(&mut self, direction: Direction) -> Result<bool> {

@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use super::Tree;
 use super::aside::whose;
-use super::btree::Btree;
+use super::btree::{Btree, BtreePosition};
 use super::map::Pages;
 use super::tally::Tally;
 use super::view::{Trees, trees};
@@ -38,6 +38,7 @@ pub(super) enum Deed {
 /// A leaf that was checked, with the separators around its keys.
 struct CheckedLeaf<'t> {
     keyspace: KeyspaceId,
+    place: BtreePosition<'t>,
     from: Option<&'t [u8]>,
     to: Option<&'t [u8]>,
     deed: Deed,
@@ -64,8 +65,16 @@ impl<'t> Vet<'t> {
         let Some(tree) = self.tree(keyspace) else { return Ok(()) };
         let mut place = tree.seek(key)?;
         let (from, to) = place.vet(&mut self.seen, deed == Deed::Delete)?;
-        self.last = Some(CheckedLeaf { keyspace, from, to, deed });
+        self.last = Some(CheckedLeaf { keyspace, place, from, to, deed });
         Ok(())
+    }
+
+    /// The value, sealed, that `key` had when the transaction began; to be asked after [`Vet::before`] of that key.
+    pub(super) fn committed(&mut self, keyspace: KeyspaceId, key: &[u8]) -> Result<Option<&'t [u8]>> {
+        match &mut self.last {
+            Some(leaf) if leaf.keyspace == keyspace => leaf.place.sealed_here(key),
+            _ => Ok(None),
+        }
     }
 
     /// The same before an append behind all other keys.
@@ -87,6 +96,7 @@ impl<'t> Vet<'t> {
 
     /// The keyspace's old pages are no longer used. Gives how many of its trees were given up before.
     pub(super) fn forget(&mut self, keyspace: KeyspaceId) -> usize {
+        self.last.take_if(|leaf| leaf.keyspace == keyspace);
         self.trees.remove(&keyspace).map_or(0, |root| root.given_up)
     }
 

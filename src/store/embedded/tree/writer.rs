@@ -38,6 +38,18 @@ struct KeyspaceDelta {
     is_cleared: bool,
     /// Tally of entries added minus those removed, since the clear if there was one.
     change: Tally,
+    /// The greatest key written. What is beyond it is as it was when the transaction began.
+    greatest: Vec<u8>,
+}
+
+impl KeyspaceDelta {
+    /// Notes that `key` is written.
+    fn reach(&mut self, key: &[u8]) {
+        if *key > *self.greatest {
+            self.greatest.clear();
+            self.greatest.extend_from_slice(key);
+        }
+    }
 }
 
 /// Where a key goes.
@@ -138,6 +150,11 @@ impl<'t> TreeWriter<'t> {
         Ok(database.last(&self.txn)?.map(|(key, _)| key))
     }
 
+    /// The transaction has written no key from `key` on.
+    fn is_beyond(&self, keyspace: KeyspaceId, key: &[u8]) -> bool {
+        self.written.get(&keyspace).is_none_or(|written| *key > *written.greatest)
+    }
+
     pub(in crate::store::embedded) fn put(
         &mut self,
         keyspace: KeyspaceId,
@@ -150,36 +167,53 @@ impl<'t> TreeWriter<'t> {
             Some(database) => *database,
             None => self.create(keyspace, 0)?,
         };
+        let is_beyond = self.is_beyond(keyspace, key);
+        let vet = self.vet.get_mut();
         match at {
-            PutPosition::Anywhere => self.vet.get_mut().before(keyspace, key, Deed::Put)?,
-            PutPosition::End => self.vet.get_mut().before_append(keyspace)?,
+            PutPosition::Anywhere => vet.before(keyspace, key, Deed::Put)?,
+            PutPosition::End => vet.before_append(keyspace)?,
         }
         seal(&mut self.sealed, keyspace, key, value);
-        let change = &mut self.written.entry(keyspace).or_default().change;
+        let written = self.written.entry(keyspace).or_default();
+        written.reach(key);
         match at {
             PutPosition::End => {
                 database.put_with_flags(&mut self.txn, PutFlags::APPEND, key, &self.sealed)?
             }
+            // Our own search begins in the leaf of the last key, LMDB's at the root.
+            PutPosition::Anywhere if is_beyond => {
+                if let Some(before) = vet.committed(keyspace, key)? {
+                    written.change.take(before);
+                }
+                database.put(&mut self.txn, key, &self.sealed)?;
+            }
             PutPosition::Anywhere => {
                 if let Some(before) = database.get_or_put(&mut self.txn, key, &self.sealed)? {
-                    change.take(before);
+                    written.change.take(before);
                     database.put(&mut self.txn, key, &self.sealed)?;
                 }
             }
         }
-        change.add(&self.sealed);
+        written.change.add(&self.sealed);
         Ok(())
     }
 
     pub(in crate::store::embedded) fn delete(&mut self, keyspace: KeyspaceId, key: &[u8]) -> Result<()> {
         self.check_held(keyspace)?;
         let Some(database) = self.keyspaces.get(&keyspace).filter(|_| !key.is_empty()) else { return Ok(()) };
-        self.vet.get_mut().before(keyspace, key, Deed::Delete)?;
-        if let Some(before) = database.get(&self.txn, key)? {
-            let change = &mut self.written.entry(keyspace).or_default().change;
+        let is_beyond = self.is_beyond(keyspace, key);
+        let vet = self.vet.get_mut();
+        vet.before(keyspace, key, Deed::Delete)?;
+        let before = match is_beyond {
+            true => vet.committed(keyspace, key)?,
+            false => database.get(&self.txn, key)?,
+        };
+        if let Some(before) = before {
+            let written = self.written.entry(keyspace).or_default();
+            written.reach(key);
             match checksum_undamaged(keyspace, key, before) {
-                Some(sum) => change.take(&sum),
-                None => change.take(before),
+                Some(sum) => written.change.take(&sum),
+                None => written.change.take(before),
             }
             database.delete(&mut self.txn, key)?;
         }
