@@ -133,8 +133,8 @@ pub fn settled(plan: LogicalPlan, params: &[Value], which: &[usize]) -> DfResult
     each_expr(plan, &value)
 }
 
-/// Positions of parameters outside of filters, projections and VALUES; with `of_joins`, also of those in joins, which the
-/// optimizer may move into filters. Includes those that are [`forming`].
+/// Positions of parameters outside of filters, projections and VALUES; with `of_joins`, also of those in joins, which
+/// the optimizer may move into filters. Includes those that are [`forming`].
 pub fn shaping(plan: &LogicalPlan, of_joins: bool) -> DfResult<Vec<usize>> {
     let mut shaping = params_of(plan, &|node| match node {
         LogicalPlan::Filter(_)
