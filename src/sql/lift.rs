@@ -78,7 +78,7 @@ fn lift_of(sql: &str, has_names: bool) -> Option<Lifted> {
     }
     let mut lifted = Lifted { text: String::with_capacity(sql.len() + 8), values: Vec::new(), own };
     let (mut copied, mut place) = (0, Place::default());
-    let columns = OnceCell::new();
+    let (bytes, columns) = (sql.as_bytes(), OnceCell::new());
     let mut next = 0;
     while next < tokens.len() {
         let at = next;
@@ -104,7 +104,11 @@ fn lift_of(sql: &str, has_names: bool) -> Option<Lifted> {
             (next, place.in_list) = (at + len, false);
             continue;
         }
-        if let Some((literals, end)) = literals_of_values(sql, &tokens, at).filter(|_| may_lift()) {
+        // Looked at first: this is asked of every token.
+        let may_be_values = tokens[at].class == Class::Word && bytes[tokens[at].start] | 0x20 == b'v';
+        if may_be_values
+            && let Some((literals, end)) = literals_of_values(sql, &tokens, at).filter(|_| may_lift())
+        {
             if lifted.values.len() + literals.len() > VALUES {
                 return None;
             }
