@@ -9,7 +9,7 @@ use crate::df::functions::json_building::BETWEEN;
 use crate::df::functions::{DATE_OF_PATTERN, TIME_OF_PATTERN};
 use crate::df::tree::balanced;
 use crate::error::{Error, Result, sqlstate};
-use crate::sql::rewrite::{take, unnamed};
+use crate::sql::rewrite::{cast_as, take, unnamed};
 use crate::sql::visit::{visit_expressions, visit_mut};
 use crate::sql::{name_of, span_of};
 use crate::value::ColumnType;
@@ -380,8 +380,4 @@ fn arguments(call: &mut ast::Function) -> Vec<&mut ast::Expr> {
 
 fn is_null(expr: &ast::Expr) -> bool {
     matches!(expr, ast::Expr::Value(ast::ValueWithSpan { value: ast::Value::Null, .. }))
-}
-
-fn cast_as(expr: ast::Expr, data_type: ast::DataType) -> ast::Expr {
-    ast::Expr::Cast { kind: ast::CastKind::Cast, expr: Box::new(expr), data_type, array: false, format: None }
 }

@@ -2,12 +2,12 @@
 //! type: texts beside times are times, decimals beside doubles are doubles; and a parameter has the type of its value.
 
 use sqlparser::ast::{
-    CastKind, DataType, ExactNumberInfo, Expr, Parens, Query, SetExpr, TableFactor, TypedString,
-    UnaryOperator, Value, ValueWithSpan,
+    DataType, ExactNumberInfo, Expr, Parens, Query, SetExpr, TableFactor, TypedString, UnaryOperator, Value,
+    ValueWithSpan,
 };
 
-use super::parser::{column_type, parse_expr, parse_query};
-use super::rewrite::parameter_number;
+use super::parser::{column_type, parse_query};
+use super::rewrite::{cast_as, cast_to, parameter_number, take};
 use crate::error::Result;
 use crate::value::ColumnType;
 
@@ -57,17 +57,17 @@ pub fn as_one_type(query: &mut Query, type_of: &dyn Fn(usize) -> Option<ColumnTy
 }
 
 /// Digits (count) of a parameter that is a decimal, at least: that of another run may have more than this one's.
-const DIGITS: u8 = 18;
+pub const PARAMETER_DIGITS: u8 = 18;
 
 fn as_own_type(expr: &mut Expr, type_of: &dyn Fn(usize) -> Option<ColumnType>) {
     let Expr::Value(ValueWithSpan { value: Value::Placeholder(name), .. }) = expr else { return };
     let ty = match parameter_number(name).and_then(|at| type_of(at - 1)) {
         Some(ColumnType::Decimal { precision, scale }) => {
-            Some(ColumnType::Decimal { precision: precision.max(DIGITS), scale })
+            Some(ColumnType::Decimal { precision: precision.max(PARAMETER_DIGITS), scale })
         }
         ty => ty,
     };
-    if let Some(cast) = ty.and_then(|ty| parse_expr(&format!("CAST({expr} AS {ty})")).ok()) {
+    if let Some(cast) = ty.and_then(|ty| cast_to(expr, ty)) {
         *expr = cast;
     }
 }
@@ -82,14 +82,7 @@ fn as_widest(rows: &mut [Parens<Vec<Expr>>]) {
                 None => widest >= DATE && is_text(expr),
             };
             if is_other {
-                let other = std::mem::replace(expr, Expr::value(Value::Null));
-                *expr = Expr::Cast {
-                    kind: CastKind::Cast,
-                    expr: Box::new(other),
-                    data_type: ty.clone(),
-                    array: false,
-                    format: None,
-                };
+                *expr = cast_as(take(expr), ty.clone());
             }
         }
     }

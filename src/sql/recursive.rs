@@ -13,9 +13,9 @@ use sqlparser::ast::{
     Visitor, VisitorMut, With,
 };
 
-use super::rewrite::{call_of, parameter_number};
+use super::rewrite::{call_of, cast_to, parameter_number};
 use super::visit::{visit, visit_mut};
-use super::{name_of, parse_expr, parse_query, span_of, span_of_name};
+use super::{name_of, parse_query, span_of, span_of_name};
 use crate::error::{Error, Result};
 use crate::value::{ColumnType, DECIMAL_DIGITS_MAX};
 
@@ -113,7 +113,7 @@ impl Preparing<'_> {
             Some(ColumnType::Decimal { scale, .. }) => decimal(scale.into()),
             ty => ty,
         };
-        if let Some(cast) = ty.and_then(|ty| parse_expr(&format!("CAST({output} AS {ty})")).ok()) {
+        if let Some(cast) = ty.and_then(|ty| cast_to(output, ty)) {
             *output = cast;
         }
     }

@@ -6,7 +6,7 @@
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    BinaryOperator, DataType, ExactNumberInfo, Expr, Function, FunctionArg, FunctionArgExpr,
+    BinaryOperator, CastKind, DataType, ExactNumberInfo, Expr, Function, FunctionArg, FunctionArgExpr,
     FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident, JoinConstraint, JoinOperator,
     LimitClause, OrderBy, OrderByKind, Query, Select, SetExpr, TableFactor, TableWithJoins, UnaryOperator,
     Value, ValueWithSpan, Visit, Visitor, VisitorMut,
@@ -14,7 +14,7 @@ use sqlparser::ast::{
 
 use super::ast::Statement;
 use super::hints::parse_hints;
-use super::parser::{column_type, text_limit};
+use super::parser::{column_type, parse_expr, text_limit};
 use super::same::without_repeats;
 use super::shape::{Copies, balance};
 use super::star::{excludes_rowkey, star_options};
@@ -23,6 +23,7 @@ use super::{
     as_of, calls, in_values, intervals, name_of, nested_join, outputs, refused, row_values, span_of, windows,
 };
 use crate::error::{Error, Result, sqlstate};
+use crate::value::ColumnType;
 
 /// The pseudo-column of every table and index table.
 pub const ROWKEY: &str = "rowkey";
@@ -410,6 +411,16 @@ fn plain_cast(cast: &mut Expr) -> Result<()> {
     *data_type = DataType::Varchar(None);
     *cast = call_of("left", [take(cast), Expr::value(Value::Number(limit.to_string(), false))]);
     Ok(())
+}
+
+/// A cast to a type as it is written.
+pub fn cast_as(expr: Expr, data_type: DataType) -> Expr {
+    Expr::Cast { kind: CastKind::Cast, expr: Box::new(expr), data_type, array: false, format: None }
+}
+
+/// A cast to a type; `None` if the type cannot be written.
+pub(super) fn cast_to(expr: &Expr, ty: ColumnType) -> Option<Expr> {
+    parse_expr(&format!("CAST({expr} AS {ty})")).ok()
 }
 
 /// A call of a function with these arguments.

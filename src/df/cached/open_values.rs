@@ -27,7 +27,7 @@ use crate::df::errors::to_df;
 use crate::df::operators::inputs;
 use crate::error::Error;
 
-/// A scan of the rows of VALUES, with the same columns.
+/// A scan of the rows of VALUES, with all of their columns. It is made after optimisation, so nothing narrows it.
 pub fn scan_of(Values { schema, values }: Values) -> LogicalPlan {
     let table = OpenValues { schema: Arc::clone(schema.inner()), rows: values };
     LogicalPlan::TableScan(TableScan {
@@ -60,17 +60,15 @@ impl TableProvider for OpenValues {
     async fn scan(
         &self,
         session: &dyn Session,
-        projection: Option<&Vec<usize>>,
+        _: Option<&Vec<usize>>,
         _: &[Expr],
         _: Option<usize>,
     ) -> DfResult<Arc<dyn ExecutionPlan>> {
         let no_columns = DFSchema::empty();
-        let all: Vec<usize> = (0..self.schema.fields().len()).collect();
-        let columns = projection.unwrap_or(&all);
         let value = |expr: &Expr| session.create_physical_expr(expr.clone(), &no_columns);
-        let row = |row: &Vec<Expr>| columns.iter().map(|at| value(&row[*at])).collect();
+        let row = |row: &Vec<Expr>| row.iter().map(value).collect();
         let rows = self.rows.iter().map(row).collect::<DfResult<Vec<Vec<_>>>>()?;
-        Ok(Arc::new(OpenValuesExec::new(Arc::new(self.schema.project(columns)?), rows)))
+        Ok(Arc::new(OpenValuesExec::new(self.schema(), rows)))
     }
 }
 

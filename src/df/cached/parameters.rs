@@ -34,10 +34,8 @@ use crate::df::parallel::OF_A_SET;
 use crate::df::rewrite::rename_kept;
 use crate::df::tree::{RewritePlan, RewriteTree};
 use crate::error::{Error, Result};
+use crate::sql::PARAMETER_DIGITS;
 use crate::value::{ColumnType, Value};
-
-/// Digits (count) of a parameter that is a decimal, at least.
-const DIGITS: u8 = 18;
 
 /// Selects expressions.
 pub type Test<'a> = &'a dyn Fn(&Arc<dyn PhysicalExpr>) -> bool;
@@ -254,8 +252,7 @@ fn type_by_value(param: &mut Placeholder, params: &[Value], suits: &dyn Fn(&Data
     let value = number(param).and_then(|at| params.get(at)).filter(|value| !value.is_null());
     let ty = value.and_then(|value| crate::df::query::scalar_of(value).ok()).map(|scalar| scalar.data_type());
     let ty = ty.filter(suits).map(|ty| match ty {
-        // Another value may have more digits.
-        DataType::Decimal128(digits, scale) => DataType::Decimal128(digits.max(DIGITS), scale),
+        DataType::Decimal128(digits, scale) => DataType::Decimal128(digits.max(PARAMETER_DIGITS), scale),
         ty => ty,
     });
     let Some(ty) = ty else { return false };

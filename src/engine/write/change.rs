@@ -167,13 +167,12 @@ impl<'a> Rewriting<'a> {
         let changed = assigned.map(|assigned| assigned.targets);
         let is_checked = changed.is_some() && !table.checks.is_empty();
         let is_numbered = assigned.is_some_and(|assigned| !assigned.numbered.is_empty());
-        let is_simple =
-            returning.is_none() && !is_checked && !is_numbered && Writes::are_simple(table, changed);
+        let in_any_order = returning.is_none() && !is_numbered;
+        let is_simple = in_any_order && !is_checked && Writes::are_simple(table, changed);
         let may_be_many =
             view.recording.is_some() && returning.is_none() && Writes::are_apart(table, changed);
         let writes = Writes::new(table, batch, view.as_of_us);
         let (counters, returned) = (WriteBatch::default(), Vec::new());
-        let in_any_order = returning.is_none() && !is_numbered;
         Rewriting {
             target,
             assigned,

@@ -530,7 +530,7 @@ async fn compute_updates(
     let (mut met, mut left) = (HashSet::new(), HashSet::new());
     for (mut result, Conflict { place, rowkey, old, .. }) in results.into_iter().zip(conflicts) {
         // What the WHERE leaves alone may come again, but not what was changed.
-        if filter.is_some() && met.contains(&rowkey) {
+        if met.contains(&rowkey) {
             return Err(changed_twice(table, &rowkey));
         }
         if result.pop() != Some(Value::Boolean(true)) {
@@ -547,9 +547,7 @@ async fn compute_updates(
             let hint = "set it to the value it has, or leave it out of SET";
             return Err(key_update(table, &assignments[at].column, hint));
         }
-        if filter.is_some() {
-            met.insert(rowkey.clone());
-        }
+        met.insert(rowkey.clone());
         updated.push(rowkey);
         rows.push(row);
     }

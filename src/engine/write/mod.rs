@@ -14,7 +14,6 @@ mod merge;
 mod returned;
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
 use std::ops::ControlFlow;
 use std::sync::{Arc, LazyLock};
 
@@ -166,7 +165,7 @@ impl<'a> WriteTarget<'a> {
         // A subquery becomes a join, which may change the order of rows.
         if items.iter().any(|item| visit(item, &mut AnyQuery).is_break()) {
             batch = numbered(&batch)?;
-            let _ = write!(sql, " ORDER BY {name}.{NUMBER}");
+            sql += &format!(" ORDER BY {name}.{NUMBER}");
         }
         self.view.compute(&sql, vec![(WRITTEN.to_owned(), batch)], self.params).await.map(Some)
     }

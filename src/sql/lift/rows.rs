@@ -1,6 +1,6 @@
 //! The literals in the rows of VALUES.
 
-use std::mem::discriminant;
+use std::mem::{Discriminant, discriminant};
 
 use super::constant::{Constant, constant};
 use super::tokens::{Class, Token};
@@ -21,38 +21,34 @@ pub fn literals_of_values(sql: &str, tokens: &[Token], at: usize) -> Option<(Vec
     if !tokens[at].is(sql, &["values"]) || !is(at.checked_sub(1)?, "(") {
         return None;
     }
-    // The literals by column; `None`: something else stands there as well.
-    let mut columns: Vec<Option<Vec<Found>>> = Vec::new();
+    let mut columns: Vec<Column> = Vec::new();
+    let mut literals: Vec<(usize, Found)> = Vec::new();
     let mut next = at + 1;
     loop {
         if !is(next, "(") {
             return None;
         }
-        let mut column = 0;
+        let mut number = 0;
         loop {
             next += 1;
-            let (found, len) = match constant(sql, tokens.get(next..)?) {
+            if columns.len() == number {
+                columns.push(Column::default());
+            }
+            let column = &mut columns[number];
+            match constant(sql, tokens.get(next..)?) {
                 Some((Constant::Value(value), len)) if is(next + len, ",") || is(next + len, ")") => {
-                    (Some(Some((next, len, value))), len)
+                    let kind = discriminant(&value);
+                    column.stays |= *column.kind.get_or_insert(kind) != kind;
+                    literals.push((number, (next, len, value)));
+                    next += len;
                 }
                 _ => {
                     let len = len_of_value(sql, &tokens[next..])?;
-                    let is_null = len == 1 && tokens[next].is(sql, &["null"]);
-                    (if is_null { Some(None) } else { None }, len)
+                    column.stays |= len != 1 || !tokens[next].is(sql, &["null"]);
+                    next += len;
                 }
-            };
-            if columns.len() == column {
-                columns.push(Some(Vec::new()));
             }
-            let kept = columns[column].take().zip(found).filter(|(before, found)| {
-                let kinds = before.last().zip(found.as_ref());
-                kinds.is_none_or(|((.., a), (.., b))| discriminant(a) == discriminant(b))
-            });
-            columns[column] = kept.map(|(mut literals, found)| {
-                literals.extend(found);
-                literals
-            });
-            (next, column) = (next + len, column + 1);
+            number += 1;
             if !is(next, ",") {
                 break;
             }
@@ -68,9 +64,18 @@ pub fn literals_of_values(sql: &str, tokens: &[Token], at: usize) -> Option<(Vec
     if !is(next, ")") || tokens.iter().any(|token| token.is(sql, &of_sets)) {
         return None;
     }
-    let mut literals: Vec<Found> = columns.into_iter().flatten().flatten().collect();
-    literals.sort_unstable_by_key(|(at, ..)| *at);
+    literals.retain(|(number, _)| !columns[*number].stays);
+    let literals: Vec<Found> = literals.into_iter().map(|(_, found)| found).collect();
     Some((literals, next)).filter(|(literals, _)| !literals.is_empty())
+}
+
+/// A column of the rows.
+#[derive(Default)]
+struct Column {
+    /// Of its first literal.
+    kind: Option<Discriminant<Value>>,
+    /// It has literals of another kind, or something else than literals and NULL.
+    stays: bool,
 }
 
 /// The number of tokens up to the `,` or `)` behind a value; `None` for a subquery, or if there is no end.
