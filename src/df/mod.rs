@@ -46,3 +46,4 @@ pub mod table;
 mod tree;
 mod wanted;
 pub mod ways;
+mod with_queries;

@@ -25,6 +25,7 @@ use super::operators::lookup::{LookupJoinExec, NestedExec};
 use super::operators::recursion::RecursionExec;
 use super::operators::scan::ScanExec;
 use super::operators::seek::SeekJoinExec;
+use super::operators::with_query::WithQueryExec;
 use super::table::TableSource;
 use crate::df::rewrite::{bare, with_source};
 use crate::df::tree::RewritePlan;
@@ -93,6 +94,7 @@ fn reads_much(plan: &Arc<dyn ExecutionPlan>, filter_rows: Option<f64>) -> bool {
         || plan.is::<PlaceholderRowExec>()
         || plan.is::<DataSourceExec>()
         || plan.is::<OpenValuesExec>()
+        || plan.is::<WithQueryExec>()
         || plan.is::<NestedExec>();
     match &inputs(plan, filter_rows)[..] {
         [] => !is_small,

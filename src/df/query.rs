@@ -78,6 +78,7 @@ use super::rewrite::{
 use super::rules::above_totals::AboveTotals;
 use super::rules::anti_join::anti_join;
 use super::rules::carried::Carried;
+use super::rules::drawn_once::DrawnOnce;
 use super::rules::frames::{frames_of_bytes, wide_frames};
 use super::rules::join_order::FewestFirst;
 use super::rules::kept_apart::KeptApart;
@@ -87,6 +88,7 @@ use super::rules::null_frames::whole_frames;
 use super::rules::offset::offset;
 use super::rules::picking::PickApart;
 use super::rules::satisfied::Satisfied;
+use super::rules::short_circuit::guarded_by_filters;
 use super::rules::true_keys::TrueKeys;
 use super::rules::window_keys::compared_keys;
 use super::subqueries::correlated::Correlated;
@@ -96,6 +98,7 @@ use super::subqueries::order_subquery::subqueries_in_order;
 use super::subqueries::outer_types::Coercion;
 use super::table::Binding;
 use super::ways::{Keep, Shared, Ways, ways};
+use super::with_queries::PlannedApart;
 use super::{explain, functions};
 use crate::catalog::Catalog;
 use crate::df::functions::json_building::chosen_json;
@@ -240,6 +243,7 @@ impl Planner {
             .with_config(config)
             .with_default_features()
             .with_type_planner(Arc::new(Types))
+            .with_query_planner(Arc::new(PlannedApart))
             .with_statistics_registry(estimates())
             .with_optimizer_rules(optimizer_rules())
             .with_physical_optimizer_rules(physical_optimizer_rules())
@@ -248,6 +252,7 @@ impl Planner {
                 Arc::new(NodeRule("numbered", numbered)),
                 Arc::new(NodeRule("subqueries_in_on", subqueries_in_on)),
                 Arc::new(NodeRule("subqueries_in_order", subqueries_in_order)),
+                Arc::new(DrawnOnce),
                 Arc::new(ExpressionRules(
                     "as_written",
                     &[
@@ -292,7 +297,15 @@ impl Planner {
                 Arc::new(NodeRule("steps_as_first", steps_as_first)),
                 Arc::new(ExpressionRules(
                     "after_coercion",
-                    &[lossy_casts, own_patterns, text_casts, nearest_doubles, of_row, lazy_functions],
+                    &[
+                        lossy_casts,
+                        own_patterns,
+                        text_casts,
+                        nearest_doubles,
+                        of_row,
+                        lazy_functions,
+                        guarded_by_filters,
+                    ],
                 )),
                 Arc::new(NodeRule("compared_keys", compared_keys)),
                 Arc::new(Correlated),
@@ -387,7 +400,7 @@ impl Planner {
     /// Resolves the names of a query, for parameters of these types. Errors: a name or a hint that names nothing.
     pub(super) fn resolved(&self, query: Query, scope: &NameScope<'_>, params: &[Value]) -> Result<Resolved> {
         let (hints, is_now, taken) = (Hinted::default(), Cell::new(true), RefCell::default());
-        let (planned, height) = (PlannedViews::default(), Cell::new(0));
+        let (planned, height, named) = (PlannedViews::default(), Cell::new(0), Cell::new(1));
         let mut operators = self.state.expr_planners().to_vec();
         operators.push(Arc::new(JoinedParameters::new(params)));
         let resolver = Resolver {
@@ -399,6 +412,7 @@ impl Planner {
             views: Vec::new(),
             planned: &planned,
             height: &height,
+            named: &named,
             hints: &hints,
             is_now: &is_now,
             taken: &taken,

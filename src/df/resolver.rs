@@ -30,6 +30,7 @@ use super::plain_calls::{check_calls, plain_calls};
 use super::query::{NameScope, type_of_value};
 use super::rules::true_keys::{grouped_as_written, groups_by_wrong_keys};
 use super::table::{Binding, TableAdvice, TableSource};
+use super::with_queries::marked;
 use crate::catalog::Relation;
 use crate::error::{Error, Result, sqlstate};
 use crate::plan::{CmpOp, Field, Predicate};
@@ -80,6 +81,8 @@ pub(super) struct Resolver<'a> {
     pub(super) planned: &'a PlannedViews,
     /// Levels of views below this query, so far.
     pub(super) height: &'a Cell<usize>,
+    /// Number of the next query of WITH that gets a name of its own.
+    pub(super) named: &'a Cell<usize>,
     pub(super) hints: &'a Hinted,
     /// Cleared when the statement names a snapshot or a time, or a table function depends on the time.
     pub(super) is_now: &'a Cell<bool>,
@@ -105,7 +108,7 @@ impl Resolver<'_> {
         let has_column = |name: &str| catalog.tables().any(|table| table.column_id(name).is_some());
         plain_calls(&mut query, &has_column, &type_of);
         crate::sql::tell_casts_apart(&mut query);
-        crate::sql::name_with_queries(&mut query);
+        let named = crate::sql::name_with_queries(&mut query, self.named);
         crate::sql::name_outer_tables(&mut query, &has_column);
         let is_scalar = |name: &str| self.get_function_meta(name).is_some();
         check_calls(&query, &is_scalar).map_err(to_df)?;
@@ -113,6 +116,7 @@ impl Resolver<'_> {
         let implied = crate::sql::with_implied_groups(&query, &table_of);
         // DataFusion wants all columns listed. Where it takes the list as it is, more columns make larger groups.
         let plan = self.grouped(query).or_else(|e| implied.map_or(Err(e), |query| self.grouped(query)))?;
+        let plan = marked(plan, &named)?;
         if recurs {
             nothing_is_lost(&plan)?;
         }

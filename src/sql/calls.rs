@@ -1,10 +1,9 @@
 //! Calls as SQLite and MySQL write them, in the form that is planned: `iif(c, a, b)` is a CASE, and
 //! `group_concat(x)` has its comma.
 
-use sqlparser::ast::helpers::attached_token::AttachedToken;
-use sqlparser::ast::{CaseWhen, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Value};
+use sqlparser::ast::{Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Value};
 
-use super::rewrite::take;
+use super::rewrite::{case_when, take};
 
 /// Rewrites a call of `iif` or `if` with two or three arguments, and of `group_concat` with one; leaves all others
 /// alone, so that their errors speak of what was written.
@@ -29,15 +28,9 @@ pub(super) fn planned(expr: &mut Expr) {
                 _ => None,
             });
             let (Some(condition), Some(result)) = (args.next(), args.next()) else { return };
-            let else_result = args.next().map(Box::new);
+            let otherwise = args.next();
             drop(args);
-            *expr = Expr::Case {
-                case_token: AttachedToken::empty(),
-                end_token: AttachedToken::empty(),
-                operand: None,
-                conditions: vec![CaseWhen { condition, result }],
-                else_result,
-            };
+            *expr = case_when(condition, result, otherwise);
         }
         _ => {}
     }

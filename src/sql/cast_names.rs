@@ -7,9 +7,9 @@ use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 
-use sqlparser::ast::helpers::attached_token::AttachedToken;
-use sqlparser::ast::{CaseWhen, Expr, GroupByExpr, Query, Select, Value, Visitor};
+use sqlparser::ast::{Expr, GroupByExpr, Query, Select, Value, Visitor};
 
+use super::rewrite::case_when;
 use super::visit::{visit, visit_expressions, visit_expressions_mut};
 
 /// Rewrites the casts in calls and groups of the query that would get one name.
@@ -77,13 +77,7 @@ fn say_types(expr: &mut Expr) {
             let ty = Expr::value(Value::SingleQuotedString(data_type.to_string()));
             let condition = Expr::IsNotNull(Box::new(ty));
             let result = std::mem::replace(expr, Expr::value(Value::Null));
-            *expr = Expr::Case {
-                case_token: AttachedToken::empty(),
-                end_token: AttachedToken::empty(),
-                operand: None,
-                conditions: vec![CaseWhen { condition, result }],
-                else_result: None,
-            };
+            *expr = case_when(condition, result, None);
         }
         ControlFlow::<()>::Continue(())
     });

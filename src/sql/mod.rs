@@ -64,12 +64,12 @@ pub use parser::{
 };
 pub use place::{may_have_place, point_at_literal};
 pub use recursive::prepare_recursions;
-pub use rewrite::{call_of as call, mentions_rowkey, parameter_count};
+pub use rewrite::{call_of as call, case_when, mentions_rowkey, parameter_count};
 pub use row_values::LOOKED_UP;
 pub use split::{Splitter, SqlText};
 pub use star::expanded_star;
 pub use wildcard::resolve_joins;
-pub use with_names::name_with_queries;
+pub use with_names::{NamedQuery, name_with_queries};
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;

@@ -5,11 +5,12 @@
 
 use std::ops::ControlFlow;
 
+use sqlparser::ast::helpers::attached_token::AttachedToken;
 use sqlparser::ast::{
-    BinaryOperator, CastKind, DataType, ExactNumberInfo, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident, JoinConstraint, JoinOperator,
-    LimitClause, OrderBy, OrderByKind, Query, Select, SetExpr, TableFactor, TableWithJoins, UnaryOperator,
-    Value, ValueWithSpan, Visit, Visitor, VisitorMut,
+    BinaryOperator, CaseWhen, CastKind, DataType, ExactNumberInfo, Expr, Function, FunctionArg,
+    FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident, JoinConstraint,
+    JoinOperator, LimitClause, OrderBy, OrderByKind, Query, Select, SetExpr, TableFactor, TableWithJoins,
+    UnaryOperator, Value, ValueWithSpan, Visit, Visitor, VisitorMut,
 };
 
 use super::ast::Statement;
@@ -411,6 +412,17 @@ fn plain_cast(cast: &mut Expr) -> Result<()> {
     *data_type = DataType::Varchar(None);
     *cast = call_of("left", [take(cast), Expr::value(Value::Number(limit.to_string(), false))]);
     Ok(())
+}
+
+/// `CASE WHEN condition THEN result ELSE otherwise END`; `otherwise`: NULL if it is left out.
+pub fn case_when(condition: Expr, result: Expr, otherwise: Option<Expr>) -> Expr {
+    Expr::Case {
+        case_token: AttachedToken::empty(),
+        end_token: AttachedToken::empty(),
+        operand: None,
+        conditions: vec![CaseWhen { condition, result }],
+        else_result: otherwise.map(Box::new),
+    }
 }
 
 /// A cast to a type as it is written.

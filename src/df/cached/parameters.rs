@@ -79,7 +79,8 @@ pub fn open(plan: LogicalPlan) -> DfResult<LogicalPlan> {
             return Ok(Transformed::yes(LogicalPlan::Join(Join { filter, ..join })));
         }
         if let LogicalPlan::Values(Values { schema, mut values }) = node {
-            let is_open = values.iter().flatten().any(has_param);
+            // What is drawn is another value in each run, too.
+            let is_open = values.iter().flatten().any(|value| has_param(value) || value.is_volatile());
             for value in values.iter_mut().flatten().filter(|_| is_open) {
                 *value = std::mem::take(value).rewrite_up(|e| Ok(opened(e)))?.data;
             }

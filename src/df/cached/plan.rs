@@ -39,6 +39,7 @@ use crate::df::operators::push_down::PushDown;
 use crate::df::operators::scan::ScanExec;
 use crate::df::operators::seek::SeekJoinExec;
 use crate::df::operators::trial::TrialExec;
+use crate::df::operators::with_query::WithQueryExec;
 use crate::df::operators::{lookup, seek};
 use crate::df::parallel;
 use crate::df::table::Binding;
@@ -91,6 +92,8 @@ struct PlanForm {
     tells: bool,
     /// It has scalar subqueries.
     has_subqueries: bool,
+    /// Several places share the rows of a query of WITH.
+    shares_rows: bool,
 }
 
 /// A plan bound for one run.
@@ -146,6 +149,7 @@ impl UnboundPlan {
                     || leaf.is::<OpenValuesExec>()
                     || leaf.is::<SeriesExec>()
                     || leaf.is::<WorkTableExec>()
+                    || leaf.is::<WithQueryExec>()
                     || leaf.is::<NestedExec>();
                 Ok(if repeats { Leaf::Same } else { Leaf::Unfit })
             })
@@ -384,6 +388,7 @@ impl PlanForm {
         PlanForm {
             tells: holds(&root, &tells),
             has_subqueries: holds(&root, &|node| node.is::<ScalarSubqueryExec>()),
+            shares_rows: holds(&root, &|node| node.is::<WithQueryExec>()),
             root,
         }
     }
@@ -402,7 +407,7 @@ impl PlanForm {
         each_node(&self.root, &mut bind, &|node| parameters::fill(node, &binding.params))
     }
 
-    /// Gives the bound plan its own subquery results and dynamic filters.
+    /// Gives the bound plan its own results of queries in it, and its own dynamic filters.
     fn ready(
         &self,
         mut bound: Arc<dyn ExecutionPlan>,
@@ -410,6 +415,9 @@ impl PlanForm {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         if self.has_subqueries {
             bound = subquery_values::anew(bound).map_err(df_error)?;
+        }
+        if self.shares_rows {
+            bound = WithQueryExec::anew(bound).map_err(df_error)?;
         }
         if self.tells {
             bound = PushDown.optimize(bound, options).map_err(df_error)?;

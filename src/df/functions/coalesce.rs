@@ -1,6 +1,10 @@
 //! `coalesce(due, '2020-01-01')`: a text beside other types is a value of their type, as in comparisons. DataFusion
 //! 55.2 accepts a text beside numbers only.
+//!
+//! It makes a CASE of the function, unless a value is drawn: `coalesce(nullif(floor(random() * 2), 0), 5)`.
 
+use arrow::compute::is_not_null;
+use arrow::compute::kernels::zip::zip;
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion::error::Result as DfResult;
 use datafusion::functions::core::coalesce::CoalesceFunc;
@@ -8,6 +12,9 @@ use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature,
 };
+
+use crate::df::errors::to_df;
+use crate::error::Error;
 
 /// DataFusion's function for more types.
 #[derive(Debug, Default, PartialEq, Eq, Hash)]
@@ -31,11 +38,20 @@ impl ScalarUDFImpl for Coalesce {
     }
 
     fn simplify(&self, args: Vec<Expr>, context: &SimplifyContext) -> DfResult<ExprSimplifyResult> {
+        // A CASE of it evaluates each value twice, and what is drawn would be another one.
+        if args.iter().any(Expr::is_volatile) {
+            return Ok(ExprSimplifyResult::Original(args));
+        }
         self.0.simplify(args, context)
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
-        self.0.invoke_with_args(args)
+        let mut values = ColumnarValue::values_to_arrays(&args.args)?.into_iter();
+        let mut found = values.next().ok_or_else(|| to_df(Error::internal("coalesce of nothing")))?;
+        for next in values {
+            found = zip(&is_not_null(&found)?, &found, &next)?;
+        }
+        Ok(ColumnarValue::Array(found))
     }
 
     fn conditional_arguments<'a>(&self, args: &'a [Expr]) -> Option<(Vec<&'a Expr>, Vec<&'a Expr>)> {

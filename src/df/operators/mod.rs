@@ -16,6 +16,7 @@ pub(super) mod scan;
 pub(super) mod seek;
 pub(super) mod trial;
 mod until_enough;
+pub(super) mod with_query;
 pub(super) mod yielding;
 
 use std::sync::Arc;

@@ -2,6 +2,9 @@
 //!
 //! DataFusion 55.2 pushes such a condition below the aggregate, like conditions on grouping columns. But a total of no
 //! rows is still a row, and so is the one that ROLLUP adds.
+//!
+//! Conditions on groups by what is drawn stay as well: below, they would be about other draws. So do all conditions on
+//! rows that several places share.
 
 use std::sync::Arc;
 
@@ -11,6 +14,8 @@ use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{Aggregate, Expr, Filter, LogicalPlan};
 use datafusion::optimizer::optimizer::ApplyOrder;
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
+
+use crate::df::with_queries::is_fixed;
 
 /// Filter pushdown, without those conditions.
 #[derive(Debug)]
@@ -26,7 +31,10 @@ impl OptimizerRule for AboveTotals {
     }
 
     fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> DfResult<Transformed<LogicalPlan>> {
-        let LogicalPlan::Aggregate(aggregate) = filtered(&plan) else { return self.0.rewrite(plan, config) };
+        let LogicalPlan::Aggregate(aggregate) = filtered(&plan) else {
+            let is_fixed = matches!(plan, LogicalPlan::Filter(_)) && is_fixed(filtered(&plan));
+            return if is_fixed { Ok(Transformed::no(plan)) } else { self.0.rewrite(plan, config) };
+        };
         let (stay, go): (Vec<Expr>, Vec<Expr>) =
             conditions(&plan).into_iter().partition(|condition| stays(condition, aggregate));
         if stay.is_empty() {
@@ -61,5 +69,7 @@ fn conditions(plan: &LogicalPlan) -> Vec<Expr> {
 fn stays(condition: &Expr, aggregate: &Aggregate) -> bool {
     let groups = &aggregate.group_expr;
     let has_total = groups.is_empty() || groups.iter().any(|expr| matches!(expr, Expr::GroupingSet(_)));
-    condition.is_volatile() || has_total && condition.column_refs().is_empty()
+    condition.is_volatile()
+        || has_total && condition.column_refs().is_empty()
+        || groups.iter().any(Expr::is_volatile)
 }

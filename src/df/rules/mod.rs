@@ -3,6 +3,7 @@
 pub(super) mod above_totals;
 pub(super) mod anti_join;
 pub(super) mod carried;
+pub(super) mod drawn_once;
 pub(super) mod early;
 pub(super) mod extremes;
 pub(super) mod first_left;

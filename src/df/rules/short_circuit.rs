@@ -1,4 +1,4 @@
-//! Short-circuits AND and OR: `a = 0 OR 10 / a > 3` must not fail where `a` is 0.
+//! Short-circuits AND and OR, and the filters of aggregates: `a = 0 OR 10 / a > 3` must not fail where `a` is 0.
 //!
 //! DataFusion evaluates both sides of an AND or OR for all rows of a batch, so that a division fails for rows that the
 //! other side has decided. [`short_circuits`] makes a CASE of it, which evaluates its branches for their own rows only.
@@ -30,6 +30,28 @@ pub fn short_circuits(plan: LogicalPlan) -> DfResult<LogicalPlan> {
         })
     });
     rewritten.map(|rewritten| rewritten.data)
+}
+
+/// `sum(a / b) FILTER (WHERE b <> 0)` → `sum(CASE WHEN b <> 0 THEN a / b END) FILTER (WHERE b <> 0)`: what may fail is
+/// computed for the rows that pass.
+pub fn guarded_by_filters(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    let risks = Risks { schema };
+    let guarded = |args: &mut Vec<Expr>, filter: &Option<Box<Expr>>| {
+        let Some(filter) = filter.as_ref().filter(|filter| !filter.is_volatile()) else { return false };
+        let mut risky: Vec<&mut Expr> = args.iter_mut().filter(|arg| risks.of(arg) > Risk::None).collect();
+        for arg in &mut risky {
+            let branch = (filter.clone(), Box::new(std::mem::take(&mut **arg)));
+            **arg = Expr::Case(Case::new(None, vec![branch], None));
+        }
+        !risky.is_empty()
+    };
+    let mut expr = expr;
+    let changed = match &mut expr {
+        Expr::AggregateFunction(call) => guarded(&mut call.params.args, &call.params.filter),
+        Expr::WindowFunction(call) => guarded(&mut call.params.args, &call.params.filter),
+        _ => false,
+    };
+    Ok(Transformed::new_transformed(expr, changed))
 }
 
 /// The node has an AND or an OR.

@@ -23,7 +23,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::analyzer::AnalyzerRule;
 
-use super::domain::Domain;
+use super::domain::{Domain, fixed};
 use super::exists::counted;
 use super::first_found::FirstRowsFound;
 use super::first_rows::first_rows;
@@ -160,6 +160,13 @@ fn with_values(plan: LogicalPlan, input: LogicalPlan, names: &UniqueNames) -> Df
             && is_within(&subquery.subquery, input.schema())
             && is_pulled_up_total(&subquery.subquery)
     };
+    let is_computed = |expr: &Expr| match expr {
+        Expr::ScalarSubquery(query) => !outer_columns(&query.subquery).is_empty() && !is_joined(query),
+        _ => false,
+    };
+    let exprs = plan.expressions();
+    let has_domain = exprs.iter().any(|expr| expr.exists(|expr| Ok(is_computed(expr))).unwrap_or(true));
+    let input = if has_domain { fixed(input.clone(), names)? } else { input.clone() };
     let (mut joined, mut found) = (input.clone(), Vec::<(Subquery, Expr)>::new());
     let mut replaced = |expr: Expr| {
         expr.rewrite_up(|expr| {
@@ -188,7 +195,7 @@ fn with_values(plan: LogicalPlan, input: LogicalPlan, names: &UniqueNames) -> Df
         })
     };
     let kept = NamePreserver::new(&plan);
-    let exprs = plan.expressions().into_iter().map(|expr| rename_kept(expr, &kept, &mut replaced).data());
+    let exprs = exprs.into_iter().map(|expr| rename_kept(expr, &kept, &mut replaced).data());
     let exprs: Vec<Expr> = exprs.collect::<DfResult<_>>()?;
     if found.is_empty() {
         return Ok(plan);
@@ -246,7 +253,9 @@ fn lateral(join: &Join, names: &UniqueNames) -> DfResult<Option<LogicalPlan>> {
         let of_right = of_right.map(|(value, column)| value.alias_qualified(column.relation, column.name));
         return LogicalPlanBuilder::from(rows).project(of_left.chain(of_right))?.build().map(Some);
     }
-    Domain::of(&join.right, &join.left, taken, names)?.beside(join).map(Some)
+    let left = Arc::new(fixed(LogicalPlan::clone(&join.left), names)?);
+    let join = Join { left, ..join.clone() };
+    Domain::of(&join.right, &join.left, taken, names)?.beside(&join).map(Some)
 }
 
 /// A LATERAL that uses nothing of the left side as the table that it is: DataFusion 55.2 takes the outer columns of one

@@ -13,7 +13,7 @@ mod nodes;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, FieldRef};
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::common::{Column, DFSchema, ExprSchema, JoinType};
 use datafusion::datasource::source_as_provider;
 use datafusion::error::Result as DfResult;
@@ -27,10 +27,12 @@ use datafusion::logical_expr::{
 use super::correlated::{UniqueNames, outer_columns, settled, subquery_in, subquery_of, takes, takes_outer};
 use super::one_row::one_row;
 use crate::df::errors::to_df;
-use crate::df::rewrite::below;
+use crate::df::parallel::OF_A_SET;
+use crate::df::rewrite::{bare, below};
 use crate::df::rules::join_keys::leads;
 use crate::df::table::TableSource;
 use crate::df::tree::{RewritePlan, RewriteTree};
+use crate::df::with_queries::{shared_rows, varies};
 use crate::error::Error;
 
 /// The outer values that a subquery uses.
@@ -89,12 +91,8 @@ impl<'n> Domain<'n> {
         taken: Vec<(FieldRef, Column)>,
         names: &'n UniqueNames,
     ) -> DfResult<Domain<'n>> {
-        let rows = unlimited(input)?;
-        if is_random(&rows) {
-            return Err(refused("the rows around it are not the same each time they are read"));
-        }
         let outer = taken.into_iter().map(|(_, column)| (column.clone(), column));
-        let columns = LogicalPlanBuilder::from(rows);
+        let columns = LogicalPlanBuilder::from(input.clone());
         Domain::named(outer, names, |own| columns.project(own)?.distinct())
     }
 
@@ -313,17 +311,26 @@ fn is_one_row(plan: &LogicalPlan) -> DfResult<bool> {
     })
 }
 
-/// A superset of a plan's rows: without LIMITs that may choose other rows when they run again.
-fn unlimited(plan: &LogicalPlan) -> DfResult<LogicalPlan> {
-    match plan {
-        LogicalPlan::Limit(limit) if chooses_the_same(&limit.input)? => Ok(plan.clone()),
-        LogicalPlan::Limit(limit) => unlimited(&limit.input),
-        LogicalPlan::Sort(sort) => unlimited(&sort.input),
-        LogicalPlan::Projection(_) | LogicalPlan::Filter(_) | LogicalPlan::SubqueryAlias(_) => {
-            plan.with_new_exprs(plan.expressions(), vec![unlimited(plan.inputs()[0])?])
-        }
-        plan => Ok(plan.clone()),
-    }
+/// The rows that a domain is made of, and joined to. If they could be others when they are read again, they are
+/// computed once.
+pub fn fixed(rows: LogicalPlan, names: &UniqueNames) -> DfResult<LogicalPlan> {
+    let varies = varies(&rows, |node| {
+        Ok(match node {
+            LogicalPlan::Limit(limit) => !chooses_the_same(&limit.input)?,
+            LogicalPlan::Distinct(distinct) => matches!(distinct, Distinct::On(_)),
+            LogicalPlan::Aggregate(aggregate) => aggregate.aggr_expr.iter().any(depends_on_order),
+            _ => false,
+        })
+    });
+    // Rows of a query around this one are others for each row of that.
+    let is_closed = outer_columns(&rows).is_empty();
+    Ok(if is_closed && varies? { shared_rows(rows, names.next("rows")) } else { rows })
+}
+
+/// The aggregate may give another value for the same rows in another order.
+fn depends_on_order(expr: &Expr) -> bool {
+    let Expr::AggregateFunction(call) = bare(expr) else { return true };
+    !OF_A_SET.contains(&call.func.name()) && call.params.order_by.is_empty()
 }
 
 /// The plan is a sorted table without ties, so that a LIMIT always chooses the same rows.
@@ -370,11 +377,6 @@ fn settled_column(condition: &Expr, schema: &DFSchema) -> Option<Expr> {
         column => column,
     };
     matches!(column, Expr::Column(_)).then(|| column.clone())
-}
-
-fn is_random(plan: &LogicalPlan) -> bool {
-    // The closure never fails.
-    plan.exists(|node| Ok(node.expressions().iter().any(Expr::is_volatile))).unwrap_or(true)
 }
 
 fn refused(why: &str) -> datafusion::error::DataFusionError {

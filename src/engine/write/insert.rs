@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::{Field, Schema};
-use sqlparser::ast::{Expr, Ident, Query, Value as Sql};
+use sqlparser::ast::{Expr, Ident, Query, SelectItem, Value as Sql};
 
 use super::{
     Assigned, NUMBER, StagedChanges, StatementWrites, WriteInputs, WriteTarget, assigned_columns,
@@ -25,7 +25,7 @@ use crate::exec::row_sorter::NumberedRow;
 use crate::key::{ColumnId, Rowkey};
 use crate::schema::{IndexId, IndexState, TableDef};
 use crate::sql::visit::visit_expressions_mut;
-use crate::sql::{Insert, InsertMode, InsertSource, is_default, name_of, span_of, span_of_name};
+use crate::sql::{Insert, InsertMode, InsertSource, case_when, is_default, name_of, span_of, span_of_name};
 use crate::store::WriteBatch;
 use crate::value::{Value, name_sql};
 
@@ -489,7 +489,14 @@ fn name_excluded(expr: &mut Expr) {
 fn settling(name: &str, assigned: &Assigned, filter: Option<&Expr>) -> Result<Query> {
     let verdict = filter.cloned().unwrap_or_else(|| Expr::value(Sql::Boolean(true)));
     let mut list = vec![column_item(name, NUMBER)];
-    list.extend(assigned.items().chain([named(verdict, "__passes")]));
+    // The rows that are left alone need no values, which may not be there.
+    let guarded = assigned.items().map(|item| match (item, filter) {
+        (SelectItem::ExprWithAlias { expr, alias }, Some(filter)) => {
+            SelectItem::ExprWithAlias { expr: case_when(filter.clone(), expr, None), alias }
+        }
+        (item, _) => item,
+    });
+    list.extend(guarded.chain([named(verdict, "__passes")]));
     let _ = visit_expressions_mut(&mut list, |expr| {
         name_excluded(expr);
         ControlFlow::<()>::Continue(())

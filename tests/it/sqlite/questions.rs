@@ -491,13 +491,42 @@ fn set_operation(dice: &mut Dice) -> Question {
     }
 }
 
+/// CTEs that are read more than once, also by other CTEs.
+fn read_twice(dice: &mut Dice, a: usize, deep: &str) -> String {
+    let n = integer(dice);
+    let query = dice.pick(&[
+        "SELECT col0 AS g, count(*) AS n, max(col3) AS m FROM tab{a} WHERE {deep} GROUP BY col0",
+        "SELECT DISTINCT col0 AS g, col3 AS n, pk % 3 AS m FROM tab{a} WHERE {deep}",
+        "SELECT col3 AS g, pk AS n, col0 AS m FROM tab{a} WHERE {deep} ORDER BY pk DESC LIMIT 7",
+        "SELECT pk AS g, row_number() OVER (ORDER BY pk) AS n, col3 AS m FROM tab{a} WHERE {deep}",
+    ]);
+    let query = query.replace("{a}", &a.to_string()).replace("{deep}", deep);
+    let outer = dice.pick(&[
+        "SELECT x.g, y.n FROM w x JOIN w y ON x.m = y.m",
+        "SELECT x.g, y.n FROM w x JOIN w y ON x.g = y.n WHERE x.g > {n}",
+        "SELECT x.g, y.n FROM w x LEFT JOIN w y ON x.n = y.n AND y.m < {n}",
+        "SELECT g, n FROM w WHERE n >= (SELECT avg(n) FROM w)",
+        "SELECT g, (SELECT count(*) FROM w y WHERE y.n < x.n) FROM w x WHERE EXISTS (SELECT 1 FROM w z WHERE z.m = x.g)",
+        "SELECT g FROM w WHERE n > {n} UNION ALL SELECT m FROM w UNION ALL SELECT max(n) FROM w",
+        "SELECT x.g, v.c FROM w x JOIN (SELECT m, count(*) AS c FROM w GROUP BY m) v ON v.m = x.m",
+        "SELECT g FROM w WHERE g NOT IN (SELECT m FROM w WHERE m IS NOT NULL) AND g IS NOT NULL",
+        "SELECT (SELECT min(g) FROM w), (SELECT max(n) FROM w), count(*) FROM w WHERE m > {n}",
+        "SELECT x.k, y.k FROM v x JOIN v y ON x.k = y.k WHERE x.k IN (SELECT n FROM w)",
+    ]);
+    let more = match outer.contains("FROM v x") {
+        true => ", v AS (SELECT x.n AS k, count(*) AS c FROM w x JOIN w y ON x.n >= y.n GROUP BY x.n)",
+        false => "",
+    };
+    format!("WITH w AS ({query}){more} {outer}").replace("{n}", &n.to_string())
+}
+
 /// EXISTS, scalar subqueries, correlated ones, derived tables and CTEs.
 fn subqueries(dice: &mut Dice) -> String {
     let (a, b) = (dice.below(TABLES), dice.below(TABLES));
     let (deep, inner) = (conditions::deep(dice, ""), conditions::simple(dice, "x."));
     let n = integer(dice);
     let not = dice.pick(&["", "NOT "]);
-    match dice.below(9) {
+    match dice.below(10) {
         0 => format!(
             "SELECT pk FROM tab{a} AS y WHERE {not}EXISTS (SELECT 1 FROM tab{b} AS x WHERE x.col0 = y.col3)"
         ),
@@ -518,6 +547,7 @@ fn subqueries(dice: &mut Dice) -> String {
             "SELECT pk FROM tab{a} WHERE {not}col0 {not}IN (SELECT col3 FROM tab{b} WHERE col3 IS NOT NULL)"
         ),
         7 => format!("SELECT count(*) FROM tab{a} AS x, tab{b} AS y WHERE x.col0 = y.col0 AND {inner}"),
+        8 => read_twice(dice, a, &deep),
         _ => format!(
             "SELECT max(pk), {n} FROM tab{a} WHERE ({deep}) AND pk IN (SELECT pk FROM tab{b} WHERE {deep})"
         ),
