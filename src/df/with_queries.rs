@@ -18,8 +18,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use datafusion::catalog::Session;
-use datafusion::common::DFSchemaRef;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, DFSchemaRef};
 use datafusion::error::Result as DfResult;
 use datafusion::execution::context::QueryPlanner;
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
@@ -86,8 +86,9 @@ impl UserDefinedLogicalNodeCore for WithQuery {
     }
 
     fn prevent_predicate_push_down_columns(&self) -> HashSet<String> {
-        let columns = self.input.schema().fields().iter().map(|field| field.name().clone());
-        columns.filter(|_| self.is_one).collect()
+        let columns = self.input.schema().columns().into_iter();
+        let stays = |column: &Column| self.is_one || !comes_from_rows(&self.input, column);
+        columns.filter(stays).map(|column| column.name).collect()
     }
 
     fn fmt_for_explain(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -187,6 +188,43 @@ impl Kind {
             (true, _) => Some(Kind::One),
             (false, true) => Some(Kind::Worth),
         })
+    }
+}
+
+/// A condition on this column of a plan may become one on the rows of a table. One on a total, or on the value of a
+/// window, stays above it anyway.
+#[recursive::recursive]
+fn comes_from_rows(plan: &LogicalPlan, column: &Column) -> bool {
+    if let Some(query) = WithQuery::of(plan) {
+        return comes_from_rows(&query.input, column);
+    }
+    let at = || plan.schema().maybe_index_of_column(column);
+    let all_of = |expr: &Expr| {
+        expr.column_refs().into_iter().all(|column| {
+            plan.inputs()
+                .iter()
+                .any(|input| input.schema().has_column(column) && comes_from_rows(input, column))
+        })
+    };
+    match plan {
+        LogicalPlan::Projection(projection) => at().is_none_or(|at| all_of(&projection.expr[at])),
+        LogicalPlan::SubqueryAlias(alias) => at().is_none_or(|at| {
+            let (of, field) = alias.input.schema().qualified_field(at);
+            comes_from_rows(&alias.input, &Column::new(of.cloned(), field.name()))
+        }),
+        LogicalPlan::Aggregate(aggregate) => {
+            // A grouping set has more columns, which are behind.
+            at().is_none_or(|at| at < aggregate.group_expr.len())
+        }
+        LogicalPlan::Window(window) => {
+            window.input.schema().has_column(column) && comes_from_rows(&window.input, column)
+        }
+        LogicalPlan::Filter(_)
+        | LogicalPlan::Sort(_)
+        | LogicalPlan::Limit(_)
+        | LogicalPlan::Distinct(_)
+        | LogicalPlan::Join(_) => all_of(&Expr::Column(column.clone())),
+        _ => true,
     }
 }
 

@@ -175,6 +175,11 @@ fn statistics() {
 }
 
 #[test]
+fn with() {
+    script("with");
+}
+
+#[test]
 fn writes() {
     script("writes");
 }

@@ -11,9 +11,10 @@ use std::sync::Arc;
 
 use arrow::datatypes::FieldRef;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, DFSchema, Spans};
+use datafusion::common::{Column, DFSchema, ExprSchema, Spans};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result as DfResult;
+use datafusion::functions_window::expr_fn::row_number;
 use datafusion::logical_expr::expr::{Exists, InSubquery, SetComparison};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction, split_conjunction_owned};
@@ -30,6 +31,7 @@ use super::first_rows::first_rows;
 use super::membership::{in_one_set, is_joined_well, spell_out};
 use crate::df::rewrite::rename_kept;
 use crate::df::tree::{RewritePlan, RewriteTree};
+use crate::df::with_queries::{shared_rows, varies};
 
 /// The rule. Runs after type coercion.
 #[derive(Debug)]
@@ -159,6 +161,7 @@ fn with_values(plan: LogicalPlan, input: LogicalPlan, names: &UniqueNames) -> Df
         matches!(plan, LogicalPlan::Filter(_) | LogicalPlan::Projection(_))
             && is_within(&subquery.subquery, input.schema())
             && is_pulled_up_total(&subquery.subquery)
+            && !is_drawn(&subquery.subquery)
     };
     let is_computed = |expr: &Expr| match expr {
         Expr::ScalarSubquery(query) => !outer_columns(&query.subquery).is_empty() && !is_joined(query),
@@ -166,7 +169,13 @@ fn with_values(plan: LogicalPlan, input: LogicalPlan, names: &UniqueNames) -> Df
     };
     let exprs = plan.expressions();
     let has_domain = exprs.iter().any(|expr| expr.exists(|expr| Ok(is_computed(expr))).unwrap_or(true));
-    let input = if has_domain { fixed(input.clone(), names)? } else { input.clone() };
+    let is_drawn_one = |expr: &Expr| subquery_in(expr).is_some_and(|query| is_drawn(&query.subquery));
+    let has_drawn = exprs.iter().any(|expr| expr.exists(|expr| Ok(is_drawn_one(expr))).unwrap_or(true));
+    let (input, number) = match (has_domain, has_drawn) {
+        (true, true) => numbered(input.clone(), names)?,
+        (true, false) => (fixed(input.clone(), names)?, None),
+        (false, _) => (input.clone(), None),
+    };
     let (mut joined, mut found) = (input.clone(), Vec::<(Subquery, Expr)>::new());
     let mut replaced = |expr: Expr| {
         expr.rewrite_up(|expr| {
@@ -181,13 +190,18 @@ fn with_values(plan: LogicalPlan, input: LogicalPlan, names: &UniqueNames) -> Df
             if let Some((_, value)) = found.iter().find(|(known, _)| known == subquery) {
                 return Ok(Transformed::yes(value.clone()));
             }
-            let (rows, value) = match is_column {
-                true => with_column(joined.clone(), expr.clone(), names.next("value"))?,
-                false => match value_of_first(&subquery.subquery, &joined, names)? {
-                    Some(first) => first,
-                    None => Domain::of(&subquery.subquery, &input, taken, names)?
-                        .value_of(&subquery.subquery, joined.clone())?,
-                },
+            let number = number.clone().filter(|_| is_drawn(&subquery.subquery));
+            let first = match is_column || number.is_some() {
+                true => None,
+                false => value_of_first(&subquery.subquery, &joined, names)?,
+            };
+            let (rows, value) = match first {
+                Some(first) => first,
+                None if is_column => with_column(joined.clone(), expr.clone(), names.next("value"))?,
+                None => {
+                    Domain::of(&subquery.subquery, &input, taken.into_iter().chain(number).collect(), names)?
+                        .value_of(&subquery.subquery, joined.clone())?
+                }
             };
             joined = rows;
             found.push((subquery.clone(), value.clone()));
@@ -206,6 +220,23 @@ fn with_values(plan: LogicalPlan, input: LogicalPlan, names: &UniqueNames) -> Df
         return Ok(plan);
     }
     LogicalPlanBuilder::from(plan).project(columns.into_iter().map(Expr::Column))?.build()
+}
+
+/// The subquery draws numbers, others for each row around it.
+fn is_drawn(subquery: &LogicalPlan) -> bool {
+    varies(subquery, |_| Ok(false)).unwrap_or(true)
+}
+
+/// The rows with a number that tells them apart, unless they belong to a row of a further query around.
+fn numbered(rows: LogicalPlan, names: &UniqueNames) -> DfResult<(LogicalPlan, Option<(FieldRef, Column)>)> {
+    if !outer_columns(&rows).is_empty() {
+        return Ok((rows, None));
+    }
+    let name = names.next("number");
+    let rows = LogicalPlanBuilder::from(rows).window([row_number().alias(&name)])?.build()?;
+    let column = Column::from_name(name);
+    let field = Arc::clone(rows.schema().field_from_column(&column)?);
+    Ok((shared_rows(rows, names.next("rows")), Some((field, column))))
 }
 
 /// Joins rows to the value of the first row that each finds.
@@ -236,14 +267,17 @@ fn taken_beside(join: &Join) -> Vec<(FieldRef, Column)> {
 
 /// Rewrites a join with a LATERAL that DataFusion would get wrong; `None` for others.
 fn lateral(join: &Join, names: &UniqueNames) -> DfResult<Option<LogicalPlan>> {
-    let taken = taken_beside(join);
+    let mut taken = taken_beside(join);
     if taken.is_empty() {
         return plain_join(join);
     }
-    if !matches!(join.join_type, JoinType::Inner | JoinType::Left) || pulls_up(&join.right, false) {
+    let is_drawn = is_drawn(&join.right);
+    let is_joined = || !is_drawn && pulls_up(&join.right, false);
+    if !matches!(join.join_type, JoinType::Inner | JoinType::Left) || is_joined() {
         return Ok(None);
     }
-    if join.on.is_empty()
+    if !is_drawn
+        && join.on.is_empty()
         && join.filter.as_ref().is_none_or(|on| *on == lit(true))
         && let Some(first) = FirstRowsFound::of(&join.right)?
         && let Some((rows, found)) = first.beside(&join.left, join.join_type, names)?
@@ -253,8 +287,10 @@ fn lateral(join: &Join, names: &UniqueNames) -> DfResult<Option<LogicalPlan>> {
         let of_right = of_right.map(|(value, column)| value.alias_qualified(column.relation, column.name));
         return LogicalPlanBuilder::from(rows).project(of_left.chain(of_right))?.build().map(Some);
     }
-    let left = Arc::new(fixed(LogicalPlan::clone(&join.left), names)?);
-    let join = Join { left, ..join.clone() };
+    let left = LogicalPlan::clone(&join.left);
+    let (left, number) = if is_drawn { numbered(left, names)? } else { (fixed(left, names)?, None) };
+    taken.extend(number);
+    let join = Join { left: Arc::new(left), ..join.clone() };
     Domain::of(&join.right, &join.left, taken, names)?.beside(&join).map(Some)
 }
 
