@@ -26,7 +26,7 @@ use crate::df::below::passed_on;
 use crate::error::{Error, Result};
 use crate::exec::scan::{ScanCounters, ScanSpec};
 
-pub(in crate::df) use self::operator::sql;
+pub(in crate::df) use self::operator::{name, sql};
 
 /// An access of a plan, with its expected form if a dynamic filter will narrow it.
 struct Accessed<'p> {

@@ -68,6 +68,7 @@ use super::operators::pages::pages;
 use super::operators::push_down::PushDown;
 use super::operators::recursion::row_by_row;
 use super::operators::scan::threads;
+use super::operators::with_query::WithQueryExec;
 use super::operators::yielding::yielding;
 use super::plain_calls::JSON_AGGREGATES;
 use super::resolver::{PlannedViews, Resolver, Types};
@@ -479,7 +480,7 @@ impl Planner {
         let failed = limits.follow(&plan);
         let context = self.context(limits)?;
         let batches = Stage::Running.contain(|| {
-            let plan = in_turn::short_unions(plan).and_then(grouped::in_scans);
+            let plan = in_turn::short_unions(plan).and_then(grouped::in_scans).and_then(WithQueryExec::anew);
             plan.and_then(|plan| execute_stream(plan, context)).map_err(df_error)
         })?;
         let batches = if limits.cancel.may_stop() { batches_apart(batches) } else { batches };

@@ -14,7 +14,6 @@ use super::{order, parallel, with_queries};
 use crate::df::below::is_scan;
 use crate::df::cached::parameters;
 use crate::df::operators::trial::TrialExec;
-use crate::df::operators::with_query::WithQueryExec;
 use crate::df::operators::{lookup, push_down, seek};
 use crate::df::rules::early::{self, Early};
 use crate::df::rules::{extremes, first_left, join_keys};
@@ -74,8 +73,6 @@ pub(super) async fn ways(mut state: SessionState, plan: LogicalPlan, keep: Keep)
         let plan = if is_kept { plan.and_then(parameters::open) } else { plan };
         plan.map_err(df_error)
     };
-    // Each run of a kept plan has its own results.
-    let ready = |plan| if is_kept { Ok(plan) } else { WithQueryExec::anew(plan).map_err(df_error) };
     let planner = Arc::clone(state.query_planner());
     // Handing out little work to threads costs more than the work.
     let threads = std::mem::replace(&mut state.config_mut().options_mut().execution.target_partitions, 1);
@@ -92,9 +89,7 @@ pub(super) async fn ways(mut state: SessionState, plan: LogicalPlan, keep: Keep)
         state.config_mut().options_mut().optimizer.enable_join_dynamic_filter_pushdown = true;
         let with_filters = |plan| push_down::of_joins(plan, state.config_options()).map_err(df_error);
         match early::stopping(first).map_err(df_error)? {
-            Early::Stops(alone) => {
-                return Ok(Ways { alone: ready(with_filters(alone)?)?, shared: Shared::Never });
-            }
+            Early::Stops(alone) => return Ok(Ways { alone: with_filters(alone)?, shared: Shared::Never }),
             Early::MayStop(first) if tried.is_none() => tried = Some(with_filters(first)?),
             Early::MayStop(_) | Early::No => {}
         }
@@ -119,9 +114,9 @@ pub(super) async fn ways(mut state: SessionState, plan: LogicalPlan, keep: Keep)
     } else if is_long || keep == Keep::Yes(Threads::Wanted) {
         state.config_mut().options_mut().execution.target_partitions = threads;
         let shared = planner.create_physical_plan(&plan, &state).await.map_err(df_error)?;
-        Shared::Plan(ready(after_trial(shared))?)
+        Shared::Plan(after_trial(shared))
     } else {
         Shared::Later
     };
-    Ok(Ways { alone: ready(after_trial(alone))?, shared })
+    Ok(Ways { alone: after_trial(alone), shared })
 }

@@ -212,10 +212,7 @@ fn comes_from_rows(plan: &LogicalPlan, column: &Column) -> bool {
             let (of, field) = alias.input.schema().qualified_field(at);
             comes_from_rows(&alias.input, &Column::new(of.cloned(), field.name()))
         }),
-        LogicalPlan::Aggregate(aggregate) => {
-            // A grouping set has more columns, which are behind.
-            at().is_none_or(|at| at < aggregate.group_expr.len())
-        }
+        LogicalPlan::Aggregate(aggregate) => at().is_none_or(|at| at < aggregate.group_expr.len()),
         LogicalPlan::Window(window) => {
             window.input.schema().has_column(column) && comes_from_rows(&window.input, column)
         }

@@ -92,8 +92,6 @@ struct PlanForm {
     tells: bool,
     /// It has scalar subqueries.
     has_subqueries: bool,
-    /// Several places share the rows of a query of WITH.
-    shares_rows: bool,
 }
 
 /// A plan bound for one run.
@@ -388,7 +386,6 @@ impl PlanForm {
         PlanForm {
             tells: holds(&root, &tells),
             has_subqueries: holds(&root, &|node| node.is::<ScalarSubqueryExec>()),
-            shares_rows: holds(&root, &|node| node.is::<WithQueryExec>()),
             root,
         }
     }
@@ -407,7 +404,7 @@ impl PlanForm {
         each_node(&self.root, &mut bind, &|node| parameters::fill(node, &binding.params))
     }
 
-    /// Gives the bound plan its own results of queries in it, and its own dynamic filters.
+    /// Gives the bound plan its own subquery results and dynamic filters.
     fn ready(
         &self,
         mut bound: Arc<dyn ExecutionPlan>,
@@ -415,9 +412,6 @@ impl PlanForm {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         if self.has_subqueries {
             bound = subquery_values::anew(bound).map_err(df_error)?;
-        }
-        if self.shares_rows {
-            bound = WithQueryExec::anew(bound).map_err(df_error)?;
         }
         if self.tells {
             bound = PushDown.optimize(bound, options).map_err(df_error)?;

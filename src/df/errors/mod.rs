@@ -94,7 +94,10 @@ fn out_of_place(text: &str) -> Option<Error> {
     }
     let clause =
         ["LIMIT", "OFFSET"].into_iter().find(|c| text.starts_with(&format!("Unsupported {c} expression")))?;
-    Some(Error::unsupported(format!("{clause} takes a number, not a subquery")))
+    Some(
+        Error::unsupported(format!("{clause} takes a number that is known before anything is read"))
+            .hint("compute it first, and give it as a parameter"),
+    )
 }
 
 /// Most columns that a message lists.

@@ -385,6 +385,12 @@ fn windows(text: &str) -> Option<Error> {
                 .hint("write lag(x, 2), or lag(x, 2, 0) for a value where there is no such row"),
         );
     }
+    if text.starts_with("There is only support Literal types for field at idx: 2") {
+        return Some(
+            error("lag and lead take one value for all rows that lack another", sqlstate::INVALID_PARAMETER)
+                .hint("write coalesce(lag(x) OVER (ORDER BY t), y) for a value of the row"),
+        );
+    }
     let of_window = text.starts_with("There is only support Literal types for field at idx");
     if of_window || text.starts_with("Expected a signed integer literal for the second argument of") {
         let function = if of_window { "lag, lead and ntile take" } else { "nth_value takes" };

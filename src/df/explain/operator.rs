@@ -224,7 +224,7 @@ fn window(expr: &dyn WindowExpr) -> String {
 }
 
 /// A column's name as SQL writes it: those of expressions are DataFusion's text of them.
-fn name(name: &str) -> String {
+pub(in crate::df) fn name(name: &str) -> String {
     let name = words(join_keys::shown(&shown(name)));
     let starts = [" PARTITION BY [", " ORDER BY [", " RANGE BETWEEN ", " ROWS BETWEEN ", " GROUPS BETWEEN "];
     let Some(at) = starts.iter().filter_map(|start| name.find(start)).min() else { return name };

@@ -11,7 +11,7 @@ use arrow::array::RecordBatch;
 use datafusion::common::Statistics;
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNodeRecursion};
-use datafusion::error::Result as DfResult;
+use datafusion::error::{DataFusionError, Result as DfResult};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, SpillFile, TaskContext};
 use datafusion::physical_expr::PhysicalExpr;
@@ -22,8 +22,8 @@ use datafusion::physical_plan::{
     ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties,
     ReplaceChildrenOptions, execute_stream,
 };
-use futures::{TryStreamExt, stream};
-use tokio::sync::OnceCell;
+use futures::future::{BoxFuture, Shared};
+use futures::{FutureExt, TryFutureExt, TryStreamExt, stream};
 
 use crate::df::errors::to_df;
 use crate::df::operators::in_one_part;
@@ -43,7 +43,7 @@ pub struct WithQueryExec {
     /// The same for all places that share the result; 0 until the plan is [open](WithQueryExec::opened).
     number: usize,
     source: Source,
-    /// The result of this run; `None`: the plan has not been [made ready](WithQueryExec::anew).
+    /// The result of this run; `None`: the plan has not been [started](WithQueryExec::anew).
     kept: Option<Arc<KeptRows>>,
     /// Expected rows (count).
     rows: Precision<usize>,
@@ -97,7 +97,7 @@ impl WithQueryExec {
         opened.data()
     }
 
-    /// The plan with room for new results.
+    /// The plan with room for the results of one run.
     pub fn anew(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
         let mut results = BTreeMap::<usize, Arc<KeptRows>>::new();
         let anew = plan.rewrite_up(|node| {
@@ -184,28 +184,29 @@ impl ExecutionPlan for WithQueryExec {
 }
 
 /// The rows of a query, once somebody has asked for them.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct KeptRows {
     query: OnceLock<Arc<dyn ExecutionPlan>>,
-    found: OnceCell<Found>,
+    found: OnceLock<FoundOnce>,
 }
 
+/// The same result, or error, for everyone who waits.
+type FoundOnce = Shared<BoxFuture<'static, Result<Found, Arc<DataFusionError>>>>;
+
+#[derive(Clone)]
 enum Found {
-    InMemory(Arc<[RecordBatch]>, #[expect(dead_code, reason = "it holds the memory")] MemoryReservation),
+    InMemory(Arc<[RecordBatch]>, #[expect(dead_code, reason = "it holds the memory")] Arc<MemoryReservation>),
     OnDisk(Arc<dyn SpillFile>),
 }
 
-impl fmt::Debug for Found {
+impl fmt::Debug for KeptRows {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Found::InMemory(..) => "InMemory",
-            Found::OnDisk(_) => "OnDisk",
-        })
+        f.debug_struct("KeptRows").finish_non_exhaustive()
     }
 }
 
 impl KeptRows {
-    /// The rows; whoever comes first has them computed, and all others wait.
+    /// The rows. Everyone who waits for them has them computed: whoever was first may be dropped.
     async fn read(&self, context: Arc<TaskContext>) -> DfResult<SendableRecordBatchStream> {
         let query = self.query.get().ok_or_else(|| to_df(Error::internal("a query of WITH went missing")))?;
         let spills = SpillManager::new(
@@ -213,26 +214,28 @@ impl KeptRows {
             SpillMetrics::new(&ExecutionPlanMetricsSet::new(), 0),
             query.schema(),
         );
-        let found = self.found.get_or_try_init(|| computed(query, context, &spills)).await?;
-        match found {
+        let found = self.found.get_or_init(|| {
+            let computed = computed(Arc::clone(query), context, spills.clone());
+            computed.map_err(Arc::new).boxed().shared()
+        });
+        match found.clone().await.map_err(DataFusionError::Shared)? {
             Found::InMemory(batches, _) => {
-                let batches = Arc::clone(batches);
                 let batches = (0..batches.len()).map(move |at| Ok(batches[at].clone()));
                 Ok(Box::pin(RecordBatchStreamAdapter::new(query.schema(), stream::iter(batches))))
             }
-            Found::OnDisk(file) => spills.read_spill_as_stream(Arc::clone(file), None),
+            Found::OnDisk(file) => spills.read_spill_as_stream(file, None),
         }
     }
 }
 
 async fn computed(
-    query: &Arc<dyn ExecutionPlan>,
+    query: Arc<dyn ExecutionPlan>,
     context: Arc<TaskContext>,
-    spills: &SpillManager,
+    spills: SpillManager,
 ) -> DfResult<Found> {
     let consumer = MemoryConsumer::new("WithQueryExec").with_can_spill(true);
     let memory = consumer.register(context.memory_pool());
-    let mut batches = execute_stream(Arc::clone(query), context)?;
+    let mut batches = execute_stream(query, context)?;
     let (mut kept, mut file) = (Vec::new(), None);
     while let Some(batch) = batches.try_next().await? {
         let bytes = batch.get_array_memory_size();
@@ -246,5 +249,56 @@ async fn computed(
         }
     }
     let file = file.map(|mut file| file.finish()).transpose()?.flatten();
-    Ok(file.map_or_else(|| Found::InMemory(kept.into(), memory), Found::OnDisk))
+    Ok(file.map_or_else(|| Found::InMemory(kept.into(), Arc::new(memory)), Found::OnDisk))
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{AsArray, Int64Array};
+    use arrow::datatypes::{DataType, Field, Int64Type, Schema};
+    use datafusion::datasource::memory::MemorySourceConfig;
+    use datafusion::physical_plan::collect;
+    use datafusion::physical_plan::union::UnionExec;
+
+    use super::*;
+
+    /// A plan with the numbers from 0, in batches of 100, read in two places.
+    fn read_twice(count: i64) -> DfResult<Arc<dyn ExecutionPlan>> {
+        let schema = Arc::new(Schema::new(vec![Field::new("n", DataType::Int64, false)]));
+        let batch = |from: i64| {
+            let numbers = Int64Array::from_iter_values(from..count.min(from + 100));
+            Ok(RecordBatch::try_new(Arc::clone(&schema), vec![Arc::new(numbers)])?)
+        };
+        let batches = (0..count).step_by(100).map(batch).collect::<DfResult<Vec<_>>>()?;
+        let query = MemorySourceConfig::try_new_exec(&[batches], Arc::clone(&schema), None)?;
+        let place = || Arc::new(WithQueryExec::new("w", "w (1)", Arc::clone(&query) as _)) as _;
+        WithQueryExec::opened(UnionExec::try_new(vec![place(), place()])?)
+    }
+
+    #[tokio::test]
+    async fn rows_beyond_the_memory_are_on_the_disk_and_all_places_have_them() -> DfResult<()> {
+        for count in [0, 100, 10_000] {
+            let plan = read_twice(count)?;
+            let places = plan.children();
+            assert_eq!(places.iter().map(|place| place.children().len()).collect::<Vec<_>>(), [1, 0]);
+            for _ in 0..2 {
+                let run = WithQueryExec::anew(Arc::clone(&plan))?;
+                let batches = collect(Arc::clone(&run), Arc::default()).await?;
+                let sums =
+                    batches.iter().flat_map(|batch| batch.column(0).as_primitive::<Int64Type>().iter());
+                let (rows, sum) = sums.flatten().fold((0, 0), |(rows, sum), n| (rows + 1, sum + n));
+                assert_eq!((rows, sum), (2 * count, count * (count - 1)));
+                let kept = WithQueryExec::of(run.children()[1]).and_then(|place| place.kept.as_ref());
+                let found = kept.and_then(|kept| kept.found.get()).and_then(Shared::peek);
+                assert_eq!(matches!(found, Some(Ok(Found::OnDisk(_)))), count == 10_000);
+            }
+        }
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn a_plan_that_is_not_started_has_no_rows() -> DfResult<()> {
+        assert!(collect(read_twice(1)?, Arc::default()).await.is_err());
+        Ok(())
+    }
 }

@@ -69,7 +69,7 @@ fn narrowed(
     }
     // Expressions that differ in casts only have the same name.
     let other = if at > 0 { format!(" ({at})") } else { String::new() };
-    let name = format!("{}{NARROWED}{narrow}{other}", written(&wide.schema_name().to_string()));
+    let name = format!("{}{NARROWED}{narrow}{other}", wide.schema_name());
     let narrowed = match is_date {
         true => day_of_midnight(wide, field.data_type())?,
         false => Expr::TryCast(TryCast::new(Box::new(wide.clone()), narrow)),
@@ -86,13 +86,6 @@ fn day_of_midnight(time: &Expr, ty: &DataType) -> DfResult<Expr> {
 /// The source expression of a narrowed column, as written.
 pub fn shown(name: &str) -> &str {
     name.split_once(NARROWED).map_or(name, |(wide, _)| wide)
-}
-
-/// `a.id + Int64(1)` as `a.id + 1`.
-fn written(name: &str) -> String {
-    let mut parts = name.split("Int64(");
-    let first = parts.next().unwrap_or_default().to_owned();
-    parts.fold(first, |text, part| text + &part.replacen(')', "", 1))
 }
 
 fn bytes_of_integer(ty: &DataType) -> Option<usize> {

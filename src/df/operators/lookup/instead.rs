@@ -25,10 +25,10 @@ use super::{JoinColumn, JoinKind, LookupBy, LookupJoinExec, ROWS_FIRST, ROWS_MAX
 use crate::access::COST;
 use crate::df::below::{picked, scan_of};
 use crate::df::cached::plan::holds;
+use crate::df::explain::name;
 use crate::df::operators::few_first::few_first;
 use crate::df::operators::join_rows::rows_of;
 use crate::df::operators::scan::{ByRows, ScanExec};
-use crate::df::rules::join_keys::shown;
 use crate::df::tree::RewriteTree;
 use crate::error::Result;
 use crate::exec::scan::PARALLEL_WORK;
@@ -317,7 +317,7 @@ impl LookupJoinExec {
         let finds_in_order = kind == JoinKind::Found && in_order;
         let (table, by) = if !finds_in_order && is_whole_key(&on, scan) {
             let words =
-                on.iter().map(|equal| format!("{}={}", equal.of_table.name(), shown(equal.of_row.name())));
+                on.iter().map(|equal| format!("{}={}", equal.of_table.name(), name(equal.of_row.name())));
             (scan.by_rows(ByRows { columns: words.collect(), rows: expected }), LookupBy::Rowkeys)
         } else if (in_order || how.by == LookupBy::Ranges && kind != JoinKind::Found)
             && on.iter().any(|equal| scan.request.leads(Field::Column(equal.key)))
