@@ -163,25 +163,13 @@ fn with_values(plan: LogicalPlan, input: LogicalPlan, names: &UniqueNames) -> Df
             && is_pulled_up_total(&subquery.subquery)
             && !is_drawn(&subquery.subquery)
     };
-    let is_computed = |expr: &Expr| match expr {
-        Expr::ScalarSubquery(query) => !outer_columns(&query.subquery).is_empty() && !is_joined(query),
-        _ => false,
-    };
     let exprs = plan.expressions();
-    let has_domain = exprs.iter().any(|expr| expr.exists(|expr| Ok(is_computed(expr))).unwrap_or(true));
-    let is_drawn_one = |expr: &Expr| subquery_in(expr).is_some_and(|query| is_drawn(&query.subquery));
-    let has_drawn = exprs.iter().any(|expr| expr.exists(|expr| Ok(is_drawn_one(expr))).unwrap_or(true));
-    let (input, number) = match (has_domain, has_drawn) {
-        (true, true) => numbered(input.clone(), names)?,
-        (true, false) => (fixed(input.clone(), names)?, None),
-        (false, _) => (input.clone(), None),
-    };
-    let (mut joined, mut found) = (input.clone(), Vec::<(Subquery, Expr)>::new());
+    let (rows, number) = prepared(&exprs, &input, &is_joined, names)?;
+    let (mut joined, mut found) = (rows.clone(), Vec::<(Subquery, Expr)>::new());
     let mut replaced = |expr: Expr| {
         expr.rewrite_up(|expr| {
             let Expr::ScalarSubquery(subquery) = &expr else { return Ok(Transformed::no(expr)) };
-            let taken = outer_columns(&subquery.subquery);
-            let taken: Vec<_> = taken.into_iter().filter(|(_, c)| input.schema().has_column(c)).collect();
+            let taken = taken_by(&subquery.subquery, &input);
             // DataFusion 55.2 sorts by a value but fails to see that a window is sorted by the same.
             let is_column = taken.is_empty() && matches!(plan, LogicalPlan::Window(_));
             if taken.is_empty() && !is_column || is_joined(subquery) {
@@ -195,15 +183,15 @@ fn with_values(plan: LogicalPlan, input: LogicalPlan, names: &UniqueNames) -> Df
                 true => None,
                 false => value_of_first(&subquery.subquery, &joined, names)?,
             };
-            let (rows, value) = match first {
+            let (with_value, value) = match first {
                 Some(first) => first,
                 None if is_column => with_column(joined.clone(), expr.clone(), names.next("value"))?,
                 None => {
-                    Domain::of(&subquery.subquery, &input, taken.into_iter().chain(number).collect(), names)?
+                    Domain::of(&subquery.subquery, &rows, taken.into_iter().chain(number).collect(), names)?
                         .value_of(&subquery.subquery, joined.clone())?
                 }
             };
-            joined = rows;
+            joined = with_value;
             found.push((subquery.clone(), value.clone()));
             Ok(Transformed::yes(value))
         })
@@ -220,6 +208,43 @@ fn with_values(plan: LogicalPlan, input: LogicalPlan, names: &UniqueNames) -> Df
         return Ok(plan);
     }
     LogicalPlanBuilder::from(plan).project(columns.into_iter().map(Expr::Column))?.build()
+}
+
+/// Columns of `rows` that a subquery beside them uses.
+fn taken_by(subquery: &LogicalPlan, rows: &LogicalPlan) -> Vec<(FieldRef, Column)> {
+    let mut taken = outer_columns(subquery);
+    taken.retain(|(_, column)| rows.schema().has_column(column));
+    taken
+}
+
+/// The rows that the values of subqueries in these expressions are joined to. They are computed once, if one of them
+/// reads them again; and numbered, if one of them draws numbers for each row.
+fn prepared(
+    exprs: &[Expr],
+    rows: &LogicalPlan,
+    is_joined: &dyn Fn(&Subquery) -> bool,
+    names: &UniqueNames,
+) -> DfResult<(LogicalPlan, Option<(FieldRef, Column)>)> {
+    let (mut are_read_again, mut are_drawn_for) = (false, false);
+    let tried = UniqueNames::default();
+    for expr in exprs {
+        expr.apply(|expr| {
+            let Expr::ScalarSubquery(query) = expr else { return Ok(TreeNodeRecursion::Continue) };
+            let (query, is_joined) = (&*query.subquery, is_joined(query));
+            let taken = taken_by(query, rows);
+            if !taken.is_empty() && !is_joined {
+                are_drawn_for |= is_drawn(query);
+                are_read_again |= Domain::told(query, &taken, &tried).is_none()
+                    && value_of_first(query, rows, &tried)?.is_none();
+            }
+            Ok(TreeNodeRecursion::Jump)
+        })?;
+    }
+    match (are_drawn_for, are_read_again) {
+        (true, _) => numbered(rows.clone(), names),
+        (false, true) => Ok((fixed(rows.clone(), names)?, None)),
+        (false, false) => Ok((rows.clone(), None)),
+    }
 }
 
 /// The subquery draws numbers, others for each row around it.
@@ -260,9 +285,7 @@ fn with_column(rows: LogicalPlan, value: Expr, name: String) -> DfResult<(Logica
 
 /// Columns of the left side that the LATERAL of a join uses.
 fn taken_beside(join: &Join) -> Vec<(FieldRef, Column)> {
-    let mut taken = outer_columns(&join.right);
-    taken.retain(|(_, column)| join.left.schema().has_column(column));
-    taken
+    taken_by(&join.right, &join.left)
 }
 
 /// Rewrites a join with a LATERAL that DataFusion would get wrong; `None` for others.
@@ -287,11 +310,14 @@ fn lateral(join: &Join, names: &UniqueNames) -> DfResult<Option<LogicalPlan>> {
         let of_right = of_right.map(|(value, column)| value.alias_qualified(column.relation, column.name));
         return LogicalPlanBuilder::from(rows).project(of_left.chain(of_right))?.build().map(Some);
     }
+    if let Some(domain) = Domain::told(&join.right, &taken, names).filter(|_| !is_drawn) {
+        return domain.beside(join).map(Some);
+    }
     let left = LogicalPlan::clone(&join.left);
     let (left, number) = if is_drawn { numbered(left, names)? } else { (fixed(left, names)?, None) };
     taken.extend(number);
     let join = Join { left: Arc::new(left), ..join.clone() };
-    Domain::of(&join.right, &join.left, taken, names)?.beside(&join).map(Some)
+    Domain::distinct(&join.left, taken, names)?.beside(&join).map(Some)
 }
 
 /// A LATERAL that uses nothing of the left side as the table that it is: DataFusion 55.2 takes the outer columns of one

@@ -6,7 +6,7 @@
 //! result has a value for each combination, and the outer rows are joined to it.
 //!
 //! Most subqueries only compare columns with outer ones, as in `WHERE m.room = r.id ORDER BY m.at DESC LIMIT 1`. Their
-//! rows tell the outer values themselves, so nothing has to be joined to the input ([`Domain::of_found`]).
+//! rows tell the outer values themselves, so nothing has to be joined to the input ([`Domain::told`]).
 
 mod nodes;
 
@@ -59,7 +59,7 @@ impl<'n> Domain<'n> {
         taken: Vec<(FieldRef, Column)>,
         names: &'n UniqueNames,
     ) -> DfResult<Domain<'n>> {
-        match Domain::of_found(subquery, &taken, names) {
+        match Domain::told(subquery, &taken, names) {
             Some(domain) => Ok(domain),
             None => Domain::distinct(input, taken, names),
         }
@@ -67,7 +67,7 @@ impl<'n> Domain<'n> {
 
     /// The domain of a subquery whose rows tell the values of the `taken` outer columns; `None` if it uses one of these
     /// other than in `column = outer`.
-    fn of_found(
+    pub fn told(
         subquery: &LogicalPlan,
         taken: &[(FieldRef, Column)],
         names: &'n UniqueNames,
@@ -86,7 +86,7 @@ impl<'n> Domain<'n> {
     }
 
     /// The distinct values of these columns of `input`.
-    fn distinct(
+    pub fn distinct(
         input: &LogicalPlan,
         taken: Vec<(FieldRef, Column)>,
         names: &'n UniqueNames,
