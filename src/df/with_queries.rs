@@ -263,14 +263,18 @@ pub fn optimised(
     let mut best = optimise(plan)?;
     let mut places = Places::of(&best)?;
     let shared: BTreeSet<&str> = places.shared().map(|place| &*place.query.key).collect();
-    let mut was_in_the_way = false;
-    let freed = plan.clone().rewrite_up_with_subqueries(|node| {
-        let idle = WithQuery::of(&node).filter(|query| !shared.contains(&*query.key));
-        let input = idle.map(|query| query.input.clone());
-        was_in_the_way |= input.is_some();
-        Ok(input.map_or_else(|| Transformed::no(node), Transformed::yes))
-    });
-    if was_in_the_way {
+    let is_idle = |query: &&WithQuery| !shared.contains(&*query.key);
+    let mut has_idle = false;
+    plan.apply_with_subqueries(|node| {
+        has_idle |= WithQuery::of(node).is_some_and(|query| is_idle(&query));
+        Ok(if has_idle { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    if has_idle {
+        // Marks that nothing comes of were in the way of the optimizer.
+        let freed = plan.clone().rewrite_up_with_subqueries(|node| {
+            let input = WithQuery::of(&node).filter(is_idle).map(|query| query.input.clone());
+            Ok(input.map_or_else(|| Transformed::no(node), Transformed::yes))
+        });
         best = optimise(&freed.data()?)?;
         places = Places::of(&best)?;
     }

@@ -5,6 +5,7 @@ use std::fmt;
 use std::ops::Bound;
 
 use super::rowkey::{Rowkey, prefix_end};
+use crate::value::compare_bytes;
 
 /// The end of a range.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -90,7 +91,12 @@ impl KeyRange {
 
     /// Does it contain `key`?
     pub fn contains(&self, key: &[u8]) -> bool {
-        *self.start <= *key && !self.is_past(key)
+        self.begins_by(key) && !self.is_past(key)
+    }
+
+    /// Does it begin at or before `key`?
+    fn begins_by(&self, key: &[u8]) -> bool {
+        compare_bytes(&self.start, key).is_le()
     }
 
     /// Does `key` lie at or after the end?
@@ -199,8 +205,8 @@ impl KeyRanges {
     pub fn contains(&self, key: &[u8]) -> bool {
         let after = match self.0.last() {
             // Fast path for keys that arrive in ascending order.
-            Some(last) if *last.start <= *key => self.0.len(),
-            _ => self.0.partition_point(|r| *r.start <= *key),
+            Some(last) if last.begins_by(key) => self.0.len(),
+            _ => self.0.partition_point(|range| range.begins_by(key)),
         };
         after > 0 && self.0[after - 1].contains(key)
     }

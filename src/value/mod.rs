@@ -338,6 +338,12 @@ fn compare_decimals(a: i128, a_scale: u8, b: i128, b_scale: u8) -> Ordering {
     whole.then_with(|| fraction(a, pa, a_scale).cmp(&fraction(b, pb, b_scale)))
 }
 
+/// Order of bytes. An empty `String` or `Vec` has its bytes at no valid address, and comparing nothing with them takes 80
+/// to 200 ns where the system's `memcmp` uses AVX-512: the fault of its masked load is suppressed, slowly.
+pub fn compare_bytes(a: &[u8], b: &[u8]) -> Ordering {
+    if a.is_empty() || b.is_empty() { a.len().cmp(&b.len()) } else { a.cmp(b) }
+}
+
 /// Order of two values of one column: NULL first, then the type's order. Values of different types
 /// order by type; a column never holds both.
 impl Ord for ValueRef<'_> {
@@ -347,8 +353,8 @@ impl Ord for ValueRef<'_> {
             (ValueRef::Int(a), ValueRef::Int(b)) => a.cmp(&b),
             (ValueRef::Double(a), ValueRef::Double(b)) => compare_doubles(a, b),
             (ValueRef::Decimal(a, sa), ValueRef::Decimal(b, sb)) => compare_decimals(a, sa, b, sb),
-            (ValueRef::Text(a), ValueRef::Text(b)) => a.as_bytes().cmp(b.as_bytes()),
-            (ValueRef::Bytes(a), ValueRef::Bytes(b)) => a.cmp(b),
+            (ValueRef::Text(a), ValueRef::Text(b)) => compare_bytes(a.as_bytes(), b.as_bytes()),
+            (ValueRef::Bytes(a), ValueRef::Bytes(b)) => compare_bytes(a, b),
             (ValueRef::Date(a), ValueRef::Date(b)) => a.cmp(&b),
             (ValueRef::Timestamp(a), ValueRef::Timestamp(b)) => a.cmp(&b),
             (ValueRef::TimestampTz(a), ValueRef::TimestampTz(b)) => a.cmp(&b),
