@@ -15,7 +15,7 @@ use crate::key::{BadKey, ColumnId, hex};
 use crate::plan::{Field, RowView};
 use crate::row::{self, PackedRow};
 use crate::schema::{FamilyId, IndexDef, TableDef};
-use crate::value::{ColumnType, Value, ValueRef, name_sql};
+use crate::value::{ColumnType, Value, ValueRef, compare_bytes, name_sql};
 
 /// Where a field of a row comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -295,7 +295,7 @@ impl RowView for StoredRowView<'_> {
         let ty = self.spec.table.column(id).ty;
         Ok(Some(match (ty, with) {
             // Compares the bytes directly where they need no decoding.
-            (ColumnType::Varchar, Value::Text(text)) => bytes.cmp(text.as_bytes()),
+            (ColumnType::Varchar, Value::Text(text)) => compare_bytes(bytes, text.as_bytes()),
             (ColumnType::BigInt, Value::Int(with)) => {
                 row::unpack_number(id, ty, bytes)?.cmp(&i128::from(*with))
             }
