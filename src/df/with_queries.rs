@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use datafusion::catalog::Session;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchemaRef};
 use datafusion::error::Result as DfResult;
 use datafusion::execution::context::QueryPlanner;
@@ -246,6 +246,11 @@ pub fn varies(plan: &LogicalPlan, is_it: impl Fn(&LogicalPlan) -> DfResult<bool>
     Ok(found)
 }
 
+/// A part of the plan draws numbers.
+pub fn draws(plan: &LogicalPlan) -> bool {
+    varies(plan, |_| Ok(false)).unwrap_or(true)
+}
+
 fn is_volatile(node: &LogicalPlan) -> bool {
     let mut found = false;
     let _ = node.apply_expressions(|expr| {
@@ -263,22 +268,27 @@ pub fn optimised(
     let mut best = optimise(plan)?;
     let mut places = Places::of(&best)?;
     let shared: BTreeSet<&str> = places.shared().map(|place| &*place.query.key).collect();
-    let is_idle = |query: &&WithQuery| !shared.contains(&*query.key);
-    let mut has_idle = false;
-    plan.apply_with_subqueries(|node| {
-        has_idle |= WithQuery::of(node).is_some_and(|query| is_idle(&query));
-        Ok(if has_idle { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    })?;
-    if has_idle {
+    let is_idle = |query: &WithQuery| !shared.contains(&*query.key);
+    if has_mark(plan, is_idle)? {
         // Marks that nothing comes of were in the way of the optimizer.
         let freed = plan.clone().rewrite_up_with_subqueries(|node| {
-            let input = WithQuery::of(&node).filter(is_idle).map(|query| query.input.clone());
+            let input = WithQuery::of(&node).filter(|query| is_idle(query)).map(|query| query.input.clone());
             Ok(input.map_or_else(|| Transformed::no(node), Transformed::yes))
         });
         best = optimise(&freed.data()?)?;
         places = Places::of(&best)?;
     }
     if places.0.is_empty() { Ok(best) } else { places.shared_in(best) }
+}
+
+/// The plan has such a mark.
+fn has_mark(plan: &LogicalPlan, is_it: impl Fn(&WithQuery) -> bool) -> DfResult<bool> {
+    let mut found = false;
+    plan.apply_with_subqueries(|node| {
+        found |= WithQuery::of(node).is_some_and(&is_it);
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(found)
 }
 
 /// A place of an optimised plan.
@@ -330,7 +340,7 @@ impl Places {
     fn shares(&self, query: &WithQuery) -> bool {
         let same = || self.0.iter().filter(|place| is_same(&place.query, query));
         // A filter that draws numbers, moved into each place, does so for each of them.
-        same().count() > 1 && (query.is_one || same().any(|place| place.is_whole) && !is_drawn(&query.input))
+        same().count() > 1 && (query.is_one || same().any(|place| place.is_whole) && !draws(&query.input))
     }
 
     /// The plan with one number for all places that share a result, and without the other marks.
@@ -380,12 +390,6 @@ fn reads_nothing_else(plan: &LogicalPlan) -> bool {
     WithQuery::of(plan).is_some() || !inputs.is_empty() && inputs.into_iter().all(reads_nothing_else)
 }
 
-/// A part of the plan draws numbers.
-fn is_drawn(plan: &LogicalPlan) -> bool {
-    let found = plan.exists(|node| Ok(is_volatile(node)));
-    found.unwrap_or(true)
-}
-
 /// Plans queries; each query of WITH that is marked as if it were alone, so that it can run before what is around it.
 #[derive(Debug)]
 pub struct PlannedApart;
@@ -397,16 +401,18 @@ impl QueryPlanner for PlannedApart {
         plan: &LogicalPlan,
         session: &dyn Session,
     ) -> DfResult<Arc<dyn ExecutionPlan>> {
+        let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(PlannedApart)]);
+        if !has_mark(plan, |_| true)? {
+            return planner.create_physical_plan(plan, session).await;
+        }
         let set_apart = plan.clone().rewrite_up_with_subqueries(|node| {
             let query = WithQuery::of(&node).cloned();
             Ok(match query {
                 Some(query) => Transformed::yes(WithQuery { is_apart: true, ..query }.into_plan()),
                 None => Transformed::no(node),
             })
-        })?;
-        let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(PlannedApart)]);
-        let planned = planner.create_physical_plan(&set_apart.data, session).await?;
-        if set_apart.transformed { WithQueryExec::opened(planned) } else { Ok(planned) }
+        });
+        WithQueryExec::opened(planner.create_physical_plan(&set_apart.data()?, session).await?)
     }
 }
 

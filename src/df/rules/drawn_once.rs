@@ -18,7 +18,7 @@ use datafusion::optimizer::analyzer::AnalyzerRule;
 use crate::df::rewrite::rename_kept;
 use crate::df::subqueries::correlated::{UniqueNames, outer_columns, subquery_of};
 use crate::df::tree::{RewritePlan, RewriteTree};
-use crate::df::with_queries::varies;
+use crate::df::with_queries::draws;
 
 /// The rule. Runs before subqueries are made joins.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ impl AnalyzerRule for DrawnOnce {
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DfResult<LogicalPlan> {
         // Few plans draw numbers.
-        if !varies(&plan, |_| Ok(false))? {
+        if !draws(&plan) {
             return Ok(plan);
         }
         let names = UniqueNames::default();
@@ -89,7 +89,7 @@ fn drawn_once(node: LogicalPlan, names: &UniqueNames) -> DfResult<Transformed<Lo
 /// A subquery that draws numbers under a name of its own.
 fn drawn_apart(expr: Expr, names: &UniqueNames) -> DfResult<Transformed<Expr>> {
     let Expr::ScalarSubquery(query) = &expr else { return Ok(Transformed::no(expr)) };
-    if !outer_columns(&query.subquery).is_empty() || !varies(&query.subquery, |_| Ok(false))? {
+    if !outer_columns(&query.subquery).is_empty() || !draws(&query.subquery) {
         return Ok(Transformed::no(expr));
     }
     let named = LogicalPlanBuilder::from(LogicalPlan::clone(&query.subquery)).alias(names.next("drawn"))?;

@@ -31,7 +31,7 @@ use super::first_rows::first_rows;
 use super::membership::{in_one_set, is_joined_well, spell_out};
 use crate::df::rewrite::rename_kept;
 use crate::df::tree::{RewritePlan, RewriteTree};
-use crate::df::with_queries::{shared_rows, varies};
+use crate::df::with_queries::{draws, shared_rows};
 
 /// The rule. Runs after type coercion.
 #[derive(Debug)]
@@ -161,7 +161,7 @@ fn with_values(plan: LogicalPlan, input: LogicalPlan, names: &UniqueNames) -> Df
         matches!(plan, LogicalPlan::Filter(_) | LogicalPlan::Projection(_))
             && is_within(&subquery.subquery, input.schema())
             && is_pulled_up_total(&subquery.subquery)
-            && !is_drawn(&subquery.subquery)
+            && !draws(&subquery.subquery)
     };
     let exprs = plan.expressions();
     let (rows, number) = prepared(&exprs, &input, &is_joined, names)?;
@@ -178,7 +178,7 @@ fn with_values(plan: LogicalPlan, input: LogicalPlan, names: &UniqueNames) -> Df
             if let Some((_, value)) = found.iter().find(|(known, _)| known == subquery) {
                 return Ok(Transformed::yes(value.clone()));
             }
-            let number = number.clone().filter(|_| is_drawn(&subquery.subquery));
+            let number = number.clone().filter(|_| draws(&subquery.subquery));
             let first = match is_column || number.is_some() {
                 true => None,
                 false => value_of_first(&subquery.subquery, &joined, names)?,
@@ -233,7 +233,7 @@ fn prepared(
             let (query, is_joined) = (&*query.subquery, is_joined(query));
             let taken = taken_by(query, rows);
             if !taken.is_empty() && !is_joined {
-                are_drawn_for |= is_drawn(query);
+                are_drawn_for |= draws(query);
                 are_read_again |= Domain::told(query, &taken, &tried).is_none()
                     && value_of_first(query, rows, &tried)?.is_none();
             }
@@ -245,11 +245,6 @@ fn prepared(
         (false, true) => Ok((fixed(rows.clone(), names)?, None)),
         (false, false) => Ok((rows.clone(), None)),
     }
-}
-
-/// The subquery draws numbers, others for each row around it.
-fn is_drawn(subquery: &LogicalPlan) -> bool {
-    varies(subquery, |_| Ok(false)).unwrap_or(true)
 }
 
 /// The rows with a number that tells them apart, unless they belong to a row of a further query around.
@@ -294,7 +289,7 @@ fn lateral(join: &Join, names: &UniqueNames) -> DfResult<Option<LogicalPlan>> {
     if taken.is_empty() {
         return plain_join(join);
     }
-    let is_drawn = is_drawn(&join.right);
+    let is_drawn = draws(&join.right);
     let is_joined = || !is_drawn && pulls_up(&join.right, false);
     if !matches!(join.join_type, JoinType::Inner | JoinType::Left) || is_joined() {
         return Ok(None);
