@@ -232,13 +232,16 @@ pub struct Packer<'t> {
     table: &'t TableDef,
     /// For each family, the columns in its packed values.
     columns: Vec<Vec<(ColumnId, ColumnType)>>,
+    /// Packed values may have columns that were dropped since.
+    may_hold_dropped: bool,
 }
 
 impl<'t> Packer<'t> {
     /// For rows of `table`.
     pub fn new(table: &'t TableDef) -> Packer<'t> {
         let types = |id| packed_columns(table, id).map(|(id, column)| (id, column.ty)).collect();
-        Packer { table, columns: table.family_ids().map(types).collect() }
+        let may_hold_dropped = table.columns.iter().any(|column| column.dropped);
+        Packer { table, columns: table.family_ids().map(types).collect(), may_hold_dropped }
     }
 
     /// The table of these rows.
@@ -246,7 +249,7 @@ impl<'t> Packer<'t> {
         self.table
     }
 
-    fn columns(&self, family: FamilyId) -> impl Iterator<Item = (ColumnId, ColumnType)> {
+    fn columns(&self, family: FamilyId) -> impl Iterator<Item = (ColumnId, ColumnType)> + Clone {
         self.columns[usize::from(family.0)].iter().copied()
     }
 
@@ -278,13 +281,17 @@ impl<'t> Packer<'t> {
             let new = changed.iter().find(|(of, _)| *of == id);
             (id, new.map(|(_, value)| (ty, value.as_ref())))
         });
+        let known = || columns.clone().filter_map(|(id, new)| new.map(|(ty, value)| (id, ty, value)));
         let mut packed = Vec::with_capacity(sealed.map_or(0, <[u8]>::len) + 16);
         match sealed {
-            Some(sealed) => row::repack(&PackedRow::new(&row::open(sealed)?)?, columns, &mut packed)?,
-            None => {
-                let known = columns.filter_map(|(id, new)| new.map(|(ty, value)| (id, ty, value)));
-                row::pack(known, &mut packed)?;
+            Some(sealed) => {
+                let sealed = row::open(sealed)?;
+                let row = PackedRow::new(&sealed)?;
+                if self.may_hold_dropped || !row::overwrite(&row, known(), &mut packed)? {
+                    row::repack(&row, columns, &mut packed)?;
+                }
             }
+            None => row::pack(known(), &mut packed)?,
         }
         Ok(row::seal(packed, self.table.family(family).compression))
     }

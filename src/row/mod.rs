@@ -19,4 +19,4 @@ pub use arrow::{
 pub use builder::ColumnBuilder;
 pub use cell::{write_json_cell, write_text_cell};
 pub use compress::{Compression, open, seal};
-pub use packed::{PackedRow, encode, pack, repack, unpack, unpack_number};
+pub use packed::{PackedRow, encode, overwrite, pack, repack, unpack, unpack_number};

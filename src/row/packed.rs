@@ -35,6 +35,8 @@
 //! 2c 01  70 61 69 64  01
 //! ```
 
+use std::ops::Range;
+
 use crate::error::{Error, Result, sqlstate};
 use crate::key::ColumnId;
 use crate::value::{ColumnType, ValueRef};
@@ -85,6 +87,31 @@ pub fn repack<'v>(
         None => (id, row.bytes(id).map(PackSource::Packed)),
     };
     pack_from(columns.into_iter().map(source), out)
+}
+
+/// As [`repack`], where each of these values takes as many bytes as the one in `row`: only these are written anew. False,
+/// and nothing is: one does not.
+pub fn overwrite<'v>(
+    row: &PackedRow<'_>,
+    columns: impl IntoIterator<Item = (ColumnId, ColumnType, ValueRef<'v>)>,
+    out: &mut Vec<u8>,
+) -> Result<bool> {
+    let base = out.len();
+    out.extend_from_slice(row.0);
+    let end = out.len();
+    for (id, ty, value) in columns {
+        let old = row.place(id).filter(|_| !value.is_null());
+        if old.is_some() {
+            encode(ty, value, out)?;
+        }
+        let Some(old) = old.filter(|old| old.len() == out.len() - end) else {
+            out.truncate(base);
+            return Ok(false);
+        };
+        out.copy_within(end.., base + old.start);
+        out.truncate(end);
+    }
+    Ok(true)
 }
 
 /// Packs columns; those without a source are NULL.
@@ -194,21 +221,29 @@ impl<'a> PackedRow<'a> {
     /// The bytes of `column`, for [`unpack`]; `None` when it is NULL or was never written.
     #[inline(always)]
     pub fn bytes(&self, column: ColumnId) -> Option<&'a [u8]> {
+        self.0.get(self.place(column)?)
+    }
+
+    /// Where the bytes of `column` are.
+    #[inline(always)]
+    fn place(&self, column: ColumnId) -> Option<Range<usize>> {
         if let [VERSION, count, first, ..] = *self.0 {
             // Where no column is NULL or in the key, ids are consecutive.
             let (count, at) = (usize::from(count), usize::from(column.0).wrapping_sub(first.into()));
             let (ids, ends, data) = (2, 2 + count, 2 + 2 * count);
             if at < count && self.0.get(ids + at).is_some_and(|id| u16::from(*id) == column.0) {
                 let start = if at == 0 { 0 } else { *self.0.get(ends + at - 1)? };
-                return self.0.get(data + usize::from(start)..data + usize::from(*self.0.get(ends + at)?));
+                return Some(data + usize::from(start)..data + usize::from(*self.0.get(ends + at)?));
             }
         }
-        self.bytes_of_any(column)
+        self.place_of_any(column)
     }
 
     #[inline(never)]
-    fn bytes_of_any(&self, column: ColumnId) -> Option<&'a [u8]> {
-        self.frame().bytes(column)
+    fn place_of_any(&self, column: ColumnId) -> Option<Range<usize>> {
+        let frame = self.frame();
+        let data = self.0.len() - frame.data.len();
+        frame.place(column).map(|place| data + place.start..data + place.end)
     }
 }
 
@@ -291,11 +326,12 @@ impl<'a> Frame<'a> {
         Ok(())
     }
 
-    fn bytes(&self, column: ColumnId) -> Option<&'a [u8]> {
+    /// Where the bytes of `column` are in the data.
+    fn place(&self, column: ColumnId) -> Option<Range<usize>> {
         let at = self.ids().position(column.0.into())?;
         let ends = self.ends();
         let start = if at == 0 { 0 } else { ends.at(at - 1) };
-        self.data.get(start..ends.at(at))
+        Some(start..ends.at(at))
     }
 }
 
@@ -636,6 +672,36 @@ mod tests {
             let mut again = b"before".to_vec();
             repack(&PackedRow::new(&old).unwrap(), given, &mut again).unwrap();
             prop_assert_eq!(&again[6..], &packed(&new)[..]);
+        }
+
+        #[test]
+        fn a_row_that_is_overwritten_is_the_one_that_is_packed_again(
+            columns in columns(),
+            others in prop::collection::vec((any::<bool>(), any::<prop::sample::Index>()), 20),
+        ) {
+            // Some columns get the value that another one of their type has.
+            let other = |(at, (changes, from)): (usize, &(bool, prop::sample::Index))| {
+                let (id, ty, value) = columns.get(at).filter(|_| *changes)?;
+                let of_type: Vec<_> = columns.iter().filter(|(_, other, _)| other == ty).collect();
+                let new = from.get(&of_type).2.clone();
+                Some((*id, *ty, value.clone(), new))
+            };
+            let changes: Vec<_> = others.iter().enumerate().filter_map(other).collect();
+            let old = packed(&columns);
+            let row = PackedRow::new(&old).unwrap();
+            let given = columns.iter().map(|(id, ..)| {
+                let new = changes.iter().find(|(of, ..)| of == id);
+                (*id, new.map(|(_, ty, _, new)| (*ty, new.as_ref())))
+            });
+            let mut again = Vec::new();
+            repack(&row, given, &mut again).unwrap();
+            let mut over = b"before".to_vec();
+            let new = changes.iter().map(|(id, ty, _, new)| (*id, *ty, new.as_ref()));
+            let fits = overwrite(&row, new, &mut over).unwrap();
+            prop_assert_eq!(&over[..6], b"before");
+            prop_assert_eq!(&over[6..], if fits { &again[..] } else { &[] });
+            let is_same = changes.iter().all(|(_, _, value, new)| value == new && !value.is_null());
+            prop_assert!(fits || !is_same, "the same values fit");
         }
 
         #[test]

@@ -6,8 +6,8 @@
 //! one transaction, in key order, so that changes of the same page are written once. A [`snapshot`] combines a view
 //! of the tree with the memtables above it; when these are empty, reads go straight into LMDB's map.
 //!
-//! Three kinds of writes bypass the log and go into the tree directly: loads ([`bulk`]), very large commits, and
-//! commits that create or clear a keyspace. Acknowledged changes that would go to a damaged page are kept beside the
+//! Four kinds of writes bypass the log and go into the tree directly: loads ([`bulk`]), very large commits, large
+//! ones whose changes lie close together, and commits that create or clear a keyspace. Acknowledged changes that would go to a damaged page are kept beside the
 //! tree of their keyspace ([`tree::aside`]).
 //!
 //! Versions number the commits. After a disk failure nothing is written any more ([`trust`](super::trust)).
@@ -36,7 +36,7 @@ mod snapshot;
 mod tests;
 mod tree;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::slice::from_ref;
@@ -53,6 +53,7 @@ use super::rules::check_batch;
 use super::trust::Trust;
 use super::{BulkWriter, Durability, Engine, KeyspaceId, Mutation, Snapshot, Store, WriteBatch};
 use crate::error::{Error, Kind, Result};
+use crate::key::KeyRange;
 use bulk::EmbeddedBulk;
 use keeper::Keeper;
 use memtable::{ENTRY_BYTES, Memtable};
@@ -63,6 +64,14 @@ use tree::{ReaderSlot, Tree, TreeView, TreeWriter};
 /// Size at which a memtable is full, in bytes. After a crash up to two memtables are replayed from the log. Small in
 /// tests, so that they see many.
 const MEMTABLE_BYTES: usize = if cfg!(test) { 64 << 10 } else { 32 << 20 };
+
+/// Memory, in bytes, that batches must take in a memtable to go into the tree because they are dense. Smaller ones would
+/// gain less than the second flush takes.
+const DENSE_BYTES: usize = if cfg!(test) { 512 } else { 256 << 10 };
+
+/// Entries (count) of the tree for each changed one that batches may have between their first and last key to be dense:
+/// half of each page that is written for them is new.
+const ENTRIES_PER_CHANGE: u64 = 2;
 
 /// How large a log, in bytes, a clean close may leave behind; all of it is in the tree by then.
 const LEFT_BYTES: u64 = 256 << 10;
@@ -172,7 +181,7 @@ impl EmbeddedStore {
             return Ok(results);
         }
         let mutations = || accepted.iter().flat_map(|batch| &batch.mutations);
-        if shared.is_for_the_tree(&accepted) {
+        if shared.is_for_the_tree(&accepted) || log.flushes() && shared.is_dense(&accepted) {
             shared.empty_memtables(&mut log)?;
             let seat = ReaderSlot::of(&shared.tree)?;
             let mut writer = shared.tree.begin()?;
@@ -274,13 +283,36 @@ impl Shared {
     fn is_for_the_tree(&self, batches: &[&WriteBatch]) -> bool {
         let there = self.tree.keyspaces();
         let mut mutations = batches.iter().flat_map(|batch| &batch.mutations);
-        let filled = |batch: &&WriteBatch| batch.bytes() + ENTRY_BYTES * batch.mutations.len();
-        batches.iter().map(filled).sum::<usize>() > MEMTABLE_BYTES
+        batches.iter().map(filled_by).sum::<usize>() > MEMTABLE_BYTES
             || mutations.any(|mutation| match mutation {
                 Mutation::Put(keyspace, ..) => !there.contains_key(keyspace),
                 Mutation::Delete(..) => false,
                 Mutation::Clear(_) => true,
             })
+    }
+
+    /// The batches are many changes that lie close together, so that the tree takes them faster than log and memtable
+    /// would, and reads are not held up by a memtable afterwards. What would have to be moved before is less.
+    fn is_dense(&self, batches: &[&WriteBatch]) -> bool {
+        let newest = self.newest();
+        let bytes = batches.iter().map(filled_by).sum::<usize>();
+        let waiting = newest.active.bytes() + newest.full.as_ref().map_or(0, |(full, _)| full.bytes());
+        if bytes < DENSE_BYTES || bytes < waiting {
+            return false;
+        }
+        let mut spans = BTreeMap::<KeyspaceId, Span<'_>>::new();
+        for mutation in batches.iter().flat_map(|batch| &batch.mutations) {
+            let (keyspace, key) = mutation.place();
+            let span = spans.entry(keyspace).or_insert(Span { first: key, last: key, changes: 0 });
+            (span.first, span.last) = (span.first.min(key), span.last.max(key));
+            span.changes += 1;
+        }
+        let tree = newest.view.reader();
+        spans.iter().all(|(keyspace, Span { first, last, changes })| {
+            // What cannot be read is reported by whoever has to read it.
+            let entries = tree.estimate(*keyspace, &KeyRange::new(*first, *last));
+            entries.is_ok_and(|entries| entries <= ENTRIES_PER_CHANGE * changes)
+        })
     }
 
     /// Ends the active memtable, and the log segment with the same entries, once the previous memtable is in the
@@ -352,6 +384,18 @@ impl Shared {
         }
         log.close()
     }
+}
+
+/// Memory that a batch takes in a memtable, in bytes.
+fn filled_by(batch: &&WriteBatch) -> usize {
+    batch.bytes() + ENTRY_BYTES * batch.mutations.len()
+}
+
+/// Where the changes of a keyspace lie.
+struct Span<'b> {
+    first: &'b [u8],
+    last: &'b [u8],
+    changes: u64,
 }
 
 /// Applies the changes of a memtable. Errors: with the keyspace that failed.

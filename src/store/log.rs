@@ -179,7 +179,7 @@ impl Log {
             self.room = self.end;
             return Err(self.trust.after_write(e));
         }
-        if self.durability == Durability::Sync {
+        if self.flushes() {
             self.file.sync_data().map_err(|e| self.trust.after_flush(e))?;
             self.mark.acknowledge(self.next);
             self.flushed = self.end + record.len() as u64;
@@ -225,6 +225,11 @@ impl Log {
             })?;
         (self.segment, self.room, self.flushed) = (sealed + 1, AHEAD_BYTES, self.end);
         Ok(sealed)
+    }
+
+    /// Each record is flushed before it is acknowledged.
+    pub(super) fn flushes(&self) -> bool {
+        self.durability == Durability::Sync
     }
 
     /// How far the newest segment is flushed, in bytes.

@@ -4,7 +4,7 @@
 //! newest version is kept: for a reader from before it, the whole keyspace counts as changed. So memory is bounded,
 //! and forgetting can only refuse more batches, never fewer.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use parking_lot::MutexGuard;
 
@@ -54,7 +54,15 @@ impl Recent {
 
     /// Records that `version` writes `mutations`.
     fn record(&mut self, version: u64, mutations: &[Mutation]) {
-        for mutation in mutations {
+        // Of a keyspace with so many, no key would be kept that says more than that.
+        let mut many = BTreeSet::new();
+        if mutations.len() > KEYS_MAX {
+            let mut counts = BTreeMap::new();
+            mutations.iter().for_each(|mutation| *counts.entry(mutation.keyspace()).or_insert(0) += 1);
+            many.extend(counts.into_iter().filter(|(_, count)| *count > KEYS_MAX).map(|(id, _)| id));
+            many.iter().for_each(|keyspace| self.record_all(version, *keyspace));
+        }
+        for mutation in mutations.iter().filter(|mutation| !many.contains(&mutation.keyspace())) {
             match mutation {
                 Mutation::Put(keyspace, key, _) | Mutation::Delete(keyspace, key) => {
                     let written = self.keyspaces.entry(*keyspace).or_default();

@@ -17,7 +17,7 @@ use crate::error::{Error, Result, sqlstate};
 use crate::exec::changes::Changes;
 use crate::exec::dml::{ROWS_READ, Writes};
 use crate::exec::stored::{self, StoredRow};
-use crate::key::{Rowkey, in_key_order};
+use crate::key::{KeyHead, Rowkey};
 use crate::row::{any_value_at, ref_at};
 use crate::schema::{IndexState, TableDef};
 use crate::sql::{Assignment, Delete, Update, name_of, name_sql};
@@ -208,15 +208,22 @@ impl<'a> Rewriting<'a> {
         let WriteTarget { view, table, .. } = self.target;
         let (_load, mut writer) = view.db.load(&view.watch.cancel)?;
         check_reads(view, table, &*writer)?;
-        let mut gathered = Changes::new(table, writer.folder());
-        gathered.take(&mut self.writes, &view.watch)?;
-        while let Some(piece) = pieces.next().transpose()? {
+        // Simple changes of sorted rows are in the order of their keys as they come.
+        let is_in_order = self.is_simple && !pieces.may_repeat();
+        let mut gathered = (!is_in_order).then(|| Changes::new(table, writer.folder()));
+        loop {
+            match &mut gathered {
+                Some(gathered) => gathered.take(&mut self.writes, &view.watch)?,
+                None => self.writes.drain().try_for_each(|change| change.write_to(&mut *writer))?,
+            }
+            let Some(piece) = pieces.next().transpose()? else { break };
             view.db.runtime().block_on(self.rewrite(piece))?;
             view.watch.step("changing rows", self.affected, Some(pieces.len()), "rows")?;
-            gathered.take(&mut self.writes, &view.watch)?;
         }
         view.watch.finish("changing rows", self.affected, "rows");
-        gathered.write_to(&mut *writer, &view.watch)?;
+        if let Some(gathered) = gathered {
+            gathered.write_to(&mut *writer, &view.watch)?;
+        }
         self.counters.mutations.iter().try_for_each(|mutation| mutation.write_to(&mut *writer))?;
         commit(view, table, writer)?;
         Ok(StatementWrites { batch: WriteBatch::default(), affected: self.affected, returning: None })
@@ -351,20 +358,27 @@ impl FoundRows {
     /// several finds of a row counts.
     fn sort(&mut self) -> Result<()> {
         let (rows, rowkeys) = (self.found.num_rows(), self.found.column(0));
-        if rows < ROWS_SORTED || self.seen.is_some() {
+        if rows < ROWS_SORTED || self.may_repeat() {
             return Ok(());
         }
-        let (mut last, mut is_sorted) = (key_at(rowkeys, 0)?, true);
-        for at in 1..rows {
+        let mut heads = Vec::with_capacity(rows);
+        let (mut last, mut is_sorted) = (&[][..], true);
+        for at in 0..rows {
             let before = std::mem::replace(&mut last, key_at(rowkeys, at)?);
             is_sorted &= before <= last;
+            heads.push((KeyHead::of(last), at));
         }
         if !is_sorted {
-            let keys = (0..rows).map(|at| Ok((at, key_at(rowkeys, at)?))).collect::<Result<Vec<_>>>()?;
-            let sorted = in_key_order(keys.into_iter(), |(_, key)| ((), key));
-            self.sorted = Some(sorted.into_iter().map(|(at, _)| at).collect());
+            let key = |at| key_at(rowkeys, at).unwrap_or_default();
+            heads.sort_by(|(a, at), (b, of_b)| a.cmp(b).then_with(|| key(*at).cmp(key(*of_b))));
+            self.sorted = Some(heads.into_iter().map(|(_, at)| at).collect());
         }
         Ok(())
+    }
+
+    /// A row may be found several times.
+    fn may_repeat(&self) -> bool {
+        self.seen.is_some()
     }
 
     /// Rows found in all, duplicates included.

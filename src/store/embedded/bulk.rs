@@ -1,7 +1,7 @@
 //! Bulk writes: entries go straight into the tree, and are appended where keys ascend.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::path::Path;
 
 use parking_lot::MutexGuard;
@@ -20,7 +20,7 @@ pub(super) struct EmbeddedBulk<'s> {
     shared: &'s Shared,
     writer: TreeWriter<'s>,
     /// The greatest key of each keyspace written to.
-    tails: HashMap<KeyspaceId, Vec<u8>>,
+    tails: BTreeMap<KeyspaceId, Vec<u8>>,
     touched: Touched,
     version: u64,
     recorder: Recorder<'s>,
@@ -37,7 +37,7 @@ impl<'s> EmbeddedBulk<'s> {
         Ok(EmbeddedBulk {
             shared,
             writer: shared.tree.begin()?,
-            tails: HashMap::new(),
+            tails: BTreeMap::new(),
             touched: Touched::default(),
             version,
             recorder: shared.recorder(version),

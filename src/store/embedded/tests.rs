@@ -586,11 +586,39 @@ proptest! {
 }
 
 #[test]
+fn many_changes_that_lie_close_together_go_into_the_tree_unless_more_waits() {
+    let place = Place::new();
+    let store = place.open().unwrap();
+    store.keeper.stop();
+    fill(&store, A, 1000);
+    put(&store, A, "b", b"1");
+    assert!(!store.shared.newest().active.is_empty(), "too few");
+    let mut changed = BTreeSet::new();
+    let mut goes_into_the_tree = |numbers: Vec<u32>| {
+        let mut batch = WriteBatch::default();
+        numbers.iter().for_each(|n| batch.put(A, key(*n).as_bytes(), vec![1; 500]));
+        changed.extend(numbers);
+        store.commit(batch).unwrap();
+        store.shared.newest().active.is_empty()
+    };
+    assert!(!goes_into_the_tree((0..20).map(|n| 40 * n).collect()), "too far apart");
+    assert!(!goes_into_the_tree((500..510).collect()), "more waits");
+    assert!(goes_into_the_tree((500..580).step_by(2).collect()));
+    assert!(goes_into_the_tree((1000..1010).collect()), "new ones");
+    drop(store);
+    let store = place.open().unwrap();
+    for n in 0..1010 {
+        let value = if changed.contains(&n) { 1 } else { 7 };
+        assert_eq!(get(&store, A, &key(n)), Some(vec![value; 500]), "{n}");
+    }
+}
+
+#[test]
 fn what_nobody_adds_to_moves_into_the_tree_by_itself() {
     let place = Place::new();
     let store = place.open().unwrap();
     fill(&store, A, 1);
-    (0..100).for_each(|n| put(&store, A, &format!("{n:03}"), [7; 2000]));
+    (0..250).for_each(|n| put(&store, A, &format!("{n:03}"), [7; 300]));
     let is_behind = || !store.shared.newest().active.is_empty() || store.shared.newest().full.is_some();
     assert!(is_behind(), "more than a memtable was written, and less than two");
     let deadline = Instant::now() + Duration::from_secs(60);
@@ -600,6 +628,6 @@ fn what_nobody_adds_to_moves_into_the_tree_by_itself() {
     }
     let view = TreeView::of(&store.shared.tree).unwrap();
     assert_eq!(view.version().unwrap(), store.snapshot().unwrap().version());
-    assert_eq!(view.reader().entries(A), 101);
+    assert_eq!(view.reader().entries(A), 251);
     assert!(!place.file("log/log-1").exists(), "the tree has what was in it");
 }

@@ -27,7 +27,7 @@ mod vet;
 mod view;
 mod writer;
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
@@ -66,7 +66,7 @@ const KEYSPACES: KeyspaceId = KeyspaceId(u32::MAX - 1);
 
 /// LMDB's handle of a keyspace.
 type KeyspaceHandle = heed::Database<'static, Bytes, Bytes>;
-type Keyspaces = HashMap<KeyspaceId, KeyspaceHandle>;
+type Keyspaces = BTreeMap<KeyspaceId, KeyspaceHandle>;
 
 /// The tree and its directory.
 ///
