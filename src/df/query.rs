@@ -93,6 +93,7 @@ use super::rules::short_circuit::guarded_by_filters;
 use super::rules::true_keys::TrueKeys;
 use super::rules::window_keys::compared_keys;
 use super::subqueries::correlated::Correlated;
+use super::subqueries::guards::guarded_subqueries;
 use super::subqueries::join_condition::subqueries_in_on;
 use super::subqueries::or_null::value_or_null;
 use super::subqueries::order_subquery::subqueries_in_order;
@@ -309,6 +310,7 @@ impl Planner {
                     ],
                 )),
                 Arc::new(NodeRule("compared_keys", compared_keys)),
+                Arc::new(NodeRule("guarded_subqueries", guarded_subqueries)),
                 Arc::new(Correlated),
                 Arc::new(CheckedNumbers::new()),
             ])

@@ -5,6 +5,7 @@ mod domain;
 mod exists;
 pub(super) mod first_found;
 mod first_rows;
+pub(super) mod guards;
 pub(super) mod join_condition;
 mod membership;
 mod one_row;
