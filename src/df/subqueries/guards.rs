@@ -1,8 +1,9 @@
 //! Subqueries in CASE, AND and OR: `CASE WHEN b > 0 THEN (SELECT sum(v) / b FROM ..) END` must not fail where `b` is 0.
 //!
 //! Subqueries become joins, which compute them for all outer rows. So what decides that a value is not asked for goes
-//! into the subquery, as a filter below each step that may fail. The value of such a row is then another one, which
-//! nobody sees. Subqueries that know nothing of the outer row, and those that cannot fail, stay as they are.
+//! into the subquery, as a filter below each step that may well fail. The value of such a row is then another one, which
+//! nobody sees. Subqueries that know nothing of the outer row, and those that hardly fail, stay as they are: joins that
+//! know more conditions look for rows in fewer ways.
 
 use std::sync::Arc;
 
@@ -14,13 +15,16 @@ use datafusion::logical_expr::utils::{
     conjunction, merge_schema, split_binary_owned, split_conjunction_owned,
 };
 use datafusion::logical_expr::{
-    BinaryExpr, Case, Expr, Filter, LogicalPlan, LogicalPlanBuilder, Operator, Subquery, binary_expr, lit,
+    Aggregate, BinaryExpr, Case, Expr, Filter, LogicalPlan, Operator, Projection, Sort, Subquery, Window,
+    binary_expr, lit,
 };
 
 use super::correlated::{has_subquery, outer_columns, subquery_of};
+use crate::df::errors::to_df;
 use crate::df::rewrite::rename_kept;
 use crate::df::rules::risk::{Risk, Risks};
 use crate::df::tree::{RewritePlan, RewriteTree};
+use crate::error::Error;
 
 /// Guards the subqueries of a node.
 pub fn guarded_subqueries(node: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
@@ -67,7 +71,7 @@ impl Outer<'_> {
                 let terms = terms.into_iter().map(|term| self.guarded(term, &held));
                 let terms = terms.collect::<DfResult<Vec<Expr>>>()?.into_iter();
                 let together = terms.reduce(|all, term| binary_expr(all, op, term));
-                together.ok_or_else(|| datafusion::common::internal_datafusion_err!("{op} of nothing"))
+                together.ok_or_else(|| to_df(Error::internal("an AND or OR has no terms")))
             }
             expr => {
                 let expr = expr
@@ -104,7 +108,7 @@ impl Outer<'_> {
     /// A subquery may have the condition as a filter.
     fn can_decide(&self, condition: &Expr) -> bool {
         let is_plain = !has_subquery(condition) && !condition.is_volatile() && !condition.contains_outer();
-        is_plain && Risks { schema: self.schema }.of(condition) == Risk::None
+        is_plain && Risks { schema: self.schema }.of(condition) < Risk::High
     }
 
     fn guarded_subquery(&self, mut expr: Expr, conditions: &[Expr]) -> DfResult<Expr> {
@@ -132,25 +136,31 @@ impl Outer<'_> {
 fn asked_for(node: LogicalPlan, condition: &Expr) -> DfResult<Transformed<LogicalPlan>> {
     let schema = merge_schema(&node.inputs());
     let risks = Risks { schema: &schema };
-    if !node.expressions().iter().any(|expr| risks.of(expr) > Risk::None) {
+    if !node.expressions().iter().any(|expr| risks.of(expr) == Risk::High) {
         return Ok(Transformed::no(node));
     }
-    match node {
-        LogicalPlan::Filter(filter) => {
-            let predicate = condition.clone().and(filter.predicate);
-            Ok(Transformed::yes(LogicalPlan::Filter(Filter::try_new(predicate, filter.input)?)))
-        }
-        LogicalPlan::Projection(_)
-        | LogicalPlan::Aggregate(_)
-        | LogicalPlan::Window(_)
-        | LogicalPlan::Sort(_) => {
-            let expressions = node.expressions();
-            let [input] = node.inputs()[..] else { return Ok(Transformed::no(node)) };
-            let input = LogicalPlanBuilder::from(input.clone()).filter(condition.clone())?.build()?;
+    let expressions = node.expressions();
+    match &node {
+        LogicalPlan::Filter(_) => filtered(node, condition).map(Transformed::yes),
+        LogicalPlan::Projection(Projection { input, .. })
+        | LogicalPlan::Aggregate(Aggregate { input, .. })
+        | LogicalPlan::Window(Window { input, .. })
+        | LogicalPlan::Sort(Sort { input, .. }) => {
+            let input = filtered((**input).clone(), condition)?;
             node.with_new_exprs(expressions, vec![input]).map(Transformed::yes)
         }
-        node => Ok(Transformed::no(node)),
+        _ => Ok(Transformed::no(node)),
     }
+}
+
+/// The rows for which `condition` is true, as well as what filters them already. One filter: of correlated conditions in
+/// two, one above the other, DataFusion 55.2 loses columns.
+fn filtered(rows: LogicalPlan, condition: &Expr) -> DfResult<LogicalPlan> {
+    let filter = match rows {
+        LogicalPlan::Filter(filter) => Filter::try_new(condition.clone().and(filter.predicate), filter.input),
+        rows => Filter::try_new(condition.clone(), Arc::new(rows)),
+    };
+    filter.map(LogicalPlan::Filter)
 }
 
 fn subquery_mut(expr: &mut Expr) -> Option<&mut Subquery> {
