@@ -181,7 +181,7 @@ impl EmbeddedStore {
             return Ok(results);
         }
         let mutations = || accepted.iter().flat_map(|batch| &batch.mutations);
-        if shared.is_for_the_tree(&accepted) || log.flushes() && shared.is_dense(&accepted) {
+        if shared.is_for_the_tree(&accepted, log.flushes()) {
             shared.empty_memtables(&mut log)?;
             let seat = ReaderSlot::of(&shared.tree)?;
             let mut writer = shared.tree.begin()?;
@@ -279,25 +279,28 @@ impl Shared {
         Ok((Arc::new(view), Arc::new(held)))
     }
 
-    /// The batches must bypass the log: it has no record for what they do, or they are too large for a memtable.
-    fn is_for_the_tree(&self, batches: &[&WriteBatch]) -> bool {
+    /// The batches must bypass the log, which has no record for what they do, are too large for a memtable, or are
+    /// taken faster by the tree. `flushes`: the log would flush them, too.
+    fn is_for_the_tree(&self, batches: &[&WriteBatch], flushes: bool) -> bool {
         let there = self.tree.keyspaces();
         let mut mutations = batches.iter().flat_map(|batch| &batch.mutations);
-        batches.iter().map(filled_by).sum::<usize>() > MEMTABLE_BYTES
+        let filled = |batch: &&WriteBatch| batch.bytes() + ENTRY_BYTES * batch.mutations.len();
+        let bytes = batches.iter().map(filled).sum::<usize>();
+        bytes > MEMTABLE_BYTES
             || mutations.any(|mutation| match mutation {
                 Mutation::Put(keyspace, ..) => !there.contains_key(keyspace),
                 Mutation::Delete(..) => false,
                 Mutation::Clear(_) => true,
             })
+            || flushes && bytes >= DENSE_BYTES && self.is_dense(batches, bytes)
     }
 
-    /// The batches are many changes that lie close together, so that the tree takes them faster than log and memtable
-    /// would, and reads are not held up by a memtable afterwards. What would have to be moved before is less.
-    fn is_dense(&self, batches: &[&WriteBatch]) -> bool {
+    /// The changes lie close together, so that the tree takes them faster than log and memtable would, and reads are
+    /// not held up by a memtable afterwards. What would have to be moved before is less than their `bytes`.
+    fn is_dense(&self, batches: &[&WriteBatch], bytes: usize) -> bool {
         let newest = self.newest();
-        let bytes = batches.iter().map(filled_by).sum::<usize>();
         let waiting = newest.active.bytes() + newest.full.as_ref().map_or(0, |(full, _)| full.bytes());
-        if bytes < DENSE_BYTES || bytes < waiting {
+        if bytes < waiting {
             return false;
         }
         let mut spans = BTreeMap::<KeyspaceId, Span<'_>>::new();
@@ -384,11 +387,6 @@ impl Shared {
         }
         log.close()
     }
-}
-
-/// Memory that a batch takes in a memtable, in bytes.
-fn filled_by(batch: &&WriteBatch) -> usize {
-    batch.bytes() + ENTRY_BYTES * batch.mutations.len()
 }
 
 /// Where the changes of a keyspace lie.

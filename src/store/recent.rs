@@ -219,6 +219,20 @@ mod tests {
     }
 
     #[test]
+    fn a_commit_of_too_many_keys_conflicts_with_everything_before_it() {
+        let mut recent = Recent::default();
+        let mut many: Vec<_> = (0..=KEYS_MAX).map(|n| put(&*format!("{n:06}"))).collect();
+        many.push(Mutation::Put(KeyspaceId(2), "few".into(), Vec::new()));
+        recent.record(5, &many);
+        let holds = |since| recent.check(&reads(since, KeyRange::point("elsewhere"))).is_ok();
+        assert!(!holds(4));
+        assert!(holds(5));
+        let mut elsewhere = Reads::new(4);
+        elsewhere.add(KeyspaceId(2), KeyRange::point("elsewhere"));
+        recent.check(&elsewhere).unwrap();
+    }
+
+    #[test]
     fn a_cleared_keyspace_conflicts_with_any_read_of_it() {
         let mut recent = Recent::default();
         recent.record(3, &[put("a"), Mutation::Clear(T), put("b")]);

@@ -376,6 +376,17 @@ pub fn subquery_in(expr: &Expr) -> Option<&Subquery> {
     }
 }
 
+/// The same, to be replaced.
+pub fn subquery_mut(expr: &mut Expr) -> Option<&mut Subquery> {
+    match expr {
+        Expr::Exists(Exists { subquery, .. })
+        | Expr::InSubquery(InSubquery { subquery, .. })
+        | Expr::SetComparison(SetComparison { subquery, .. })
+        | Expr::ScalarSubquery(subquery) => Some(subquery),
+        _ => None,
+    }
+}
+
 /// The expression contains a subquery.
 pub fn has_subquery(expr: &Expr) -> bool {
     expr.exists(|e| Ok(subquery_in(e).is_some())).unwrap_or(true)
@@ -440,10 +451,13 @@ pub fn is_pulled_up_total(plan: &LogicalPlan) -> bool {
 fn pulls_up(plan: &LogicalPlan, under_totals: bool) -> bool {
     match plan {
         LogicalPlan::Filter(filter) => {
-            let terms = split_conjunction(&filter.predicate);
-            let mut terms = terms.into_iter().filter(|term| takes_outer(term, &filter.input));
+            let terms = split_conjunction(&filter.predicate).into_iter();
+            let mut terms = terms.filter(|term| takes_outer(term, &filter.input)).peekable();
+            // Of conditions in two filters, one above the other, it loses columns.
+            let has_terms = terms.peek().is_some();
             terms.all(|term| !has_subquery(term) && (!under_totals || is_key(term)))
                 && pulls_up(&filter.input, under_totals)
+                && (!has_terms || outer_columns(&filter.input).is_empty())
         }
         LogicalPlan::Projection(_) | LogicalPlan::Subquery(_) => {
             !takes(plan) && pulls_up(plan.inputs()[0], under_totals)

@@ -24,7 +24,9 @@ use datafusion::logical_expr::{
     Operator, Projection, SubqueryAlias, lit,
 };
 
-use super::correlated::{UniqueNames, outer_columns, settled, subquery_in, subquery_of, takes, takes_outer};
+use super::correlated::{
+    UniqueNames, outer_columns, settled, subquery_in, subquery_mut, subquery_of, takes, takes_outer,
+};
 use super::one_row::one_row;
 use crate::df::errors::to_df;
 use crate::df::parallel::OF_A_SET;
@@ -224,19 +226,11 @@ impl<'n> Domain<'n> {
             let plan = plan.rewrite_down_with_subqueries(|plan| {
                 plan.rewrite_own_expressions(|expr| expr.rewrite_up(|expr| Ok(further(expr))))
             });
-            let subquery = subquery_of(plan.data()?);
-            Ok(Transformed::yes(match expr {
-                Expr::ScalarSubquery(_) => Expr::ScalarSubquery(subquery),
-                Expr::Exists(mut exists) => {
-                    exists.subquery = subquery;
-                    Expr::Exists(exists)
-                }
-                Expr::InSubquery(mut list) => {
-                    list.subquery = subquery;
-                    Expr::InSubquery(list)
-                }
-                expr => expr,
-            }))
+            let mut expr = expr;
+            if let Some(subquery) = subquery_mut(&mut expr) {
+                *subquery = subquery_of(plan.data()?);
+            }
+            Ok(Transformed::yes(expr))
         });
         replaced.data()
     }

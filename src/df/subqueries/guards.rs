@@ -15,16 +15,15 @@ use datafusion::logical_expr::utils::{
     conjunction, merge_schema, split_binary_owned, split_conjunction_owned,
 };
 use datafusion::logical_expr::{
-    Aggregate, BinaryExpr, Case, Expr, Filter, LogicalPlan, Operator, Projection, Sort, Subquery, Window,
-    binary_expr, lit,
+    Aggregate, BinaryExpr, Case, Expr, Filter, LogicalPlan, Operator, Projection, Sort, Window, binary_expr,
+    lit,
 };
 
-use super::correlated::{has_subquery, outer_columns, subquery_of};
-use crate::df::errors::to_df;
+use super::correlated::{has_subquery, outer_columns, subquery_mut, subquery_of};
+use super::membership::from_outside;
 use crate::df::rewrite::rename_kept;
 use crate::df::rules::risk::{Risk, Risks};
 use crate::df::tree::{RewritePlan, RewriteTree};
-use crate::error::Error;
 
 /// Guards the subqueries of a node.
 pub fn guarded_subqueries(node: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
@@ -36,11 +35,7 @@ pub fn guarded_subqueries(node: LogicalPlan) -> DfResult<Transformed<LogicalPlan
     // Of the terms of a WHERE, those without subqueries drop rows before the others are computed.
     let is_filter = matches!(node, LogicalPlan::Filter(_));
     node.rewrite_own_expressions(|expr| match is_filter {
-        true => {
-            let terms = split_conjunction_owned(expr).into_iter().map(|term| outer.guarded(term, &[]));
-            Ok(conjunction(terms.collect::<DfResult<Vec<_>>>()?)
-                .map_or(Transformed::no(lit(true)), Transformed::yes))
-        }
+        true => outer.each_guarded(Operator::And, split_conjunction_owned(expr), &[]).map(Transformed::yes),
         false => rename_kept(expr, &names, &mut |expr| outer.guarded(expr, &[]).map(Transformed::yes)),
     })
 }
@@ -68,10 +63,7 @@ impl Outer<'_> {
                         _ => term.is_not_true(),
                     },
                 ));
-                let terms = terms.into_iter().map(|term| self.guarded(term, &held));
-                let terms = terms.collect::<DfResult<Vec<Expr>>>()?.into_iter();
-                let together = terms.reduce(|all, term| binary_expr(all, op, term));
-                together.ok_or_else(|| to_df(Error::internal("an AND or OR has no terms")))
+                self.each_guarded(op, terms, &held)
             }
             expr => {
                 let expr = expr
@@ -80,6 +72,13 @@ impl Outer<'_> {
                 self.guarded_subquery(expr, conditions)
             }
         }
+    }
+
+    /// Guarded terms of an AND or OR, together again.
+    fn each_guarded(&self, op: Operator, terms: Vec<Expr>, conditions: &[Expr]) -> DfResult<Expr> {
+        let terms = terms.into_iter().map(|term| self.guarded(term, conditions));
+        let together = terms.collect::<DfResult<Vec<_>>>()?.into_iter().reduce(|a, b| binary_expr(a, op, b));
+        Ok(together.unwrap_or_else(|| lit(op == Operator::And)))
     }
 
     fn guarded_case(&self, case: Case, conditions: &[Expr]) -> DfResult<Expr> {
@@ -118,14 +117,7 @@ impl Outer<'_> {
         if columns.is_empty() || !columns.iter().all(|(_, column)| self.schema.has_column(column)) {
             return Ok(expr);
         }
-        let condition = condition.rewrite_down(|expr| match expr {
-            Expr::Column(column) => {
-                let (_, field) = self.schema.qualified_field_from_column(&column)?;
-                Ok(Transformed::yes(Expr::OuterReferenceColumn(Arc::clone(field), column)))
-            }
-            expr => Ok(Transformed::no(expr)),
-        });
-        let condition = condition.data()?;
+        let condition = from_outside(condition, self.schema)?;
         let plan = Arc::unwrap_or_clone(Arc::clone(&subquery.subquery));
         *subquery = subquery_of(plan.rewrite_up(|node| asked_for(node, &condition)).data()?);
         Ok(expr)
@@ -136,39 +128,23 @@ impl Outer<'_> {
 fn asked_for(node: LogicalPlan, condition: &Expr) -> DfResult<Transformed<LogicalPlan>> {
     let schema = merge_schema(&node.inputs());
     let risks = Risks { schema: &schema };
-    if !node.expressions().iter().any(|expr| risks.of(expr) == Risk::High) {
+    let expressions = node.expressions();
+    if !expressions.iter().any(|expr| risks.of(expr) == Risk::High) {
         return Ok(Transformed::no(node));
     }
-    let expressions = node.expressions();
     match &node {
-        LogicalPlan::Filter(_) => filtered(node, condition).map(Transformed::yes),
+        LogicalPlan::Filter(filter) => {
+            let predicate = condition.clone().and(filter.predicate.clone());
+            let filter = Filter::try_new(predicate, Arc::clone(&filter.input))?;
+            Ok(Transformed::yes(LogicalPlan::Filter(filter)))
+        }
         LogicalPlan::Projection(Projection { input, .. })
         | LogicalPlan::Aggregate(Aggregate { input, .. })
         | LogicalPlan::Window(Window { input, .. })
         | LogicalPlan::Sort(Sort { input, .. }) => {
-            let input = filtered((**input).clone(), condition)?;
-            node.with_new_exprs(expressions, vec![input]).map(Transformed::yes)
+            let asked_for = Filter::try_new(condition.clone(), Arc::clone(input))?;
+            node.with_new_exprs(expressions, vec![LogicalPlan::Filter(asked_for)]).map(Transformed::yes)
         }
         _ => Ok(Transformed::no(node)),
-    }
-}
-
-/// The rows for which `condition` is true, as well as what filters them already. One filter: of correlated conditions in
-/// two, one above the other, DataFusion 55.2 loses columns.
-fn filtered(rows: LogicalPlan, condition: &Expr) -> DfResult<LogicalPlan> {
-    let filter = match rows {
-        LogicalPlan::Filter(filter) => Filter::try_new(condition.clone().and(filter.predicate), filter.input),
-        rows => Filter::try_new(condition.clone(), Arc::new(rows)),
-    };
-    filter.map(LogicalPlan::Filter)
-}
-
-fn subquery_mut(expr: &mut Expr) -> Option<&mut Subquery> {
-    match expr {
-        Expr::Exists(exists) => Some(&mut exists.subquery),
-        Expr::InSubquery(within) => Some(&mut within.subquery),
-        Expr::SetComparison(compared) => Some(&mut compared.subquery),
-        Expr::ScalarSubquery(subquery) => Some(subquery),
-        _ => None,
     }
 }

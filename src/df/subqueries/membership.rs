@@ -196,7 +196,7 @@ fn members(plan: &Arc<LogicalPlan>) -> DfResult<LogicalPlan> {
 }
 
 /// The expression with its columns as outer references.
-fn from_outside(expr: Expr, schema: &DFSchema) -> DfResult<Expr> {
+pub fn from_outside(expr: Expr, schema: &DFSchema) -> DfResult<Expr> {
     expr.rewrite_up(|expr| match expr {
         Expr::Column(column) => {
             let field = Arc::clone(schema.field_from_column(&column)?);

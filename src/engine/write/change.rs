@@ -17,7 +17,7 @@ use crate::error::{Error, Result, sqlstate};
 use crate::exec::changes::Changes;
 use crate::exec::dml::{ROWS_READ, Writes};
 use crate::exec::stored::{self, StoredRow};
-use crate::key::{KeyHead, Rowkey};
+use crate::key::{Rowkey, in_key_order};
 use crate::row::{any_value_at, ref_at};
 use crate::schema::{IndexState, TableDef};
 use crate::sql::{Assignment, Delete, Update, name_of, name_sql};
@@ -361,17 +361,16 @@ impl FoundRows {
         if rows < ROWS_SORTED || self.may_repeat() {
             return Ok(());
         }
-        let mut heads = Vec::with_capacity(rows);
         let (mut last, mut is_sorted) = (&[][..], true);
         for at in 0..rows {
             let before = std::mem::replace(&mut last, key_at(rowkeys, at)?);
             is_sorted &= before <= last;
-            heads.push((KeyHead::of(last), at));
         }
         if !is_sorted {
-            let key = |at| key_at(rowkeys, at).unwrap_or_default();
-            heads.sort_by(|(a, at), (b, of_b)| a.cmp(b).then_with(|| key(*at).cmp(key(*of_b))));
-            self.sorted = Some(heads.into_iter().map(|(_, at)| at).collect());
+            // Each was there a moment ago.
+            let keys = (0..rows).map(|at| (at, key_at(rowkeys, at).unwrap_or_default()));
+            let sorted = in_key_order(keys, |(_, key)| ((), key));
+            self.sorted = Some(sorted.into_iter().map(|(at, _)| at).collect());
         }
         Ok(())
     }
