@@ -173,6 +173,14 @@ fn follow(
             };
             rebuild(plan, follow(&filter.input, order, what, joins)?)
         }
+        // How many rows are made of each is not known. In their order, the rows that are made are, too.
+        LogicalPlan::Unnest(unnest) if matches!(what, WantedRows::All | WantedRows::First { .. }) => {
+            let is_kept = |by: &SortKey| matches!(&by.expr, Expr::Column(column) if unnest.input.schema().has_column(column) && !unnest.exec_columns.contains(column));
+            if !order.iter().all(is_kept) {
+                return Ok(None);
+            }
+            rebuild(plan, follow(&unnest.input, order, WantedRows::All, joins)?)
+        }
         LogicalPlan::Aggregate(aggregate) => {
             let (WantedRows::First { rows: n, .. } | WantedRows::Groups(n)) = what else { return Ok(None) };
             let grouped = |by: &SortKey| {

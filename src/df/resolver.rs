@@ -12,7 +12,7 @@ use datafusion::common::{Column, TableReference};
 use datafusion::datasource::{MemTable, ViewTable, provider_as_source};
 use datafusion::error::{DataFusionError, Result as DfResult};
 use datafusion::execution::context::SessionState;
-use datafusion::logical_expr::planner::{ContextProvider, ExprPlanner, TypePlanner};
+use datafusion::logical_expr::planner::{ContextProvider, ExprPlanner, RelationPlanner, TypePlanner};
 use datafusion::logical_expr::{
     AggregateUDF, Expr, HigherOrderUDF, LogicalPlan, LogicalPlanBuilder, ScalarUDF,
     TableSource as DfTableSource, WindowUDF,
@@ -23,7 +23,7 @@ use sqlparser::ast::{self, ObjectName, Query};
 use super::cached::template::params_in;
 use super::errors::{df_error, to_df};
 use super::expressions::step_types::nothing_is_lost;
-use super::functions::{self, series};
+use super::functions::{self, series, table_functions};
 use super::hints::Hinted;
 use super::information_schema;
 use super::plain_calls::{check_calls, plain_calls};
@@ -109,6 +109,7 @@ impl Resolver<'_> {
         plain_calls(&mut query, &has_column, &type_of);
         crate::sql::tell_casts_apart(&mut query);
         let named = crate::sql::name_with_queries(&mut query, self.named);
+        crate::sql::name_made_values(&mut query, &has_column);
         crate::sql::name_outer_tables(&mut query, &has_column);
         let is_scalar = |name: &str| self.get_function_meta(name).is_some();
         check_calls(&query, &is_scalar).map_err(to_df)?;
@@ -426,7 +427,7 @@ impl ContextProvider for Resolver<'_> {
             self.is_now.set(false);
         }
         self.taken.borrow_mut().extend(args.iter().flat_map(params_in));
-        let args = series::constants(name, args, self.state, self.params, self.scope.now_us)?;
+        let args = series::constants(args, self.state, self.params, self.scope.now_us)?;
         let args = datafusion::catalog::TableFunctionArgs::new(&args, self.state);
         Ok(provider_as_source(function.create_table_provider_with_args(args)?))
     }
@@ -438,6 +439,10 @@ impl ContextProvider for Resolver<'_> {
 
     fn get_expr_planners(&self) -> &[Arc<dyn ExprPlanner>] {
         self.operators
+    }
+
+    fn get_relation_planners(&self) -> &[Arc<dyn RelationPlanner>] {
+        table_functions::planners()
     }
 
     fn get_type_planner(&self) -> Option<Arc<dyn TypePlanner>> {

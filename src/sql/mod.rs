@@ -39,6 +39,7 @@ mod same;
 mod shape;
 mod split;
 mod star;
+mod table_functions;
 mod using;
 pub mod visit;
 mod walk;
@@ -68,6 +69,7 @@ pub use rewrite::{call_of as call, case_when, mentions_rowkey, parameter_count};
 pub use row_values::LOOKED_UP;
 pub use split::{Splitter, SqlText};
 pub use star::expanded_star;
+pub use table_functions::{name_made_values, reads_rows, table_function};
 pub use wildcard::resolve_joins;
 pub use with_names::{NamedQuery, name_with_queries};
 

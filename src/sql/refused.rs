@@ -7,7 +7,7 @@ use sqlparser::ast::{
     SelectItem, TableFactor, TableWithJoins, UnaryOperator, Value, ValueWithSpan,
 };
 
-use super::span_of;
+use super::{span_of, table_function};
 use crate::error::{Error, Result, Span, sqlstate};
 
 /// Errors: FOR JSON, FOR XML. FOR UPDATE is accepted: a transaction reads one snapshot anyway.
@@ -97,6 +97,7 @@ pub(super) fn check_table(factor: &TableFactor) -> Result<()> {
         {
             refuse("FROM @", "FROM takes tables, views, functions and subqueries", place())
         }
+        TableFactor::Function { name, with_ordinality: true, .. } if table_function(name).is_some() => Ok(()),
         TableFactor::Table { with_ordinality: true, .. }
         | TableFactor::Function { with_ordinality: true, .. }
         | TableFactor::UNNEST { with_ordinality: true, .. } => {

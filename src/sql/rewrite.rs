@@ -21,7 +21,8 @@ use super::shape::{Copies, balance};
 use super::star::{excludes_rowkey, star_options};
 use super::visit::{visit, visit_mut};
 use super::{
-    as_of, calls, in_values, intervals, name_of, nested_join, outputs, refused, row_values, span_of, windows,
+    as_of, calls, in_values, intervals, name_of, nested_join, outputs, refused, row_values, span_of,
+    table_functions, windows,
 };
 use crate::error::{Error, Result, sqlstate};
 use crate::value::ColumnType;
@@ -251,6 +252,7 @@ impl VisitorMut for Normaliser {
         if let Err(error) = refused::check_select(select) {
             return ControlFlow::Break(error);
         }
+        or_break(table_functions::into_from(select))?;
         if let Some(Err(error)) = select.selection.as_mut().map(row_values::spread_lookups) {
             return ControlFlow::Break(error);
         }
@@ -269,6 +271,7 @@ impl VisitorMut for Normaliser {
     }
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Error> {
+        table_functions::as_lateral(factor);
         let plain = refused::check_table(factor)
             .and_then(|()| as_of::resolve(factor))
             .and_then(|()| nested_join::as_subquery(factor));

@@ -108,6 +108,29 @@ pub fn json_array_length(json: &str) -> serde_json::Result<Option<usize>> {
     }
 }
 
+/// The elements of an array; `None` if it is none. Errors: `json` is not JSON.
+pub fn json_elements(json: &str) -> serde_json::Result<Option<Vec<&str>>> {
+    match type_of(json) {
+        "array" => {
+            let elements: Vec<&RawValue> = serde_json::from_str(json)?;
+            Ok(Some(elements.into_iter().map(RawValue::get).collect()))
+        }
+        _ => serde_json::from_str::<IgnoredAny>(json).map(|_| None),
+    }
+}
+
+/// The members of an object, names without quotes, in their order; `None` if it is no object. Errors: `json` is not JSON.
+pub fn json_members(json: &str) -> serde_json::Result<Option<Vec<(Cow<'_, str>, &str)>>> {
+    if type_of(json) != "object" {
+        return serde_json::from_str::<IgnoredAny>(json).map(|_| None);
+    }
+    let mut of = Deserializer::from_str(json);
+    let members = of.deserialize_map(Members)?;
+    of.end()?;
+    let members = members.into_iter();
+    Ok(Some(members.map(|(name, value)| (json_text(name.get()).unwrap_or_default(), value.get())).collect()))
+}
+
 /// Does `json` contain `part`, as PostgreSQL's `@>` has it? An object contains one with some of its members, an array one
 /// with some of its elements in any order, or, outermost, a mere value that is an element.
 ///

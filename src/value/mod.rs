@@ -24,8 +24,8 @@ mod time_pattern;
 pub use cast::{CastError, CastFault, canonical_double, decimal_to_double, rescale};
 pub use interval::Interval;
 pub use json::{
-    JsonStep, json_array_length, json_contains, json_dollar_path, json_merged, json_part, json_path,
-    json_text, json_type,
+    JsonStep, json_array_length, json_contains, json_dollar_path, json_elements, json_members, json_merged,
+    json_part, json_path, json_text, json_type,
 };
 pub use length::{length_of, length_text};
 pub use name::{is_reserved, name_sql};

@@ -88,6 +88,15 @@ fn conditions(text: &str) -> Option<Error> {
             error.hint("give it bounds of the value's type: x BETWEEN a AND a + INTERVAL '1 month'"),
         );
     }
+    if text.starts_with("LATERAL syntax is not supported") {
+        return Some(
+            error(
+                "RIGHT and FULL JOIN take no table that reads what is in front of it",
+                sqlstate::UNSUPPORTED,
+            )
+            .hint("write LEFT JOIN, or JOIN"),
+        );
+    }
     if text.starts_with("Unnest should be rewritten") {
         return Some(
             error("unnest gives several rows, and stands in FROM or in a select list", sqlstate::GROUPING)

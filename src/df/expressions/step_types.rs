@@ -143,10 +143,11 @@ fn may_be_otherwise(output: &Expr) -> bool {
 
 /// The identity function, declared nullable.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct MaybeNull(Signature);
+pub struct MaybeNull(Signature);
 
 impl MaybeNull {
-    fn of(value: Expr) -> Expr {
+    /// The value, declared nullable.
+    pub fn of(value: Expr) -> Expr {
         // Declared volatile, so that the optimizer does not look inside.
         ScalarUDF::new_from_impl(MaybeNull(Signature::any(1, Volatility::Volatile))).call(vec![value])
     }

@@ -1,9 +1,11 @@
-//! AVG of decimals, rounded: DataFusion 55.2 truncates the mean.
+//! AVG of decimals, rounded: DataFusion 55.2 truncates the mean. Differences of times are added up as decimals, for
+//! its sums of them wrap around.
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, BooleanArray, Decimal128Array};
-use arrow::datatypes::{DataType, Decimal128Type, FieldRef};
+use arrow::array::{ArrayRef, AsArray, BooleanArray, Decimal128Array, Int64Array};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Decimal128Type, FieldRef, Int64Type, TimeUnit};
 use datafusion::common::ScalarValue;
 use datafusion::error::Result as DfResult;
 use datafusion::functions_aggregate::average::Avg;
@@ -12,6 +14,7 @@ use datafusion::logical_expr::{
     Accumulator, AggregateUDFImpl, Documentation, EmitTo, GroupsAccumulator, ReversedUDAF, Signature,
 };
 
+use super::exact_sum::{integers_as_decimals, narrow};
 use crate::value::DECIMAL_DIGITS_MAX;
 
 /// DataFusion's function, computed with one more digit and rounded.
@@ -36,9 +39,11 @@ impl AggregateUDFImpl for RoundedAvg {
     }
 
     fn accumulator(&self, args: AccumulatorArgs<'_>) -> DfResult<Box<dyn Accumulator>> {
-        let Some((to, wider)) = one_digit_more(&args) else { return self.0.accumulator(args) };
-        let of = self.0.accumulator(AccumulatorArgs { return_field: wider, ..args })?;
-        Ok(Box::new(Rounded { of, to }))
+        let Some(to) = Mean::of(args.return_type()) else { return self.0.accumulator(args) };
+        let fields = [to.field_of(&args.expr_fields[0])];
+        let args =
+            AccumulatorArgs { return_field: to.wider(&args.return_field), expr_fields: &fields, ..args };
+        Ok(Box::new(Rounded { of: self.0.accumulator(args)?, to }))
     }
 
     fn groups_accumulator_supported(&self, args: AccumulatorArgs<'_>) -> bool {
@@ -46,13 +51,18 @@ impl AggregateUDFImpl for RoundedAvg {
     }
 
     fn create_groups_accumulator(&self, args: AccumulatorArgs<'_>) -> DfResult<Box<dyn GroupsAccumulator>> {
-        let Some((to, wider)) = one_digit_more(&args) else { return self.0.create_groups_accumulator(args) };
-        let of = self.0.create_groups_accumulator(AccumulatorArgs { return_field: wider, ..args })?;
-        Ok(Box::new(RoundedGroups { of, to }))
+        let Some(to) = Mean::of(args.return_type()) else { return self.0.create_groups_accumulator(args) };
+        let fields = [to.field_of(&args.expr_fields[0])];
+        let args =
+            AccumulatorArgs { return_field: to.wider(&args.return_field), expr_fields: &fields, ..args };
+        Ok(Box::new(Rounded { of: self.0.create_groups_accumulator(args)?, to }))
     }
 
     fn state_fields(&self, args: StateFieldsArgs<'_>) -> DfResult<Vec<FieldRef>> {
-        self.0.state_fields(args)
+        let Some(to) = Mean::of(args.return_type()) else { return self.0.state_fields(args) };
+        let fields = [to.field_of(&args.input_fields[0])];
+        let return_field = to.wider(&args.return_field);
+        self.0.state_fields(StateFieldsArgs { return_field, input_fields: &fields, ..args })
     }
 
     fn reverse_expr(&self) -> ReversedUDAF {
@@ -64,20 +74,73 @@ impl AggregateUDFImpl for RoundedAvg {
     }
 }
 
-/// Precision and scale of a decimal.
-type Digits = (u8, i8);
+/// The type of a mean that is computed with one more digit.
+#[derive(Clone, Copy, Debug)]
+enum Mean {
+    /// Precision and scale.
+    Decimal(u8, i8),
+    /// A difference of times.
+    Duration(TimeUnit),
+}
 
-/// Precision and scale of a decimal mean, and a field with one more digit; `None` for other types, and where there is
-/// no room.
-fn one_digit_more(args: &AccumulatorArgs<'_>) -> Option<(Digits, FieldRef)> {
-    let DataType::Decimal128(precision, scale) = *args.return_field.data_type() else { return None };
-    let most = DECIMAL_DIGITS_MAX;
-    if scale >= most as i8 {
-        return None;
+/// A difference of times as a decimal.
+const DURATION: DataType = DataType::Decimal128(DECIMAL_DIGITS_MAX, 0);
+
+impl Mean {
+    /// `None` for other types, and where there is no room.
+    fn of(ty: &DataType) -> Option<Mean> {
+        match *ty {
+            DataType::Decimal128(precision, scale) if scale < DECIMAL_DIGITS_MAX as i8 => {
+                Some(Mean::Decimal(precision, scale))
+            }
+            DataType::Duration(unit) => Some(Mean::Duration(unit)),
+            _ => None,
+        }
     }
-    let wider = DataType::Decimal128((precision + 1).min(most), scale + 1);
-    let field = (*args.return_field).clone().with_data_type(wider);
-    Some(((precision, scale), field.into()))
+
+    /// The field of the values that are added up, instead of `field`.
+    fn field_of(self, field: &FieldRef) -> FieldRef {
+        match self {
+            Mean::Decimal(..) => Arc::clone(field),
+            Mean::Duration(_) => (**field).clone().with_data_type(DURATION).into(),
+        }
+    }
+
+    /// The field of the mean with one more digit.
+    fn wider(self, mean: &FieldRef) -> FieldRef {
+        let ty = match self {
+            Mean::Decimal(precision, scale) => {
+                DataType::Decimal128((precision + 1).min(DECIMAL_DIGITS_MAX), scale + 1)
+            }
+            Mean::Duration(_) => DataType::Decimal128(DECIMAL_DIGITS_MAX, 1),
+        };
+        (**mean).clone().with_data_type(ty).into()
+    }
+
+    /// The values to add up.
+    fn taken(self, values: &[ArrayRef]) -> DfResult<Vec<ArrayRef>> {
+        let taken = |array: &ArrayRef| -> DfResult<ArrayRef> {
+            Ok(match self {
+                Mean::Decimal(..) => Arc::clone(array),
+                Mean::Duration(_) => Arc::new(integers_as_decimals(array)?.with_data_type(DURATION)),
+            })
+        };
+        values.iter().map(taken).collect()
+    }
+
+    /// The means, rounded.
+    fn rounded(self, means: &ArrayRef) -> DfResult<ArrayRef> {
+        let rounded: Decimal128Array = means.as_primitive::<Decimal128Type>().unary(round);
+        match self {
+            Mean::Decimal(precision, scale) => {
+                Ok(Arc::new(rounded.with_precision_and_scale(precision, scale)?))
+            }
+            Mean::Duration(unit) => {
+                let means: Int64Array = rounded.try_unary::<_, Int64Type, _>(narrow)?;
+                Ok(cast(&means, &DataType::Duration(unit))?)
+            }
+        }
+    }
 }
 
 /// Rounds to the nearest, halves away from zero.
@@ -85,23 +148,21 @@ fn round(tenths: i128) -> i128 {
     (tenths + 5 * tenths.signum()) / 10
 }
 
+/// An accumulator of means with one more digit.
 #[derive(Debug)]
-struct Rounded {
-    of: Box<dyn Accumulator>,
-    to: Digits,
+struct Rounded<A> {
+    of: A,
+    to: Mean,
 }
 
-impl Accumulator for Rounded {
+impl Accumulator for Rounded<Box<dyn Accumulator>> {
     fn update_batch(&mut self, values: &[ArrayRef]) -> DfResult<()> {
-        self.of.update_batch(values)
+        self.of.update_batch(&self.to.taken(values)?)
     }
 
     fn evaluate(&mut self) -> DfResult<ScalarValue> {
-        let (precision, scale) = self.to;
-        Ok(match self.of.evaluate()? {
-            ScalarValue::Decimal128(mean, ..) => ScalarValue::Decimal128(mean.map(round), precision, scale),
-            other => other,
-        })
+        let mean = self.of.evaluate()?.to_array()?;
+        ScalarValue::try_from_array(&self.to.rounded(&mean)?, 0)
     }
 
     fn size(&self) -> usize {
@@ -117,7 +178,7 @@ impl Accumulator for Rounded {
     }
 
     fn retract_batch(&mut self, values: &[ArrayRef]) -> DfResult<()> {
-        self.of.retract_batch(values)
+        self.of.retract_batch(&self.to.taken(values)?)
     }
 
     fn supports_retract_batch(&self) -> bool {
@@ -125,12 +186,7 @@ impl Accumulator for Rounded {
     }
 }
 
-struct RoundedGroups {
-    of: Box<dyn GroupsAccumulator>,
-    to: Digits,
-}
-
-impl GroupsAccumulator for RoundedGroups {
+impl GroupsAccumulator for Rounded<Box<dyn GroupsAccumulator>> {
     fn update_batch(
         &mut self,
         values: &[ArrayRef],
@@ -138,14 +194,12 @@ impl GroupsAccumulator for RoundedGroups {
         filter: Option<&BooleanArray>,
         total: usize,
     ) -> DfResult<()> {
-        self.of.update_batch(values, groups, filter, total)
+        self.of.update_batch(&self.to.taken(values)?, groups, filter, total)
     }
 
     fn evaluate(&mut self, emit_to: EmitTo) -> DfResult<ArrayRef> {
         let means = self.of.evaluate(emit_to)?;
-        let rounded: Decimal128Array = means.as_primitive::<Decimal128Type>().unary(round);
-        let (precision, scale) = self.to;
-        Ok(Arc::new(rounded.with_precision_and_scale(precision, scale)?))
+        self.to.rounded(&means)
     }
 
     fn state(&mut self, emit_to: EmitTo) -> DfResult<Vec<ArrayRef>> {
@@ -161,7 +215,7 @@ impl GroupsAccumulator for RoundedGroups {
         values: &[ArrayRef],
         filter: Option<&BooleanArray>,
     ) -> DfResult<Vec<ArrayRef>> {
-        self.of.convert_to_state(values, filter)
+        self.of.convert_to_state(&self.to.taken(values)?, filter)
     }
 
     fn size(&self) -> usize {

@@ -19,7 +19,7 @@ pub struct DescribedFunction {
 }
 
 /// Our functions, and those whose documentation would be wrong here: how they are called, and what they return.
-const OWN: [(&str, &str, &str); 47] = [
+const OWN: [(&str, &str, &str); 53] = [
     ("age", "age(timestamp [, timestamp])", "the time between two timestamps, or since one until now"),
     ("bool_or", "bool_or(condition)", "whether the condition holds for any row of a group"),
     ("code", "code(text, 'Taobao=tb, ..')", "the short code of a value in such a list, as in key layouts"),
@@ -45,6 +45,12 @@ const OWN: [(&str, &str, &str); 47] = [
         "a row for each number or time from start to stop",
     ),
     ("json_agg", "json_agg(value [ORDER BY ..])", "the values of a group as a JSON array"),
+    (
+        "json_array_elements",
+        "FROM t, json_array_elements(t.json)",
+        "a row for each element of an array: value",
+    ),
+    ("json_array_elements_text", "FROM t, json_array_elements_text(t.json)", "the same, values as text"),
     ("json_array_length", "json_array_length(json)", "number of elements; NULL for what is no array"),
     ("json_build_array", "json_build_array(value, ..)", "a JSON array of values"),
     ("json_build_object", "json_build_object('name', value, ..)", "a JSON object of names and values"),
@@ -53,6 +59,8 @@ const OWN: [(&str, &str, &str); 47] = [
         "json_contains(json, part)",
         "whether a JSON value has all of another, also json @> part",
     ),
+    ("json_each", "FROM t, json_each(t.json)", "a row for each member of an object: key and value"),
+    ("json_each_text", "FROM t, json_each_text(t.json)", "the same, values as text"),
     (
         "json_extract",
         "json_extract(json, '$.a[0]')",
@@ -79,6 +87,7 @@ const OWN: [(&str, &str, &str); 47] = [
         "json_object_agg(name, value [ORDER BY ..])",
         "the names and values of a group as a JSON object",
     ),
+    ("json_object_keys", "FROM t, json_object_keys(t.json)", "a row for each member of an object: key"),
     ("json_typeof", "json_typeof(json)", "object, array, string, number, boolean or null"),
     ("length", "length(text)", "characters of a text, or bytes of a VARBINARY"),
     ("lpad", "lpad(value, n [, pad])", "a value as text of n characters, padded in front"),
@@ -103,6 +112,11 @@ const OWN: [(&str, &str, &str); 47] = [
     (ROWKEY_EXPLAIN, "rowkey_explain('table', rowkey)", "a key of a table or an index, part by part"),
     ("rpad", "rpad(value, n [, pad])", "a value as text of n characters, padded behind"),
     ("session_user", "session_user", "the name of every user: rowkeydb"),
+    (
+        "string_to_table",
+        "FROM t, string_to_table(t.text, ',')",
+        "a row for each part of a text between these: value",
+    ),
     ("sum", "sum(number)", "the sum of a group"),
     ("to_char", "to_char(timestamp, 'DD Mon YYYY')", "a time as text in a pattern"),
     ("to_date", "to_date(text, 'DD/MM/YYYY')", "the date in a text of a pattern, of to_char or of strftime"),
@@ -146,12 +160,18 @@ pub fn functions(state: &SessionState) -> Vec<DescribedFunction> {
     let window = state.window_functions().iter();
     let window = window.map(|(name, f)| described(name, "window", (f.name(), f.documentation())));
     let table = state.table_functions().keys().map(|name| described(name, "table", (name, None)));
-    // One depends on the catalog, the others are rewritten: they are not registered.
+    // One depends on the catalog, the others are rewritten or planned by themselves: they are not registered.
     let others = [
         (ROWKEY_EXPLAIN, "scalar"),
         ("json_extract", "scalar"),
         ("json_agg", "aggregate"),
         ("json_object_agg", "aggregate"),
+        ("json_each", "table"),
+        ("json_each_text", "table"),
+        ("json_array_elements", "table"),
+        ("json_array_elements_text", "table"),
+        ("json_object_keys", "table"),
+        ("string_to_table", "table"),
     ];
     let others = others.into_iter().map(|(name, kind)| described(name, kind, (name, None)));
     let mut all: Vec<_> = scalar.chain(aggregate).chain(window).chain(table).chain(others).collect();

@@ -1,14 +1,15 @@
 //! Sums that never wrap around.
 //!
-//! DataFusion's `sum` wraps around on overflow, for integers and decimals. [`ExactSum`] adds up in a wider type, so
-//! that only a result that does not fit is an error.
+//! DataFusion's `sum` wraps around on overflow, for integers, decimals and lengths of time. [`ExactSum`] adds up in a
+//! wider type, so that only a result that does not fit is an error.
 
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Decimal128Array, Decimal256Array};
+use arrow::compute::cast;
 use arrow::datatypes::{
     DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, Decimal128Type, Decimal256Type,
-    DecimalType, Field, FieldRef, Int64Type, i256,
+    DecimalType, Field, FieldRef, Int64Type, IntervalUnit, i256,
 };
 use arrow::error::ArrowError;
 use datafusion::common::ScalarValue;
@@ -19,9 +20,11 @@ use datafusion::logical_expr::{
     Accumulator, AggregateUDFImpl, EmitTo, GroupsAccumulator, ReversedUDAF, Signature,
 };
 
+use super::interval_sum::IntervalSum;
 use crate::exec::sums::TOO_LONG;
 
-/// `sum`: integers are added up as decimals, long decimals as longer ones, all else as in DataFusion.
+/// `sum`: integers and differences of times are added up as decimals, long decimals as longer ones, intervals by their
+/// parts ([`IntervalSum`]), all else as in DataFusion.
 #[derive(Debug, Default, PartialEq, Eq, Hash)]
 pub struct ExactSum(Sum);
 
@@ -35,12 +38,22 @@ fn widened<'a>(args: &AccumulatorArgs<'a>, wide: DataType) -> AccumulatorArgs<'a
 /// shorter decimal has ten digits more than its values.
 fn wide_type(ty: &DataType) -> Option<DataType> {
     match ty {
-        DataType::Int64 => Some(DataType::Decimal128(38, 0)),
+        DataType::Int64 | DataType::Duration(_) => Some(DataType::Decimal128(38, 0)),
         DataType::Decimal128(DECIMAL128_MAX_PRECISION, scale) => {
             Some(DataType::Decimal256(DECIMAL256_MAX_PRECISION, *scale))
         }
         _ => None,
     }
+}
+
+fn is_interval(ty: &DataType) -> bool {
+    matches!(ty, DataType::Interval(IntervalUnit::MonthDayNano))
+}
+
+/// Integers, or differences of times in their unit, as decimals.
+pub(super) fn integers_as_decimals(array: &ArrayRef) -> DfResult<Decimal128Array> {
+    let integers = cast(array, &DataType::Int64)?;
+    Ok(integers.as_primitive::<Int64Type>().unary::<_, Decimal128Type>(i128::from))
 }
 
 impl AggregateUDFImpl for ExactSum {
@@ -58,6 +71,7 @@ impl AggregateUDFImpl for ExactSum {
 
     fn accumulator(&self, args: AccumulatorArgs<'_>) -> DfResult<Box<dyn Accumulator>> {
         match wide_type(args.return_type()) {
+            _ if is_interval(args.return_type()) && !args.is_distinct => Ok(Box::<IntervalSum>::default()),
             Some(wide) => Ok(Narrowed::of(&args, self.0.accumulator(widened(&args, wide))?)),
             None => self.0.accumulator(args),
         }
@@ -66,13 +80,14 @@ impl AggregateUDFImpl for ExactSum {
     fn create_sliding_accumulator(&self, args: AccumulatorArgs<'_>) -> DfResult<Box<dyn Accumulator>> {
         // DataFusion's sliding sum of distinct values supports integers only.
         match wide_type(args.return_type()).filter(|_| !args.is_distinct) {
+            _ if is_interval(args.return_type()) && !args.is_distinct => Ok(Box::<IntervalSum>::default()),
             Some(wide) => Ok(Narrowed::of(&args, self.0.create_sliding_accumulator(widened(&args, wide))?)),
             None => self.0.create_sliding_accumulator(args),
         }
     }
 
     fn groups_accumulator_supported(&self, args: AccumulatorArgs<'_>) -> bool {
-        self.0.groups_accumulator_supported(args)
+        !is_interval(args.return_type()) && self.0.groups_accumulator_supported(args)
     }
 
     fn create_groups_accumulator(&self, args: AccumulatorArgs<'_>) -> DfResult<Box<dyn GroupsAccumulator>> {
@@ -83,6 +98,9 @@ impl AggregateUDFImpl for ExactSum {
     }
 
     fn state_fields(&self, args: StateFieldsArgs<'_>) -> DfResult<Vec<FieldRef>> {
+        if is_interval(args.return_type()) && !args.is_distinct {
+            return Ok(IntervalSum::state_fields(args.name));
+        }
         let Some(wide) = wide_type(args.return_type()) else { return self.0.state_fields(args) };
         let return_field = Arc::new(Field::new(args.name, wide, true));
         self.0.state_fields(StateFieldsArgs { return_field, ..args })
@@ -107,21 +125,17 @@ impl<A> Narrowed<A> {
     }
 
     /// Casts values to the wider type.
-    fn wide(&self, values: &[ArrayRef]) -> Vec<ArrayRef> {
-        let wide = |array: &ArrayRef| -> ArrayRef {
-            match wide_type(&self.ty) {
+    fn wide(&self, values: &[ArrayRef]) -> DfResult<Vec<ArrayRef>> {
+        let wide = |array: &ArrayRef| -> DfResult<ArrayRef> {
+            Ok(match wide_type(&self.ty) {
                 Some(ty @ DataType::Decimal256(..)) => {
                     let decimals = array.as_primitive::<Decimal128Type>();
                     let wide: Decimal256Array = decimals.unary::<_, Decimal256Type>(i256::from_i128);
                     Arc::new(wide.with_data_type(ty))
                 }
-                Some(ty) => {
-                    let integers = array.as_primitive::<Int64Type>();
-                    let wide: Decimal128Array = integers.unary::<_, Decimal128Type>(i128::from);
-                    Arc::new(wide.with_data_type(ty))
-                }
+                Some(ty) => Arc::new(integers_as_decimals(array)?.with_data_type(ty)),
                 None => Arc::clone(array),
-            }
+            })
         };
         values.iter().map(wide).collect()
     }
@@ -134,7 +148,10 @@ impl<A> Narrowed<A> {
                 let narrowed = sums.try_unary::<_, Decimal128Type, _>(narrow_decimal)?;
                 Arc::new(narrowed.with_data_type(self.ty.clone()))
             }
-            _ => Arc::new(sums.as_primitive::<Decimal128Type>().try_unary::<_, Int64Type, _>(narrow)?),
+            _ => {
+                let sums = sums.as_primitive::<Decimal128Type>().try_unary::<_, Int64Type, _>(narrow)?;
+                cast(&sums, &self.ty)?
+            }
         })
     }
 }
@@ -162,12 +179,12 @@ fn too_long() -> ArrowError {
 
 impl Accumulator for Narrowed<Box<dyn Accumulator>> {
     fn update_batch(&mut self, values: &[ArrayRef]) -> DfResult<()> {
-        let values = self.wide(values);
+        let values = self.wide(values)?;
         self.sums.update_batch(&values)
     }
 
     fn retract_batch(&mut self, values: &[ArrayRef]) -> DfResult<()> {
-        let values = self.wide(values);
+        let values = self.wide(values)?;
         self.sums.retract_batch(&values)
     }
 
@@ -201,7 +218,7 @@ impl GroupsAccumulator for Narrowed<Box<dyn GroupsAccumulator>> {
         filter: Option<&BooleanArray>,
         total_groups: usize,
     ) -> DfResult<()> {
-        let values = self.wide(values);
+        let values = self.wide(values)?;
         self.sums.update_batch(&values, groups, filter, total_groups)
     }
 
@@ -223,7 +240,7 @@ impl GroupsAccumulator for Narrowed<Box<dyn GroupsAccumulator>> {
         values: &[ArrayRef],
         filter: Option<&BooleanArray>,
     ) -> DfResult<Vec<ArrayRef>> {
-        self.sums.convert_to_state(&self.wide(values), filter)
+        self.sums.convert_to_state(&self.wide(values)?, filter)
     }
 
     fn size(&self) -> usize {

@@ -222,7 +222,7 @@ fn as_text<'a>(part: Option<&'a str>, buffers: &'a mut FunctionBuffers) -> Value
 }
 
 /// The text of a JSON value, which may be a plain text, too; `None` for NULL.
-fn json_of<'a>(name: &str, json: ValueRef<'a>) -> Result<Option<&'a str>> {
+pub(super) fn json_of<'a>(name: &str, json: ValueRef<'a>) -> Result<Option<&'a str>> {
     match json {
         ValueRef::Null => Ok(None),
         ValueRef::Text(json) => Ok(Some(json)),
@@ -232,7 +232,7 @@ fn json_of<'a>(name: &str, json: ValueRef<'a>) -> Result<Option<&'a str>> {
     }
 }
 
-fn no_json(name: &str, e: &serde_json::Error) -> Error {
+pub(super) fn no_json(name: &str, e: &serde_json::Error) -> Error {
     Error::invalid(format!("{name} takes JSON, and this text is none"))
         .why(e.to_string())
         .state(sqlstate::INVALID_JSON)

@@ -7,12 +7,14 @@ mod date_bin;
 mod date_trunc;
 pub(super) mod described;
 pub(super) mod exact_sum;
+mod interval_sum;
 mod json;
 pub(super) mod json_building;
 mod min_max;
 mod now;
 pub(super) mod series;
 mod string_agg;
+pub(super) mod table_functions;
 pub(super) mod tpch;
 
 use std::fmt::{self, Write as _};

@@ -27,8 +27,8 @@ use crate::value::{ColumnType, Value};
 
 /// Registers both functions in a session.
 pub fn register(state: &mut SessionState) {
-    for (name, with_stop) in [("generate_series", true), ("range", false)] {
-        state.register_udtf(name, Arc::new(Series { name, with_stop }));
+    for series in ALL {
+        state.register_udtf(series.name, Arc::new(series));
     }
 }
 
@@ -44,9 +44,8 @@ pub fn is_fixed(arg: &Expr) -> bool {
 /// Computes the arguments of a table function, with the values of `$1`, `$2`, ... and of `now()`, in microseconds since
 /// 1970. An argument that cannot be computed stays as it is.
 ///
-/// Errors: an argument that reads columns, or one that fails.
+/// Errors: an argument that fails.
 pub fn constants(
-    name: &str,
     args: Vec<Expr>,
     state: &SessionState,
     params: &[Value],
@@ -54,17 +53,6 @@ pub fn constants(
 ) -> DfResult<Vec<Expr>> {
     if args.iter().all(|arg| matches!(arg, Expr::Literal(..))) {
         return Ok(args);
-    }
-    let reads = |expr: &Expr| {
-        Ok(matches!(
-            expr,
-            Expr::Column(_) | Expr::OuterReferenceColumn(..) | Expr::ScalarSubquery(_) | Expr::Exists(_)
-        ))
-    };
-    for arg in &args {
-        if arg.exists(reads)? {
-            return Err(to_df(unknown(name)));
-        }
     }
     let mut state = state.clone();
     let now = arrow::temporal_conversions::timestamp_us_to_datetime(now_us);
@@ -81,24 +69,29 @@ pub fn constants(
 
 fn unknown(name: &str) -> Error {
     Error::invalid(format!("{name} takes values that are known before anything is read"))
-        .why("columns and subqueries are read when the query runs, and its rows are planned before")
-        .hint(format!("generate more than enough and keep some: JOIN {name}(1, 1000) AS s(n) ON s.n <= t.n"))
+        .why("what is drawn is drawn when the query runs, and its rows are planned before")
+        .hint(format!(
+            "generate more than enough and keep some: FROM {name}(1, 1000) AS s(n) WHERE s.n <= .."
+        ))
         .state(sqlstate::INVALID_PARAMETER)
 }
 
-#[derive(Debug)]
-struct Series {
+/// One of the two functions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Series {
     name: &'static str,
     with_stop: bool,
 }
+
+/// Both of them.
+const ALL: [Series; 2] =
+    [Series { name: "generate_series", with_stop: true }, Series { name: "range", with_stop: false }];
 
 impl TableFunctionImpl for Series {
     fn call_with_args(&self, args: TableFunctionArgs) -> DfResult<Arc<dyn TableProvider>> {
         let values: Option<Vec<&ScalarValue>> = args.exprs().iter().map(Expr::as_literal).collect();
         let values = values.ok_or_else(|| to_df(unknown(self.name)))?;
-        let of_times = values.iter().any(|value| is_time(&value.data_type()));
-        let rows = if of_times { self.times(&values) } else { self.integers(&values) };
-        Ok(Arc::new(SeriesTable(rows.map_err(to_df)?)))
+        Ok(Arc::new(SeriesTable(self.rows(&values).map_err(to_df)?)))
     }
 }
 
@@ -131,6 +124,30 @@ fn is_time(ty: &DataType) -> bool {
 }
 
 impl Series {
+    /// The function of this name.
+    pub fn called(name: &str) -> Option<Series> {
+        ALL.into_iter().find(|series| series.name == name)
+    }
+
+    /// The type of the rows that such arguments give.
+    pub fn type_of(args: &[DataType]) -> ColumnType {
+        let has_zone = |arg: &DataType| matches!(arg, DataType::Timestamp(_, Some(_)));
+        match args {
+            [start, stop, ..] if has_zone(start) || has_zone(stop) => ColumnType::TimestampTz,
+            args if args.iter().any(is_time) => ColumnType::Timestamp,
+            _ => ColumnType::BigInt,
+        }
+    }
+
+    /// The rows of a call. Errors: arguments that give none.
+    pub fn rows(self, values: &[&ScalarValue]) -> Result<Rows> {
+        let types: Vec<DataType> = values.iter().map(|value| value.data_type()).collect();
+        match Series::type_of(&types) {
+            ColumnType::BigInt => self.integers(values),
+            ty => self.times(values, ty),
+        }
+    }
+
     fn usage(&self) -> Error {
         let name = self.name;
         Error::invalid(format!("{name} takes a start, a stop and a step"))
@@ -177,13 +194,8 @@ impl Series {
         })
     }
 
-    fn times(&self, values: &[&ScalarValue]) -> Result<Rows> {
+    fn times(&self, values: &[&ScalarValue], ty: ColumnType) -> Result<Rows> {
         let [start, stop, step] = values else { return Err(self.usage()) };
-        let is_zoned = |value: &ScalarValue| matches!(value.data_type(), DataType::Timestamp(_, Some(_)));
-        let ty = match is_zoned(start) || is_zoned(stop) {
-            true => ColumnType::TimestampTz,
-            false => ColumnType::Timestamp,
-        };
         let (start, stop) = (self.time(start, ty)?, self.time(stop, ty)?);
         let (Some(start), Some(stop), Some(step)) = (start, stop, self.step(step)?) else {
             return Ok(Rows::none(self.name, ty));

@@ -21,6 +21,7 @@ use datafusion::physical_plan::operator_statistics::{
 };
 use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
 use datafusion::physical_plan::statistics::StatisticsArgs;
+use datafusion::physical_plan::unnest::UnnestExec;
 
 use crate::df::below::{picked, place};
 
@@ -45,6 +46,9 @@ fn known(statistics: &ExtendedStatistics) -> Option<f64> {
 /// Expected rows (count) of a recursive query for each initial row.
 const RECURSED: f64 = 16.0;
 
+/// Expected rows (count) that a table function makes of each row.
+const MADE: f64 = 4.0;
+
 #[derive(Debug)]
 struct JoinRows;
 
@@ -67,6 +71,12 @@ impl StatisticsProvider for JoinRows {
             && let Some(rows) = inputs.first().and_then(known)
         {
             Arc::make_mut(&mut own).num_rows = Precision::Inexact((rows * RECURSED).ceil() as usize);
+        }
+        if let Some(unnest) = plan.downcast_ref::<UnnestExec>()
+            && let Some(rows) = inputs.first().and_then(known)
+        {
+            let made = if unnest.list_column_indices().is_empty() { rows } else { rows * MADE };
+            Arc::make_mut(&mut own).num_rows = Precision::Inexact(made.ceil() as usize);
         }
         Ok(StatisticsResult::Computed(ExtendedStatistics::new_arc(own)))
     }

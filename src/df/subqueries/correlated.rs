@@ -289,6 +289,11 @@ fn lateral(join: &Join, names: &UniqueNames) -> DfResult<Option<LogicalPlan>> {
     if taken.is_empty() {
         return plain_join(join);
     }
+    if matches!(join.join_type, JoinType::Inner | JoinType::Left)
+        && let Some(made) = Domain::of_each_row(join, names)?
+    {
+        return Ok(Some(made));
+    }
     let is_drawn = draws(&join.right);
     let is_joined = || !is_drawn && pulls_up(&join.right, false);
     if !matches!(join.join_type, JoinType::Inner | JoinType::Left) || is_joined() {

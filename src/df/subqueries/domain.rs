@@ -14,11 +14,11 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::tree_node::{Transformed, TransformedResult};
-use datafusion::common::{Column, DFSchema, ExprSchema, JoinType};
+use datafusion::common::{Column, DFSchema, ExprSchema, JoinType, NullHandling};
 use datafusion::datasource::source_as_provider;
 use datafusion::error::Result as DfResult;
 use datafusion::functions_aggregate::expr_fn::{count, first_value};
-use datafusion::logical_expr::utils::split_conjunction;
+use datafusion::logical_expr::utils::{conjunction, split_conjunction};
 use datafusion::logical_expr::{
     BinaryExpr, Cast, Distinct, Expr, ExprSchemable, FetchType, Join, LogicalPlan, LogicalPlanBuilder,
     Operator, Projection, SubqueryAlias, lit,
@@ -161,6 +161,34 @@ impl<'n> Domain<'n> {
         Ok((joined, found))
     }
 
+    /// Rewrites a join with a LATERAL that makes rows of each row beside it, by itself; `None` for others.
+    pub fn of_each_row(join: &Join, names: &'n UniqueNames) -> DfResult<Option<LogicalPlan>> {
+        let terms = join.on.iter().map(|(a, b)| a.clone().eq(b.clone())).chain(join.filter.clone());
+        let on = conjunction(terms.filter(|term| *term != lit(true)));
+        let keeps_all = join.join_type == JoinType::Left;
+        if !makes_rows(&join.right, !keeps_all) || keeps_all && on.is_some() {
+            return Ok(None);
+        }
+        let right = match keeps_all {
+            true => LogicalPlan::clone(&join.right).rewrite_up(|plan| Ok(at_least_one_row(plan)))?.data,
+            false => LogicalPlan::clone(&join.right),
+        };
+        let left = LogicalPlanBuilder::from(Arc::clone(&join.left));
+        let columns = join.left.schema().columns();
+        let outer = columns.iter().map(|column| (column.clone(), column.clone()));
+        let domain = Domain::named(outer, names, |own| left.project(own))?;
+        let of_left = domain.columns.iter().map(|(outer, own)| {
+            Expr::Column(own.clone()).alias_qualified(outer.relation.clone(), outer.name.clone())
+        });
+        let of_right = right.schema().columns().into_iter().map(Expr::Column);
+        let exprs: Vec<Expr> = of_left.chain(of_right).collect();
+        let made = LogicalPlanBuilder::from(domain.inside(&right)?).project(exprs)?;
+        match on {
+            Some(on) => made.filter(on)?.build().map(Some),
+            None => made.build().map(Some),
+        }
+    }
+
     /// Rewrites a join with a LATERAL that has this domain.
     pub fn beside(&self, join: &Join) -> DfResult<LogicalPlan> {
         let pairs = self.columns.iter().cloned();
@@ -272,6 +300,31 @@ fn equal_to_outer(term: &Expr) -> Option<(Column, Column)> {
             Some((outer.clone(), column.clone()))
         }
         _ => None,
+    }
+}
+
+/// The plan makes rows of one empty row, and of nothing else. `may_drop`: a filter may leave some out.
+fn makes_rows(plan: &LogicalPlan, may_drop: bool) -> bool {
+    match plan {
+        LogicalPlan::EmptyRelation(empty) => empty.produce_one_row,
+        LogicalPlan::Filter(_) if !may_drop => false,
+        LogicalPlan::Filter(_)
+        | LogicalPlan::Projection(_)
+        | LogicalPlan::SubqueryAlias(_)
+        | LogicalPlan::Subquery(_)
+        | LogicalPlan::Unnest(_) => makes_rows(plan.inputs()[0], may_drop),
+        _ => false,
+    }
+}
+
+/// A list without rows gives one of NULLs.
+fn at_least_one_row(plan: LogicalPlan) -> Transformed<LogicalPlan> {
+    match plan {
+        LogicalPlan::Unnest(mut unnest) if !unnest.list_type_columns.is_empty() => {
+            unnest.options = unnest.options.with_null_handling(NullHandling::PreserveAndExpandEmpty);
+            Transformed::yes(LogicalPlan::Unnest(unnest))
+        }
+        plan => Transformed::no(plan),
     }
 }
 

@@ -5,16 +5,13 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{Column, DFSchema, exec_err};
+use datafusion::common::{Column, DFSchema};
 use datafusion::error::Result as DfResult;
-use datafusion::logical_expr::{
-    ColumnarValue, Expr, LogicalPlan, LogicalPlanBuilder, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
-    ScalarUDFImpl, Signature, Volatility,
-};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 
 use super::correlated::outer_columns;
+use crate::df::expressions::step_types::MaybeNull;
 
 /// Makes a subquery's value nullable. Runs before all rules that check nullability.
 pub fn value_or_null(expr: Expr, _: &DFSchema) -> DfResult<Transformed<Expr>> {
@@ -30,7 +27,7 @@ pub fn value_or_null(expr: Expr, _: &DFSchema) -> DfResult<Transformed<Expr>> {
         return Ok(Transformed::no(expr));
     }
     let column = Expr::Column(Column::new(qualifier.cloned(), field.name()));
-    let value = ScalarUDF::new_from_impl(OrNull::default()).call(vec![column]);
+    let value = MaybeNull::of(column);
     let value = value.alias_qualified(qualifier.cloned(), field.name());
     let plan = LogicalPlanBuilder::from(Arc::clone(plan)).project([value])?.build()?;
     Ok(Transformed::yes(Expr::ScalarSubquery(subquery.with_plan(Arc::new(plan)))))
@@ -45,41 +42,5 @@ fn has_a_row(plan: &LogicalPlan) -> bool {
         LogicalPlan::Aggregate(aggregate) => aggregate.group_expr.is_empty(),
         LogicalPlan::EmptyRelation(empty) => empty.produce_one_row,
         _ => false,
-    }
-}
-
-/// The identity function, declared nullable.
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct OrNull(Signature);
-
-impl Default for OrNull {
-    /// Declared volatile, so that a literal argument is not folded.
-    fn default() -> OrNull {
-        OrNull(Signature::any(1, Volatility::Volatile))
-    }
-}
-
-impl ScalarUDFImpl for OrNull {
-    fn name(&self) -> &str {
-        "or_null"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.0
-    }
-
-    fn return_type(&self, types: &[DataType]) -> DfResult<DataType> {
-        Ok(types[0].clone())
-    }
-
-    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> DfResult<FieldRef> {
-        Ok(Arc::new(Field::new(self.name(), args.arg_fields[0].data_type().clone(), true)))
-    }
-
-    fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
-        match args.args.pop() {
-            Some(value) => Ok(value),
-            None => exec_err!("or_null takes a value"),
-        }
     }
 }

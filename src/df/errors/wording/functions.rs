@@ -48,9 +48,20 @@ const ELSEWHERE: &[(&[&str], &str)] = &[
     (&["json_object_agg", "jsonb_object_agg", "json_group_object"], "json_object_agg(name, value)"),
     (&["generate_series", "range"], "SELECT value FROM generate_series(1, 10)"),
     (&["row_to_json"], "json_build_object('id', id, 'name', name)"),
+    (&["json_each", "jsonb_each", "json_each_text", "jsonb_each_text"], "FROM t, json_each(t.doc) AS e"),
     (
-        &["json_each", "json_array_elements", "jsonb_array_elements", "json_array_elements_text"],
-        "doc -> n, with n of FROM t JOIN generate_series(0, 99) s(n) ON n < json_array_length(doc)",
+        &[
+            "json_array_elements",
+            "jsonb_array_elements",
+            "json_array_elements_text",
+            "jsonb_array_elements_text",
+        ],
+        "FROM t, json_array_elements(t.doc -> 'tags') AS e",
+    ),
+    (&["json_object_keys", "jsonb_object_keys"], "FROM t, json_object_keys(t.doc) AS k"),
+    (
+        &["string_to_table", "regexp_split_to_table", "unnest"],
+        "FROM t, string_to_table(t.words, ' ') AS word",
     ),
     (&["json_type", "jsonb_type"], "json_typeof(doc)"),
     (&["json_set", "jsonb_set", "json_insert", "json_replace", "json_remove"], "the whole JSON value anew"),

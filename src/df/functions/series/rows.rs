@@ -94,7 +94,7 @@ impl Rows {
 
     /// The next values, none after the last one. As in PostgreSQL, each is a step from the one before: from January
     /// 31, months lead to February 29 and March 29.
-    fn batch(&mut self, zone: Tz) -> Vec<i64> {
+    pub fn batch(&mut self, zone: Tz) -> Vec<i64> {
         let mut values = Vec::new();
         while let Some(next) = self.next().filter(|_| values.len() < BATCH_ROWS) {
             values.push(next);
@@ -103,12 +103,12 @@ impl Rows {
         values
     }
 
-    /// A value as SQL.
-    fn shown(&self, value: i64) -> String {
+    /// A value of [`batch`](Rows::batch).
+    pub fn value(&self, value: i64) -> ValueRef<'static> {
         match self.ty {
-            ColumnType::Timestamp => ValueRef::Timestamp(value).to_string(),
-            ColumnType::TimestampTz => ValueRef::TimestampTz(value).to_string(),
-            _ => value.to_string(),
+            ColumnType::Timestamp => ValueRef::Timestamp(value),
+            ColumnType::TimestampTz => ValueRef::TimestampTz(value),
+            _ => ValueRef::Int(value),
         }
     }
 }
@@ -143,7 +143,7 @@ impl DisplayAs for SeriesExec {
         let Rows { name, next, stop, .. } = &self.rows;
         match next {
             Some(start) => {
-                write!(f, "SeriesExec: {name} {} .. {}", self.rows.shown(*start), self.rows.shown(*stop))
+                write!(f, "SeriesExec: {name} {} .. {}", self.rows.value(*start), self.rows.value(*stop))
             }
             None => write!(f, "SeriesExec: {name}, empty"),
         }

@@ -22,6 +22,9 @@ impl Domain<'_> {
     /// The plan's columns for each combination of outer values, followed by these values. Errors: a plan that cannot be
     /// computed so.
     pub(super) fn inside(&self, plan: &LogicalPlan) -> DfResult<LogicalPlan> {
+        if matches!(plan, LogicalPlan::EmptyRelation(empty) if empty.produce_one_row) {
+            return self.plan().cloned();
+        }
         if !self.reaches(plan) {
             return LogicalPlanBuilder::from(plan.clone()).cross_join(self.plan()?.clone())?.build();
         }
@@ -64,6 +67,11 @@ impl Domain<'_> {
             LogicalPlan::Window(window) => self.window(window),
             LogicalPlan::Join(join) => self.join(join),
             LogicalPlan::Union(union) => self.union(union),
+            LogicalPlan::Unnest(unnest) => {
+                let (columns, options) = (unnest.exec_columns.clone(), unnest.options.clone());
+                let input = LogicalPlanBuilder::from(self.inside(&unnest.input)?);
+                input.unnest_columns_with_options(columns, options)?.build()
+            }
             _ => Err(refused("what connects it to the query around it lies where no join can reach it")),
         }
     }
