@@ -177,6 +177,13 @@ fn plain_call(expr: &mut ast::Expr) {
         *expr = json;
         return;
     }
+    if name == "regexp_replace"
+        && let Some(with) = arguments(call).into_iter().nth(2)
+        && let Some(text) = text_of(with)
+    {
+        *with = ast::Expr::value(ast::Value::SingleQuotedString(replacement(text)));
+        return;
+    }
     let is_plain = call.filter.is_none() && call.over.is_none();
     match (name.as_str(), &mut arguments(call)[..]) {
         ("mod", [left, right]) if is_plain => {
@@ -309,6 +316,31 @@ fn json_aggregate(name: &str, call: &mut ast::Function) -> Option<ast::Expr> {
     Some(crate::sql::call(whole, [ast::Expr::Function(call.clone())]))
 }
 
+/// What `regexp_replace` puts in place of a match, for DataFusion: to it, `$` is what `\` is in PostgreSQL.
+fn replacement(with: &str) -> String {
+    let mut out = String::with_capacity(with.len());
+    let mut chars = with.chars().peekable();
+    while let Some(c) = chars.next() {
+        match (c, chars.peek()) {
+            ('$', _) => out.push_str("$$"),
+            ('\\', Some('\\')) => {
+                chars.next();
+                out.push('\\');
+            }
+            ('\\', Some('&')) => {
+                chars.next();
+                out.push_str("${0}");
+            }
+            ('\\', Some(digit)) if digit.is_ascii_digit() => {
+                out.push_str(&format!("${{{digit}}}"));
+                chars.next();
+            }
+            (c, _) => out.push(c),
+        }
+    }
+    out
+}
+
 /// Aggregates of JSON: their names, the function that makes JSON of the joined parts, and that of a part.
 pub const JSON_AGGREGATES: [(&[&str], &str, &str); 2] = [
     (&["json_agg", "jsonb_agg", "json_group_array", "jsonb_group_array"], "json_of_elements", "json_element"),
@@ -324,8 +356,8 @@ fn reader_of(ty: &ast::DataType, tries: bool) -> Option<&'static str> {
     match (ty, tries) {
         (ast::DataType::Uuid, false) => Some("as_uuid"),
         (ast::DataType::Uuid, true) => Some("try_as_uuid"),
-        (ast::DataType::JSON, false) => Some("as_json"),
-        (ast::DataType::JSON, true) => Some("try_as_json"),
+        (ast::DataType::JSON | ast::DataType::JSONB, false) => Some("as_json"),
+        (ast::DataType::JSON | ast::DataType::JSONB, true) => Some("try_as_json"),
         _ => None,
     }
 }

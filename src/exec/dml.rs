@@ -444,7 +444,9 @@ pub fn all_taken(table: &TableDef, rowkey: &[u8]) -> Error {
     let exists = format!("rowkey {} exists already in table \"{}\"", table.key.show(rowkey), table.name);
     Error::invalid(format!("{exists}, and so do those of all other buckets"))
         .why(format!("random({buckets}) lets {buckets} rows have the same other parts of the key"))
-        .hint("a column that tells these rows apart belongs into the key; REKEY TABLE changes it")
+        .hint(
+            "a column that tells these rows apart belongs into the key; ALTER TABLE .. REKEY (..) changes it",
+        )
         .state(sqlstate::UNIQUE)
 }
 

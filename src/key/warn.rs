@@ -115,8 +115,14 @@ fn about(key: &KeyPart, followed: bool, column: ColumnLookup<'_, '_>) -> Vec<Rem
 fn drawn_key(parts: &[KeyPart], column: ColumnLookup<'_, '_>) -> Option<Warning> {
     let part = parts.iter().position(KeyPart::is_random)?;
     let buckets = parts[part].form.transform.buckets()?;
-    let named = parts.iter().flat_map(|part| part.columns()).map(|id| column(*id).name);
-    let names = named.collect::<Vec<_>>().join(", ");
+    let mut named: Vec<_> = Vec::new();
+    for id in parts.iter().flat_map(|part| part.columns()) {
+        let name = column(*id).name;
+        if !named.contains(&name) {
+            named.push(name);
+        }
+    }
+    let names = named.join(", ");
     Some(Warning {
         concern: Concern::DrawnKey,
         part,

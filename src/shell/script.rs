@@ -276,7 +276,14 @@ impl Feeder {
         let line = self.take_held();
         // Keep the splitter's line count right.
         self.splitter.push("\n");
-        if std::mem::take(&mut self.spoiled) { Ok(()) } else { console.command(&line, &place) }
+        match self.spoiled {
+            // A statement that has begun is what is spoiled.
+            true => {
+                self.spoiled = self.splitter.is_open();
+                Ok(())
+            }
+            false => console.command(&line, &place),
+        }
     }
 
     fn run_statements(&mut self, console: &mut Console) -> Step {

@@ -68,7 +68,7 @@ fn first_token(sql: &str) -> Option<(TokenKind, usize)> {
     let second = chars.next();
     Some(match (first, second) {
         (c, _) if c.is_whitespace() => (TokenKind::Space, length_while(sql, char::is_whitespace)),
-        ('-', Some('-')) => (TokenKind::Comment, length_while(sql, |c| c != '\n')),
+        ('-', Some('-')) => (TokenKind::Comment, length_while(sql, |c| !matches!(c, '\n' | '\r'))),
         ('/', Some('*')) => (TokenKind::Comment, block_comment(sql)),
         ('\'', _) => (TokenKind::Text, quoted(sql, '\'', false)),
         ('e' | 'E', Some('\'')) => (TokenKind::Text, 1 + quoted(&sql[1..], '\'', true)),

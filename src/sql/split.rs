@@ -6,6 +6,10 @@
 
 use std::collections::VecDeque;
 
+use sqlparser::dialect::PostgreSqlDialect;
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::{Token, Tokenizer};
+
 /// One statement of a script, without its `;`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SqlText {
@@ -16,7 +20,8 @@ pub struct SqlText {
 }
 
 /// Cuts a stream of SQL text at each `;` outside quotes and comments, but not between the queries of
-/// `ADVISE FOR (query; query)`.
+/// `ADVISE FOR (query; query)`, nor between `BEGIN` and `END` of a trigger or function: there are none, and their
+/// statements are not to be run as if they stood alone.
 ///
 /// Knows `'..'` and `".."` with doubled quotes, `E'..'` with backslashes, `$tag$..$tag$`, `--` to the
 /// end of the line, and nested `/* */`.
@@ -95,7 +100,7 @@ impl Splitter {
             if self.step(c) {
                 self.current.push_str(&text[from..at]);
                 from = at;
-                if self.depth == 0 || !is_advise(&self.current) {
+                if (self.depth == 0 || !is_advise(&self.current)) && !is_in_body(&self.current) {
                     from += 1;
                     self.cut();
                 }
@@ -218,7 +223,12 @@ impl Splitter {
 }
 
 /// Is the text the start of an ADVISE statement, perhaps after comments?
-fn is_advise(mut text: &str) -> bool {
+fn is_advise(text: &str) -> bool {
+    without_comments(text).get(..6).is_some_and(|word| word.eq_ignore_ascii_case("advise"))
+}
+
+/// The text behind the blanks and comments at its start.
+fn without_comments(mut text: &str) -> &str {
     loop {
         text = text.trim_start();
         let comment = match text.get(..2) {
@@ -226,10 +236,26 @@ fn is_advise(mut text: &str) -> bool {
             Some("/*") => text.split_once("*/"),
             _ => None,
         };
-        let Some((_, rest)) = comment else { break };
+        let Some((_, rest)) = comment else { return text };
         text = rest;
     }
-    text.get(..6).is_some_and(|word| word.eq_ignore_ascii_case("advise"))
+}
+
+/// Does the text create a trigger or function whose `BEGIN` has no `END` behind a `;` yet?
+fn is_in_body(text: &str) -> bool {
+    let mut words = without_comments(text).split_whitespace().take(5);
+    let is = |word: &str, others: &[&str]| others.iter().any(|other| word.eq_ignore_ascii_case(other));
+    if !words.next().is_some_and(|word| is(word, &["create"]))
+        || !words.any(|word| is(word, &["trigger", "function", "procedure"]))
+    {
+        return false;
+    }
+    let Ok(tokens) = Tokenizer::new(&PostgreSqlDialect {}, text).tokenize() else { return false };
+    let tokens: Vec<Token> =
+        tokens.into_iter().filter(|token| !matches!(token, Token::Whitespace(_))).collect();
+    let is_word = |token: &Token, keyword| matches!(token, Token::Word(word) if word.keyword == keyword);
+    let begins = tokens.iter().any(|token| is_word(token, Keyword::BEGIN));
+    begins && !matches!(&tokens[..], [.., Token::SemiColon, end] if is_word(end, Keyword::END))
 }
 
 /// Characters of names, keywords and numbers after the first.
@@ -316,6 +342,21 @@ mod tests {
         advise.chars().for_each(|c| splitter.push(&c.to_string()));
         assert_eq!((splitter.next_statement(), splitter.is_open()), (None, true));
         assert_eq!(splitter.finish().unwrap().text, advise);
+    }
+
+    #[test]
+    fn statements_of_triggers_and_functions_stay_together() {
+        let trigger = "CREATE TEMP TRIGGER t AFTER DELETE ON o BEGIN\n UPDATE o SET n = CASE WHEN a THEN ';' END;\n \
+                       DELETE FROM log; -- all\nEND";
+        let function =
+            "-- one\nCREATE OR REPLACE FUNCTION f() RETURNS int BEGIN ATOMIC SELECT 1; SELECT 2; end";
+        let quoted = "create function g() returns int as $$ begin return 1; end $$ language plpgsql";
+        let script =
+            format!("BEGIN;{trigger};{function};{quoted}; CREATE TABLE begin_trigger (a); END; COMMIT");
+        assert_eq!(
+            texts(&script),
+            ["BEGIN", trigger, function, quoted, "CREATE TABLE begin_trigger (a)", "END", "COMMIT"]
+        );
     }
 
     #[test]

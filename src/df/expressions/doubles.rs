@@ -3,7 +3,8 @@
 //! DataFusion turns the double of `d > 1.5` into a decimal, which fails for great values and hides the column from its
 //! keys. SQL has it the other way round: the exact number gives way (SQL:2016, 9.5).
 //!
-//! DataFusion turns an integer beside a REAL into a REAL, which has 24 bits: 16,777,217 would equal 16,777,216.
+//! DataFusion turns an integer or a decimal beside a REAL into a REAL, which has 24 bits: 16,777,217 would equal
+//! 16,777,216, and an amount would be rounded to seven digits.
 
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
@@ -96,13 +97,20 @@ fn settle(peers: Vec<&mut Expr>, schema: &DFSchema, divided: bool) -> bool {
     true
 }
 
-/// Turns the reals among `peers` into doubles if there is an integer that a real may not hold; true if it did.
+/// Turns the reals among `peers` into doubles if there is an exact number that a real may not hold; true if it did.
 fn widen_reals(peers: Vec<&mut Expr>, types: &[DataType]) -> bool {
     let is_wider = |(peer, ty): (&&mut Expr, &DataType)| match &**peer {
         // The value of a parameter decides, in each run.
         Expr::Placeholder(_) => false,
         Expr::Literal(..) => ty.is_integer() && !is_exactly(peer, &DataType::Float32),
-        _ => matches!(ty, DataType::Int32 | DataType::Int64 | DataType::UInt32 | DataType::UInt64),
+        _ => matches!(
+            ty,
+            DataType::Int32
+                | DataType::Int64
+                | DataType::UInt32
+                | DataType::UInt64
+                | DataType::Decimal128(..)
+        ),
     };
     let has_real = types.contains(&DataType::Float32) && !types.contains(&DataType::Float64);
     if !has_real || !peers.iter().zip(types).any(is_wider) {

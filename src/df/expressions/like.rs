@@ -44,9 +44,43 @@ pub fn own_patterns(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>
         }
         expr => match plain_search(&expr, schema) {
             Some(likes) => Transformed::yes(likes),
-            None => Transformed::no(expr),
+            None => over_lines(expr),
         },
     })
+}
+
+/// Lets `.` of a regular expression match the end of a line, too, as in PostgreSQL.
+fn over_lines(mut expr: Expr) -> Transformed<Expr> {
+    let regex = match &mut expr {
+        Expr::BinaryExpr(BinaryExpr { op, right, .. })
+            if matches!(
+                op,
+                Operator::RegexMatch
+                    | Operator::RegexIMatch
+                    | Operator::RegexNotMatch
+                    | Operator::RegexNotIMatch
+            ) =>
+        {
+            Some(&mut **right)
+        }
+        Expr::ScalarFunction(call) if call.name().starts_with("regexp_") => call.args.get_mut(1),
+        _ => None,
+    };
+    match regex.and_then(|regex| Some((text_of(regex).filter(|text| has_dot(text))?.to_owned(), regex))) {
+        Some((text, regex)) => {
+            *regex = lit(format!("{OVER_LINES}{text}"));
+            Transformed::yes(expr)
+        }
+        None => Transformed::no(expr),
+    }
+}
+
+/// The flag at the start of a regular expression whose `.` matches the end of a line.
+const OVER_LINES: &str = "(?s)";
+
+/// It has a `.` that may not match the end of a line.
+fn has_dot(regex: &str) -> bool {
+    regex.contains('.') && !regex.starts_with(OVER_LINES)
 }
 
 fn own(like: Like) -> Expr {

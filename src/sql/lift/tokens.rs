@@ -57,7 +57,7 @@ pub fn tokens(sql: &str) -> Option<(Vec<Token>, Vec<Range<usize>>)> {
                 continue;
             }
             b'-' if next == Some(b'-') => {
-                at = end_of(at, |b| b != b'\n');
+                at = end_of(at, |b| !matches!(b, b'\n' | b'\r'));
                 comments.push(start..at);
                 continue;
             }
