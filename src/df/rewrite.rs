@@ -357,6 +357,11 @@ pub fn row_offsets(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Ex
         _ => return Ok(Transformed::no(expr)),
     };
     match (name, args) {
+        ("first_value" | "last_value", args) if args.is_empty() => Err(to_df(
+            Error::invalid(format!("{name} takes a value"))
+                .hint(format!("write {name}(x) OVER (ORDER BY y)"))
+                .state(sqlstate::UNDEFINED_FUNCTION),
+        )),
         ("nth_value", args) => match args.get(1).and_then(integer) {
             Some(n @ ..1) => Err(to_df(
                 Error::invalid(format!("nth_value takes a positive number, not {n}"))

@@ -56,6 +56,8 @@ pub struct Binding {
     pub guards: Guards,
     /// Time of the run, in microseconds since 1970: rows that have expired by then are hidden.
     pub as_of_us: i64,
+    /// The plan sorts what it reads even where a path has the first rows in front: no other plan will be tried.
+    pub may_sort: bool,
 }
 
 /// One mention of a table or index table in a query, over the query's snapshot.

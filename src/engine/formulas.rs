@@ -88,7 +88,13 @@ impl Formulas<'_> {
 
     fn scope<'c>(&self, catalog: &'c Catalog) -> Result<NameScope<'c>> {
         let snapshot = self.db.store().snapshot()?;
-        let binding = Binding { snapshot, params: Arc::from([]), guards: Guards::default(), as_of_us: 0 };
+        let binding = Binding {
+            snapshot,
+            params: Arc::from([]),
+            guards: Guards::default(),
+            as_of_us: 0,
+            may_sort: true,
+        };
         static NONE: Moments = Moments::new();
         Ok(NameScope { catalog, moments: &NONE, binding, rowkeys: Vec::new(), rows: Vec::new(), now_us: 0 })
     }

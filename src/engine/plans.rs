@@ -73,6 +73,8 @@ pub struct Keyed {
     may_read_more: bool,
     /// When its plan is made for several threads, too.
     pub threads: Threads,
+    /// It asks for the plan of parameters for which the first plan is none.
+    pub is_other: bool,
 }
 
 impl Keyed {
@@ -104,7 +106,21 @@ impl Keyed {
         key.push('\n');
         key.push_str(&lifted.text);
         let may_read_more = guards == Guards::default();
-        Some(Keyed { key, params, depends_on: DependsOn::default(), may_read_more, threads: Threads::IfLong })
+        Some(Keyed {
+            key,
+            params,
+            depends_on: DependsOn::default(),
+            may_read_more,
+            threads: Threads::IfLong,
+            is_other: false,
+        })
+    }
+
+    /// The key of a second plan, for parameters that the `first` does not hold for, or reads too much for: of `a > $1
+    /// ORDER BY id LIMIT 5`, one plan has few rows to sort, the other has the first ones in front.
+    pub fn other(&self, first: &CachedPlan) -> Option<Keyed> {
+        let is_wanted = !self.is_other && !first.plan.lacks_threads();
+        is_wanted.then(|| Keyed { key: format!("other {}", self.key), is_other: true, ..self.clone() })
     }
 
     /// The key extended by the values of these parameters.

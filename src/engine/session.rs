@@ -239,18 +239,23 @@ impl Session {
         let Some((lifted, mut query)) = view.keyed(QUERY, Some(lifted), params) else {
             return Ok(Start::Plan(None));
         };
-        Ok(match view.plan_at_hand(lifted, &mut query, None)? {
-            PlanAtHand::Plan(kept) => {
-                self.run_cached(&kept, &view, &query)?.map_or(Start::Plan(None), Start::Ran)
+        loop {
+            let kept = match view.plan_at_hand(lifted, &mut query, None)? {
+                PlanAtHand::Plan(kept) => kept,
+                PlanAtHand::New => return Ok(Start::Plan(Some((lifted, query)))),
+                PlanAtHand::None => return Ok(Start::Plan(None)),
+            };
+            if let Some(ran) = self.run_cached(&kept, &view, &query)? {
+                return Ok(Start::Ran(ran));
             }
-            PlanAtHand::New => Start::Plan(Some((lifted, query))),
-            PlanAtHand::None => Start::Plan(None),
-        })
+            let Some(other) = query.other(&kept) else { return Ok(Start::Plan(None)) };
+            query = other;
+        }
     }
 
-    /// Runs a cached plan; `None` if it does not hold for the query's parameters.
+    /// Runs a cached plan; `None` if it does not hold for the query's parameters, or if another one is better for them.
     fn run_cached(&self, kept: &CachedPlan, view: &StatementView, query: &Keyed) -> Result<Option<Outcome>> {
-        let (schema, source) = match kept.plan.bind(&view.binding(Arc::clone(&query.params)))? {
+        let (schema, source) = match view.bind(kept, query)? {
             None => return Ok(None),
             Some(BoundPlan::Alone(alone)) => {
                 self.watch.cancel.plan(|| alone.plan_text());

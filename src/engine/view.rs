@@ -288,14 +288,19 @@ impl StatementView {
         query: &mut Keyed,
         rowkey: Option<&str>,
     ) -> Result<Option<(BoundPlan, SchemaRef)>> {
-        let kept = match self.plan_at_hand(lifted, query, rowkey)? {
-            PlanAtHand::Plan(kept) => Some(kept),
-            PlanAtHand::New => self.keep(lifted, query, rowkey).await,
-            PlanAtHand::None => None,
-        };
-        let Some(kept) = kept else { return Ok(None) };
-        let run = kept.plan.bind(&self.binding(Arc::clone(&query.params)))?;
-        Ok(run.map(|run| (run, kept.plan.schema())))
+        loop {
+            let kept = match self.plan_at_hand(lifted, query, rowkey)? {
+                PlanAtHand::Plan(kept) => Some(kept),
+                PlanAtHand::New => self.keep(lifted, query, rowkey).await,
+                PlanAtHand::None => None,
+            };
+            let Some(kept) = kept else { return Ok(None) };
+            if let Some(run) = self.bind(&kept, query)? {
+                return Ok(Some((run, kept.plan.schema())));
+            }
+            let Some(other) = query.other(&kept) else { return Ok(None) };
+            *query = other;
+        }
     }
 
     /// Like [`StatementView::stream`], for the query inside a statement that may come again: its plan is kept.
@@ -419,6 +424,12 @@ impl StatementView {
         Planner::shared().keep(ast, &scope, &query.depends_on, query.threads, &self.watch.cancel).await
     }
 
+    /// A run of a cached plan; `None` if another plan is better for the query's parameters.
+    pub fn bind(&self, kept: &CachedPlan, query: &Keyed) -> Result<Option<BoundPlan>> {
+        let binding = self.binding(Arc::clone(&query.params));
+        kept.plan.bind(&Binding { may_sort: query.is_other, ..binding })
+    }
+
     /// What a cached plan needs to run.
     pub fn binding(&self, params: Arc<[Value]>) -> Binding {
         Binding {
@@ -426,6 +437,7 @@ impl StatementView {
             params,
             guards: self.settings.guards,
             as_of_us: self.as_of_us,
+            may_sort: true,
         }
     }
 

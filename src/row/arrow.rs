@@ -26,7 +26,7 @@ use arrow::datatypes::{DataType, Field, IntervalUnit, TimeUnit};
 use arrow::error::ArrowError;
 
 use crate::error::{Error, Kind, Result, sqlstate};
-use crate::value::{ColumnType, Interval, Value, ValueRef};
+use crate::value::{ColumnType, Interval, Value, ValueRef, date_in_range, timestamp_in_range};
 
 /// Key of a field's metadata that holds the SQL name of a type Arrow has no name for.
 const TYPE_KEY: &str = "rowkeydb.type";
@@ -167,11 +167,8 @@ pub(super) fn cell(array: &dyn Array, row: usize) -> Result<Option<ValueRef<'_>>
         DataType::LargeBinary => ValueRef::Bytes(array.as_binary::<i64>().value(row)),
         DataType::BinaryView => ValueRef::Bytes(array.as_binary_view().value(row)),
         DataType::FixedSizeBinary(_) => ValueRef::Bytes(array.as_fixed_size_binary().value(row)),
-        DataType::Date32 => ValueRef::Date(at!(Date32Type)),
-        DataType::Date64 => {
-            let days = at!(Date64Type).div_euclid(86_400_000);
-            ValueRef::Date(i32::try_from(days).map_err(|_| out_of_range(format!("day {days}")))?)
-        }
+        DataType::Date32 => date(at!(Date32Type).into())?,
+        DataType::Date64 => date(at!(Date64Type).div_euclid(86_400_000))?,
         DataType::Timestamp(unit, zone) => {
             let us = match unit {
                 TimeUnit::Second => scaled(at!(TimestampSecondType), 1_000_000)?,
@@ -179,6 +176,9 @@ pub(super) fn cell(array: &dyn Array, row: usize) -> Result<Option<ValueRef<'_>>
                 TimeUnit::Microsecond => at!(TimestampMicrosecondType),
                 TimeUnit::Nanosecond => at!(TimestampNanosecondType).div_euclid(1_000),
             };
+            if !timestamp_in_range(us) {
+                return Err(no_time("microseconds", us));
+            }
             if zone.is_some() { ValueRef::TimestampTz(us) } else { ValueRef::Timestamp(us) }
         }
         DataType::Dictionary(..) => {
@@ -202,6 +202,15 @@ fn decimal(unscaled: Option<i128>, scale: i8) -> Result<ValueRef<'static>> {
         Err(_) => crate::value::rescale(d, 0, scale.unsigned_abs()).map(|d| ValueRef::Decimal(d, 0)),
     });
     held.ok_or_else(|| out_of_range("a decimal"))
+}
+
+fn date(days: i64) -> Result<ValueRef<'static>> {
+    let held = i32::try_from(days).ok().filter(|days| date_in_range(*days));
+    held.map(ValueRef::Date).ok_or_else(|| no_time("days", days))
+}
+
+fn no_time(unit: &str, ticks: i64) -> Error {
+    out_of_range(format!("the time {ticks} {unit} after 1970-01-01")).why("years run from 0001 to 9999")
 }
 
 fn out_of_range(what: impl std::fmt::Display) -> Error {

@@ -15,7 +15,7 @@ pub const US_PER_DAY: i64 = 86_400_000_000;
 const DAYS: std::ops::RangeInclusive<i32> = -719_162..=2_932_896;
 
 /// The year of `days` is 0001 to 9999.
-pub(super) fn date_in_range(days: i32) -> bool {
+pub fn date_in_range(days: i32) -> bool {
     DAYS.contains(&days)
 }
 

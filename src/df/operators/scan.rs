@@ -315,7 +315,8 @@ impl ScanExec {
     }
 
     /// The same scan for other parameters and another snapshot. `None` if the plan around it does not hold for them: a
-    /// parameter does not suit, or the order no longer comes for free.
+    /// parameter does not suit, or the order no longer comes for free, or now it does, and the plan would sort all rows
+    /// for the first ones.
     pub fn bind(&self, binding: &Binding) -> Result<Option<ScanExec>> {
         Ok(self.rebound(binding)?.map(|bound| self.anew(Some(Arc::new(bound)))))
     }
@@ -324,7 +325,11 @@ impl ScanExec {
         if let Some(by_rows) = &self.by_rows {
             return Ok(self.request.bind_keys(binding, by_rows.rows));
         }
-        Ok(self.request.bind(binding)?.filter(|bound| bound.spec.access.ordered || !self.ordered))
+        let wants_first = !self.request.order.is_empty() && self.request.rows != RowGoal::All;
+        Ok(self.request.bind(binding)?.filter(|bound| match bound.spec.access.ordered {
+            true => self.ordered || binding.may_sort || !wants_first,
+            false => !self.ordered,
+        }))
     }
 
     /// The chosen path; once the scan has started, the narrowed one.

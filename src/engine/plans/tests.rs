@@ -20,7 +20,7 @@ fn run_again(db: &Database, sql: &str, param: i64, guards: Guards) -> Option<Bou
         return None;
     };
     let params = Arc::clone(&query.params);
-    kept.plan.bind(&Binding { snapshot, params, guards, as_of_us: 0 }).unwrap()
+    kept.plan.bind(&Binding { snapshot, params, guards, as_of_us: 0, may_sort: true }).unwrap()
 }
 
 #[test]
@@ -331,7 +331,8 @@ fn one_plan_is_enough_for_all_values() {
                     return false;
                 };
                 let (snapshot, params) = (Arc::clone(&snapshot), Arc::clone(&query.params));
-                let binding = Binding { snapshot, params, guards: Guards::default(), as_of_us: 0 };
+                let binding =
+                    Binding { snapshot, params, guards: Guards::default(), as_of_us: 0, may_sort: true };
                 query.depends_on == DependsOn::default() && kept.plan.bind(&binding).unwrap().is_some()
             };
             let held = [3, 8, 9].map(holds);
@@ -341,6 +342,47 @@ fn one_plan_is_enough_for_all_values() {
         }
     }
     assert_eq!(others, []);
+}
+
+#[test]
+fn a_second_plan_is_kept_for_values_whose_first_rows_a_path_has_in_front() {
+    let db = Database::in_memory().unwrap();
+    db.execute("CREATE TABLE t (id BIGINT PRIMARY KEY, a INT, v INT)").unwrap();
+    db.execute("CREATE INDEX t_by_a ON t (a)").unwrap();
+    db.execute("INSERT INTO t SELECT v, v / 20, v FROM generate_series(1, 20000) t(v)").unwrap();
+    let sql = "SELECT v FROM t WHERE a > $1 ORDER BY id LIMIT 5";
+    let lifted = crate::sql::lift(sql).unwrap();
+    let mut few = db.prepare(sql).unwrap();
+    let mut rows = |a: i64| -> Vec<i64> {
+        let rows = few.query(&[Value::Int(a)]).unwrap();
+        rows.map(|row| row.unwrap().get(0).unwrap()).collect()
+    };
+    let kept = |a: i64, is_other: bool| {
+        let first = Keyed::new("", &lifted, &[Value::Int(a)], Guards::default(), clock::now).unwrap();
+        let (catalog, snapshot) = db.view().unwrap();
+        let plan = |query: &mut Keyed| match db.plans().find(query, catalog.identity()) {
+            Some(PlanCacheEntry::Plan(kept)) => Some(kept),
+            _ => None,
+        };
+        let mut query = first.clone();
+        let known = plan(&mut query)?;
+        let kept = if is_other { plan(&mut first.other(&known)?)? } else { known };
+        let params = Arc::clone(&first.params);
+        let binding = Binding {
+            snapshot: Arc::clone(&snapshot),
+            params,
+            guards: Guards::default(),
+            as_of_us: 0,
+            may_sort: is_other,
+        };
+        Some(kept.plan.bind(&binding).unwrap().is_some())
+    };
+    assert_eq!(rows(998), [19_980, 19_981, 19_982, 19_983, 19_984]);
+    assert_eq!((kept(998, false), kept(0, false), kept(0, true)), (Some(true), Some(false), None));
+    assert_eq!(rows(0), [20, 21, 22, 23, 24]);
+    assert_eq!((kept(998, false), kept(0, false), kept(0, true)), (Some(true), Some(false), Some(true)));
+    assert_eq!(rows(998), [19_980, 19_981, 19_982, 19_983, 19_984]);
+    assert_eq!(rows(500), [10_020, 10_021, 10_022, 10_023, 10_024]);
 }
 
 #[test]

@@ -322,7 +322,7 @@ impl<'n> NestedSearch<'n> {
         let reading = match finds {
             true => {
                 self.lookups += if join.found.get().is_some() { 1 } else { CHOOSING };
-                let binding = Binding { params: values.into(), ..self.binding.clone() };
+                let binding = Binding { params: values.into(), may_sort: true, ..self.binding.clone() };
                 let Some(reading) = join.open(params.len(), &binding, &self.counters)? else {
                     return Ok(false);
                 };
