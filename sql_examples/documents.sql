@@ -27,6 +27,11 @@ EXPLAIN SELECT _id FROM place WHERE doc -> 'tags' ->> 0 LIKE 'bo%' AND doc ->> '
 \echo == Groups and numbers
 SELECT doc ->> 'kind' AS kind, count(*), sum((doc ->> 'seats')::int) AS seats FROM place GROUP BY doc ->> 'kind' ORDER BY kind;
 
+\echo == Elements and members as rows, beside those that they are in
+SELECT tag, count(*) FROM place, json_array_elements_text(doc -> 'tags') AS tag GROUP BY tag ORDER BY tag;
+SELECT _id, part.key, part.value FROM place, json_each(doc -> 'address') AS part ORDER BY _id, part.key;
+SELECT _id FROM place WHERE _id IN (SELECT value FROM json_array_elements_text('["sea-1", "rome-2"]')) ORDER BY _id;
+
 \echo == Every write keeps the indexes in step
 UPDATE place SET doc = '{"city": "Bergen", "kind": "shop", "tags": ["fish"]}' WHERE _id = 'sea-1';
 SELECT _id, doc ->> 'city' AS city FROM place WHERE doc ->> 'city' < 'C';
