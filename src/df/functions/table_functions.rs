@@ -188,13 +188,14 @@ impl RowsOf {
             (Source::Elements | Source::ElementTexts, [json]) => {
                 let Some(json) = json_of(self.name, *json)? else { return Ok(()) };
                 let elements = json_elements(json).map_err(|e| no_json(self.name, &e))?;
-                let elements = elements.map_or_else(|| self.none_of(json, "json_each(..)"), Ok)?;
+                let elements = elements.map_or_else(|| self.none_of(json, "array", "json_each"), Ok)?;
                 elements.into_iter().try_for_each(|element| made.add(&[text(&shown(element))]))
             }
             (Source::Members | Source::MemberTexts | Source::Names, [json]) => {
                 let Some(json) = json_of(self.name, *json)? else { return Ok(()) };
                 let members = json_members(json).map_err(|e| no_json(self.name, &e))?;
-                let members = members.map_or_else(|| self.none_of(json, "json_array_elements(..)"), Ok)?;
+                let members =
+                    members.map_or_else(|| self.none_of(json, "object", "json_array_elements"), Ok)?;
                 members.into_iter().try_for_each(|(name, value)| match self.source {
                     Source::Names => made.add(&[ValueRef::Text(&name)]),
                     _ => made.add(&[ValueRef::Text(&name), text(&shown(value))]),
@@ -216,24 +217,19 @@ impl RowsOf {
         }
     }
 
-    /// The parts of JSON that has none: `null` is like NULL. Errors: other values.
-    fn none_of<T>(&self, json: &str, instead: &str) -> Result<Vec<T>> {
-        match json_type(json).map_err(|e| no_json(self.name, &e))? {
-            "null" => Ok(Vec::new()),
-            given => {
-                let takes = if matches!(self.source, Source::Elements | Source::ElementTexts) {
-                    "an array"
-                } else {
-                    "an object"
-                };
-                let error = Error::invalid(format!("{} takes {takes}, not JSON of type {given}", self.name))
-                    .state(sqlstate::INVALID_PARAMETER);
-                Err(match given {
-                    "object" | "array" => error.hint(format!("{instead} makes rows of an {given}")),
-                    _ => error.hint(format!("leave such rows out: WHERE json_typeof(x) = '{}'", &takes[3..])),
-                })
-            }
+    /// The parts of JSON that has none, as it is not of the type that is `wanted`: `null` is like NULL. Errors: other
+    /// values; `instead` makes rows of some of them.
+    fn none_of<T>(&self, json: &str, wanted: &str, instead: &str) -> Result<Vec<T>> {
+        let given = json_type(json).map_err(|e| no_json(self.name, &e))?;
+        if given == "null" {
+            return Ok(Vec::new());
         }
+        let error = Error::invalid(format!("{} takes an {wanted}, not JSON of type {given}", self.name));
+        let hint = match given {
+            "object" | "array" => format!("{instead}(..) makes rows of an {given}"),
+            _ => format!("leave such rows out: WHERE json_typeof(x) = '{wanted}'"),
+        };
+        Err(error.hint(hint).state(sqlstate::INVALID_PARAMETER))
     }
 }
 
