@@ -260,6 +260,7 @@ fn settle(peers: Vec<&mut Expr>, schema: &DFSchema) -> Result<bool> {
         met.iter().all(|operand| matches!(operand, Operand::Typed(ty) if ty.is_integer()))
     };
     let has_json_text = peers.iter().any(|peer| is_json_text(peer));
+    let bucket_digits = peers.iter().find_map(|peer| bucket_digits(peer));
     let mut changed = false;
     for (at, peer) in peers.into_iter().enumerate() {
         let value = match (operands[at], &*peer) {
@@ -267,6 +268,13 @@ fn settle(peers: Vec<&mut Expr>, schema: &DFSchema) -> Result<bool> {
                 let number = crate::df::expr::value_of(number)?;
                 return Err(incomparable("a text out of JSON", &format!("the number {number}"))
                     .hint(format!("CAST it, as in (doc ->> 'n')::int, or write '{number}'")));
+            }
+            (Operand::Number, Expr::Literal(number, _)) if bucket_digits.is_some() => {
+                let number = crate::df::expr::value_of(number)?;
+                let (number, width) = (number.to_string(), bucket_digits.unwrap_or_default());
+                return Err(incomparable("the text of a bucket", &format!("the number {number}")).hint(
+                    format!("write '{number:0>width$}': buckets have as many digits as the last one"),
+                ));
             }
             (Operand::Text, Expr::Literal(ScalarValue::Utf8(Some(text)), _)) if !to.is_text() => {
                 read(text, to)?
@@ -305,6 +313,16 @@ fn settle(peers: Vec<&mut Expr>, schema: &DFSchema) -> Result<bool> {
 fn is_json_text(expr: &Expr) -> bool {
     let Expr::ScalarFunction(call) = expr else { return false };
     matches!(call.name(), "json_get_text" | "json_extract_path_text")
+}
+
+/// Digits of what `md5_bucket(.., n)` gives: nobody expects `'03' = 3` to be false.
+fn bucket_digits(expr: &Expr) -> Option<usize> {
+    let Expr::ScalarFunction(call) = expr else { return None };
+    let ("md5_bucket", Some(Expr::Literal(count, _))) = (call.name(), call.args.last()) else { return None };
+    match crate::df::expr::value_of(count).ok()? {
+        Value::Int(count) => Some(count.saturating_sub(1).max(1).to_string().len()),
+        _ => None,
+    }
 }
 
 /// A number with at most one fractional digit that compares with all integers as `d * 10^-scale` does: with more
