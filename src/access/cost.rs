@@ -277,6 +277,9 @@ fn share_of_buckets(layout: &KeyLayout, predicate: &Predicate, found: &Ranges) -
     let possible = possible_values(predicate);
     let share = |part: &KeyPart| {
         let buckets = f64::from(part.buckets()?);
+        if let Some(named) = named_buckets(part, predicate) {
+            return Some((named / buckets).min(1.0));
+        }
         let fields = part.columns().iter().map(|id| Field::Column(*id)).filter(|field| !told.contains(field));
         let listed = |field| Some(possible.get(&field)?.points()?.len() as f64);
         let fields: Vec<Field> = fields.collect();
@@ -284,6 +287,16 @@ fn share_of_buckets(layout: &KeyLayout, predicate: &Predicate, found: &Ranges) -
         (!fields.is_empty()).then(|| 1.0 - (1.0 - 1.0 / buckets).powf(values))
     };
     bound.filter_map(share).product()
+}
+
+/// The buckets (count) that a condition names: `id % 8 = 3`.
+fn named_buckets(part: &KeyPart, predicate: &Predicate) -> Option<f64> {
+    match predicate {
+        Predicate::Part { part: named, op: CmpOp::Eq, .. } => part.computes(named).then_some(1.0),
+        Predicate::And(terms) => terms.iter().find_map(|term| named_buckets(part, term)),
+        Predicate::Or(terms) => terms.iter().map(|term| named_buckets(part, term)).sum(),
+        _ => None,
+    }
 }
 
 /// The share of all entries with one prefix of the bound parts, if all of them have one value.
@@ -337,11 +350,13 @@ pub fn share(
         let (mut above, mut below, mut most) = (false, false, false);
         for condition in about() {
             match condition {
-                Predicate::Compare { op: CmpOp::Gt | CmpOp::Ge, .. } => above = true,
-                Predicate::Compare { op: CmpOp::Lt | CmpOp::Le, .. } => below = true,
-                Predicate::Compare { op: CmpOp::Eq, .. } | Predicate::IsNull { negated: false, .. } => {
-                    return COST.equal_share;
-                }
+                Predicate::Compare { op: CmpOp::Gt | CmpOp::Ge, .. }
+                | Predicate::Part { op: CmpOp::Gt | CmpOp::Ge, .. } => above = true,
+                Predicate::Compare { op: CmpOp::Lt | CmpOp::Le, .. }
+                | Predicate::Part { op: CmpOp::Lt | CmpOp::Le, .. } => below = true,
+                Predicate::Compare { op: CmpOp::Eq, .. }
+                | Predicate::Part { op: CmpOp::Eq, .. }
+                | Predicate::IsNull { negated: false, .. } => return COST.equal_share,
                 Predicate::In { values, negated: false, .. } => {
                     return (values.len() as f64 * COST.equal_share).min(COST.range_share);
                 }

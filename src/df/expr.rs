@@ -3,6 +3,7 @@
 //! A condition that the algebra cannot express becomes [`Predicate::Opaque`]: DataFusion evaluates it above the scan.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::expr::{InList, ScalarFunction};
@@ -10,9 +11,10 @@ use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 use sqlparser::ast::BinaryOperator;
 
 use super::formula::formula;
-use super::inverse;
+use super::{inverse, of_parts};
 use crate::df::expressions::like;
 use crate::error::Result;
+use crate::key::PartExpr;
 use crate::plan::{CmpOp, Field, Formula, LikePattern, PLAIN_ESCAPE, Predicate};
 use crate::row::{any_value_at, arrow_type};
 use crate::value::{ColumnType, US_PER_DAY, Value};
@@ -24,6 +26,8 @@ pub struct FieldNames {
     pub columns: HashMap<String, (Field, ColumnType)>,
     /// Formulas that its indexes compute.
     pub formulas: Vec<ComputedField>,
+    /// What its key and its indexes compute of columns.
+    pub parts: Vec<Arc<PartExpr>>,
 }
 
 /// A formula, and the field that holds its value.
@@ -186,7 +190,9 @@ fn known_like(call: &ScalarFunction, names: &FieldNames) -> Option<Predicate> {
     };
     match names.of(text) {
         Some((field, ty)) if ty.is_text() => Some(Predicate::like(field, pattern, case_insensitive)),
-        None if !case_insensitive => inverse::like(text, &pattern, names),
+        None if !case_insensitive => {
+            inverse::like(text, &pattern, names).or_else(|| of_parts::like(text, &pattern, names))
+        }
         _ => None,
     }
 }
@@ -221,7 +227,8 @@ fn compare(left: &Expr, op: CmpOp, right: &Expr, names: &FieldNames) -> Option<P
     if value.is_null() {
         return names.of(left).map(|_| Predicate::Unknown);
     }
-    let inverse = || inverse::compare(left, op, &value, names);
+    let inverse =
+        || inverse::compare(left, op, &value, names).or_else(|| of_parts::compare(left, op, &value, names));
     if let Some(ComputedField { field, ty, leads, .. }) = names.computed(left) {
         let computed = compare_value(*field, *ty, op, value.clone())?;
         // No index leads with the formula: a condition on the columns inside may still give a key range.

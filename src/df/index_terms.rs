@@ -71,7 +71,12 @@ fn conditions(
 ) {
     match (plan, source) {
         (LogicalPlan::TableScan(scan), Some(source)) => {
-            scan.filters.iter().for_each(|filter| see(source.predicate(filter), Some(filter)));
+            for filter in &scan.filters {
+                // Another key may come, which does not compute this.
+                let found = source.predicate(filter);
+                let opaque = || Predicate::Opaque(filter.to_string());
+                see(if found.has_part() { opaque() } else { found }, Some(filter));
+            }
         }
         (LogicalPlan::TableScan(scan), None) => see(Predicate::Opaque(scan.table_name.to_string()), None),
         (LogicalPlan::EmptyRelation(_), _) => see(Predicate::False, None),

@@ -9,7 +9,7 @@ use datafusion::logical_expr::{Expr, expr::ScalarFunction};
 
 use super::expr::{FieldNames, compare_value, never, value_of};
 use crate::key::{TimeFormat, text_successor};
-use crate::plan::{CmpOp, Field, LikePattern, Predicate};
+use crate::plan::{CmpOp, Field, LikePattern, PLAIN_ESCAPE, Predicate};
 use crate::value::{ColumnType, US_PER_DAY, Value, unit_around};
 
 /// The condition equivalent to `expr op value`; `None` if `expr` is no such function.
@@ -46,6 +46,12 @@ fn function(call: &ScalarFunction, op: CmpOp, value: &Value, names: &FieldNames)
                 (None, _, CmpOp::Ne) => Some(never(stepped.field).not()),
                 _ => None,
             }
+        }
+        ("right", [of, count], Value::Text(end)) => ends(of, number(count)?, op, end, names),
+        ("reverse", [of], Value::Text(turned)) => {
+            let (Expr::Column(_), (field, ColumnType::Varchar)) = (of, names.of(of)?) else { return None };
+            let equality = matches!(op, CmpOp::Eq | CmpOp::Ne);
+            equality.then(|| Predicate::compare(field, op, Value::Text(reversed(turned))))
         }
         ("left", [of, count], Value::Text(start)) => starts(of, number(count)?, op, start, names),
         ("substr" | "substring", [of, from, count], Value::Text(start)) if number(from)? == 1 => {
@@ -96,6 +102,15 @@ impl Stepped {
 /// `expr LIKE pattern`, if the pattern is a plain text or a prefix.
 pub fn like(expr: &Expr, pattern: &LikePattern, names: &FieldNames) -> Option<Predicate> {
     let Expr::ScalarFunction(call) = expr else { return None };
+    if let ("reverse", [of @ Expr::Column(_)]) = (call.name(), &call.args[..]) {
+        let (field, ColumnType::Varchar) = names.of(of)? else { return None };
+        let end = reversed(pattern.prefix());
+        return match pattern.as_exact() {
+            Some(text) => Some(Predicate::compare(field, CmpOp::Eq, Value::Text(reversed(text)))),
+            None if pattern.is_prefix() => Some(Predicate::like(field, ending_with(&end)?, false)),
+            None => None,
+        };
+    }
     let ("to_char", [of, format]) = (call.name(), &call.args[..]) else { return None };
     let format = TimeFormat::parse(text(format)?).ok().filter(TimeFormat::sorts)?;
     let shown = FormattedTime::of(of, format, names)?;
@@ -148,6 +163,30 @@ impl FormattedTime {
     }
 }
 
+/// `right(text, count)` equals `end`, or differs from it.
+fn ends(of: &Expr, count: i64, op: CmpOp, end: &str, names: &FieldNames) -> Option<Predicate> {
+    let (field, ColumnType::Varchar) = names.of(of)? else { return None };
+    let count = usize::try_from(count).ok().filter(|count| *count > 0)?;
+    let equal = match end.chars().count() {
+        n if n > count => never(field),
+        n if n < count => Predicate::compare(field, CmpOp::Eq, Value::Text(end.to_owned())),
+        _ => Predicate::like(field, ending_with(end)?, false),
+    };
+    match op {
+        CmpOp::Eq => Some(equal),
+        CmpOp::Ne => Some(equal.not()),
+        _ => None,
+    }
+}
+
+fn ending_with(text: &str) -> Option<LikePattern> {
+    LikePattern::new(LikePattern::plain(text, true, false), Some(PLAIN_ESCAPE)).ok()
+}
+
+fn reversed(text: &str) -> String {
+    text.chars().rev().collect()
+}
+
 /// `left(text, count)` equals `start`, or differs from it.
 fn starts(of: &Expr, count: i64, op: CmpOp, start: &str, names: &FieldNames) -> Option<Predicate> {
     let (field, ColumnType::Varchar) = names.of(of)? else { return None };
@@ -168,14 +207,16 @@ fn starts(of: &Expr, count: i64, op: CmpOp, start: &str, names: &FieldNames) -> 
     }
 }
 
-fn text(expr: &Expr) -> Option<&str> {
+/// The text of a literal.
+pub(super) fn text(expr: &Expr) -> Option<&str> {
     match expr {
         Expr::Literal(ScalarValue::Utf8(Some(text)) | ScalarValue::Utf8View(Some(text)), _) => Some(text),
         _ => None,
     }
 }
 
-fn number(expr: &Expr) -> Option<i64> {
+/// The integer of a literal.
+pub(super) fn number(expr: &Expr) -> Option<i64> {
     let Expr::Literal(scalar, _) = expr else { return None };
     match value_of(scalar).ok()? {
         Value::Int(n) => Some(n),

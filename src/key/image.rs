@@ -11,7 +11,7 @@ use super::range::{End, KeyRange};
 use super::rowkey::{Rowkey, prefix_end};
 use super::transform::{Form, Transform};
 use super::{scalar, text};
-use crate::value::{ColumnType, Value};
+use crate::value::{ColumnType, Value, unit_around};
 
 /// An interval of non-NULL values of one column, all of the column's type.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,7 +57,7 @@ pub fn text_successor(prefix: &str) -> Option<String> {
 
 /// A position between contents.
 #[derive(Clone, Debug, PartialEq)]
-enum Cut {
+pub(super) enum Cut {
     /// Before every value.
     First,
     /// Before every key that continues with these bytes.
@@ -71,14 +71,14 @@ enum Cut {
 }
 
 /// The contents between two cuts.
-struct Span {
+pub(super) struct Span {
     lower: Cut,
     upper: Cut,
     tight: bool,
 }
 
 impl Span {
-    fn exact(lower: Cut, upper: Cut) -> Span {
+    pub(super) fn exact(lower: Cut, upper: Cut) -> Span {
         Span { lower, upper, tight: true }
     }
 
@@ -100,6 +100,47 @@ impl KeyPart {
             _ => return None,
         };
         Some(self.image_of(span))
+    }
+
+    /// The values in an interval that this part can hold, if they are integers, or times that its format shows: at most
+    /// `max`. `None` if there are more, or for other types.
+    pub fn values_in(&self, interval: &Interval, max: usize) -> Option<Vec<Value>> {
+        let (Bound::Included(first), Bound::Included(last)) = (&interval.lower, &interval.upper) else {
+            return None;
+        };
+        let is_few = |count: i64| usize::try_from(count).is_ok_and(|count| count < max);
+        match (first, last) {
+            (Value::Int(first), Value::Int(last)) => {
+                is_few(last.checked_sub(*first)?).then(|| (*first..=*last).map(Value::Int).collect())
+            }
+            (Value::Date(first), Value::Date(last)) => {
+                let count = i64::from(*last) - i64::from(*first);
+                is_few(count).then(|| (*first..=*last).map(Value::Date).collect())
+            }
+            (Value::Timestamp(first), Value::Timestamp(last)) => {
+                Some(self.times_in(*first, *last, max)?.into_iter().map(Value::Timestamp).collect())
+            }
+            (Value::TimestampTz(first), Value::TimestampTz(last)) => {
+                Some(self.times_in(*first, *last, max)?.into_iter().map(Value::TimestampTz).collect())
+            }
+            _ => None,
+        }
+    }
+
+    /// The times between two, both included, that a format shows exactly.
+    fn times_in(&self, first: i64, last: i64, max: usize) -> Option<Vec<i64>> {
+        let unit = self.form.time.as_ref().filter(|format| format.decodable())?.unit()?;
+        let (start, next) = unit_around(unit, first)?;
+        let mut time = if start == first { first } else { next };
+        let mut times = Vec::new();
+        while time <= last {
+            if times.len() >= max {
+                return None;
+            }
+            times.push(time);
+            time = unit_around(unit, time)?.1;
+        }
+        Some(times)
     }
 
     /// The range of every row whose text ends with `suffix`, for `LIKE '%suffix'`; `None` if this part cannot
@@ -151,7 +192,7 @@ impl KeyPart {
     }
 
     /// The range between two cuts, with presence byte and `DESC` applied.
-    fn image_of(&self, span: Span) -> Image {
+    pub(super) fn image_of(&self, span: Span) -> Image {
         let (mut lower, mut upper) = (self.place(span.lower), self.place(span.upper));
         if self.descending {
             (lower, upper) = (self.turned(upper), self.turned(lower));
@@ -267,12 +308,17 @@ impl Form {
     /// Contents of times in a format that sorts; bounds are rounded to its precision.
     fn time_span(&self, interval: &Interval) -> Option<Span> {
         let (format, ty) = (self.time.as_ref()?, self.ty()?);
-        if !format.sorts() {
-            return None;
-        }
         let (low, high) = self.ordinals(interval)?;
         if low > high {
             return Some(Span::nothing());
+        }
+        // `DD-MM-YYYY HH24:MI` sorts within a day.
+        let is_within = || {
+            let time = |n| text::time_of(ty, n);
+            Some(format.sorts_within(time(low)?, time(high)?))
+        };
+        if !format.sorts() && !is_within()? {
+            return None;
         }
         // The rounded time as text, and whether rounding changed nothing.
         let shown = |n: i128| {
@@ -295,7 +341,9 @@ impl Form {
         let upper = match shown(high + 1) {
             _ if !bounded_high => Cut::Last,
             // `< 2024-03-04` ends at that day, instead of after the last second before it.
-            Some((next, true)) if next.len() == last.len() && next > last => Cut::Before(next),
+            Some((next, true)) if format.sorts() && next.len() == last.len() && next > last => {
+                Cut::Before(next)
+            }
             _ => Cut::After(last),
         };
         let whole = |n: i128| text::time_of(ty, n).is_some_and(|time| format.floor(time) == time);

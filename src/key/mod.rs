@@ -3,7 +3,8 @@
 //! CREATE gives [`PartSpec`]s; [`KeyLayout::new`] checks them and binds them to their columns. From then
 //! on [`KeyLayout::encode`] turns rows into keys, [`KeyLayout::decode`] gives back the columns that keys
 //! hold, and the planner asks each [`KeyPart`] how equality ([`KeyPart::bytes_of`]), intervals
-//! ([`KeyPart::image`]) and suffixes ([`KeyPart::suffix_image`]) map to [`KeyRange`]s.
+//! ([`KeyPart::image`]) and suffixes ([`KeyPart::suffix_image`]) map to [`KeyRange`]s; and so do conditions on what the
+//! part computes, its [`PartExpr`].
 //!
 //! # Bytes
 //!
@@ -58,6 +59,7 @@
 mod anatomy;
 mod check;
 mod digits;
+mod expression;
 #[cfg(test)]
 mod golden;
 mod hash;
@@ -83,6 +85,7 @@ mod warn;
 pub use anatomy::Piece;
 pub use check::BUCKETS_MAX;
 pub use digits::{Digits, Pad};
+pub use expression::PartExpr;
 pub use hash::{FastMap, FastSet};
 pub use image::{Image, Interval, text_successor};
 pub use layout::{KeyLayout, Tail};

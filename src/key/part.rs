@@ -341,6 +341,15 @@ impl KeyPart {
         Ok(())
     }
 
+    /// The part's bytes for a content of fixed width, which needs no end.
+    pub(super) fn enclosed(&self, mut content: Vec<u8>) -> Vec<u8> {
+        if self.null == NullMark::Presence {
+            content.insert(0, self.value_byte());
+        }
+        self.turn(&mut content);
+        content
+    }
+
     /// Inverts the bytes if the part is `DESC`.
     pub(super) fn turn(&self, bytes: &mut [u8]) {
         if self.descending {

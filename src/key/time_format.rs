@@ -28,6 +28,8 @@ pub struct TimeFormat {
     /// The unit to which the format rounds down; `None` if a shown time is ambiguous.
     precision: Option<Precision>,
     sorts: bool,
+    /// Within one value of this unit, texts sort: it is what the first fields show, in any order.
+    sorted_unit: Option<Precision>,
     /// Texts with all digits are read back without a doubt.
     is_plain: bool,
 }
@@ -57,9 +59,10 @@ impl TimeFormat {
         }
         let parsed = TimePattern::parse_fixed(pattern)?;
         let fields: Vec<Field> = parsed.fields().collect();
+        let sorted_unit = sorted_unit(&fields);
         let (precision, sorts) = (precision(&fields), sorts(&fields));
         let is_plain = !pattern.contains(char::is_whitespace) && are_plain(&fields);
-        Ok(TimeFormat { pattern: pattern.to_owned(), parsed, precision, sorts, is_plain })
+        Ok(TimeFormat { pattern: pattern.to_owned(), parsed, precision, sorts, sorted_unit, is_plain })
     }
 
     /// The pattern as written.
@@ -75,6 +78,11 @@ impl TimeFormat {
     /// Do texts sort as their times do? They do if they show the year first, then each next finer unit.
     pub fn sorts(&self) -> bool {
         self.sorts
+    }
+
+    /// Do the texts of all times from one to another sort as these do? Those of `DD-MM-YYYY HH24:MI` do within a day.
+    pub fn sorts_within(&self, first: NaiveDateTime, last: NaiveDateTime) -> bool {
+        self.sorts || self.sorted_unit.is_some_and(|unit| floor(first, unit) == floor(last, unit))
     }
 
     /// Does [`TimeFormat::parse_time`] give back every time that [`TimeFormat::floor`] does not change? It
@@ -131,20 +139,24 @@ impl TimeFormat {
 
     /// Rounds `time` down to the precision of the format. If the precision is not known, `time` itself.
     pub fn floor(&self, time: NaiveDateTime) -> NaiveDateTime {
-        let Some(precision) = self.precision else { return time };
-        let (date, nanos) = (time.date(), time.nanosecond());
-        let midnight = |date: Option<NaiveDate>| date.map_or(time, Into::into);
-        let second = time - Duration::nanoseconds(nanos.into());
-        match precision {
-            Precision::Year => midnight(date.with_ordinal(1)),
-            Precision::Month => midnight(date.with_day(1)),
-            Precision::Day => midnight(Some(date)),
-            Precision::Hour => second - Duration::seconds((time.minute() * 60 + time.second()).into()),
-            Precision::Minute => second - Duration::seconds(time.second().into()),
-            Precision::Second => second,
-            Precision::Milli => time - Duration::nanoseconds((nanos % 1_000_000).into()),
-            Precision::Micro => time - Duration::nanoseconds((nanos % 1000).into()),
-        }
+        self.precision.map_or(time, |precision| floor(time, precision))
+    }
+}
+
+/// Rounds `time` down.
+fn floor(time: NaiveDateTime, precision: Precision) -> NaiveDateTime {
+    let (date, nanos) = (time.date(), time.nanosecond());
+    let midnight = |date: Option<NaiveDate>| date.map_or(time, Into::into);
+    let second = time - Duration::nanoseconds(nanos.into());
+    match precision {
+        Precision::Year => midnight(date.with_ordinal(1)),
+        Precision::Month => midnight(date.with_day(1)),
+        Precision::Day => midnight(Some(date)),
+        Precision::Hour => second - Duration::seconds((time.minute() * 60 + time.second()).into()),
+        Precision::Minute => second - Duration::seconds(time.second().into()),
+        Precision::Second => second,
+        Precision::Milli => time - Duration::nanoseconds((nanos % 1_000_000).into()),
+        Precision::Micro => time - Duration::nanoseconds((nanos % 1000).into()),
     }
 }
 
@@ -179,6 +191,28 @@ fn precision(fields: &[Field]) -> Option<Precision> {
     let gap = shown.iter().any(|(p, shown)| *shown && Some(*p) > whole);
     let lone = (has(Field::Day) && !day) || (has(Field::Hour12) && !half && !has(Field::Hour24));
     if gap || lone { None } else { whole }
+}
+
+/// The unit that the first fields show, if finer ones follow in order without a gap.
+fn sorted_unit(fields: &[Field]) -> Option<Precision> {
+    let order = [
+        (Precision::Year, Field::Month),
+        (Precision::Month, Field::Day),
+        (Precision::Day, Field::Hour24),
+        (Precision::Hour, Field::Minute),
+        (Precision::Minute, Field::Second),
+        (Precision::Second, Field::Micro),
+    ];
+    (1..fields.len()).find_map(|at| {
+        let (first, rest) = fields.split_at(at);
+        let unit = precision(first)?;
+        let from = order.iter().position(|(coarser, _)| *coarser == unit)?;
+        let follows = |(field, (_, next)): (&Field, &(Precision, Field))| {
+            field == next || (*field == Field::Milli && *next == Field::Micro)
+        };
+        let fits = rest.len() <= order.len() - from && rest.iter().zip(&order[from..]).all(follows);
+        fits.then_some(unit)
+    })
 }
 
 /// Do the fields go from the year to finer units without a gap?

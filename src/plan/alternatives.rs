@@ -6,10 +6,11 @@
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use super::predicate::{CmpOp, Field, Predicate};
-use super::sets::{ValueSet, truths};
-use crate::key::ColumnId;
+use super::sets::{ValueSet, compared, truths};
+use crate::key::{ColumnId, PartExpr};
 
 /// A condition that holds for every row of an alternative.
 #[derive(Debug)]
@@ -18,6 +19,8 @@ pub(super) enum Fact {
     Values { field: Field, set: ValueSet, exact: bool },
     /// The column's text ends with `suffix`; `exact`: the condition says no more than that.
     Suffix { column: ColumnId, suffix: String, exact: bool },
+    /// What a key part computes has one of these values; the condition says no more than that.
+    Part { part: Arc<PartExpr>, set: ValueSet },
     /// Another condition, which cannot be expressed here.
     Inexpressible,
 }
@@ -100,6 +103,10 @@ fn tuple_cases(predicate: &Predicate) -> Vec<Predicate> {
 
 /// Facts about a condition as a whole, which may not express all of it.
 fn facts_of_whole(predicate: &Predicate) -> Conjunction {
+    if let Predicate::Part { part, op, value } = predicate {
+        let (part, set) = (Arc::clone(part), compared(*op, value.clone()));
+        return vec![Rc::new(Fact::Part { part, set })];
+    }
     let mut facts = vec![];
     if let Predicate::Like { field: Field::Column(column), pattern, negated: false, case_insensitive: false } =
         predicate

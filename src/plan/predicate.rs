@@ -7,12 +7,13 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use super::like::LikePattern;
 use crate::error::{Error, Result, sqlstate};
-use crate::key::ColumnId;
+use crate::key::{ColumnId, PartExpr};
 use crate::value::{Literal, Value, ValueRef};
 
 /// Values of a list that are shown before the rest is only counted.
@@ -160,6 +161,17 @@ pub enum Predicate {
         /// Right side.
         values: Vec<Value>,
     },
+    /// `part op value`, of what a key part computes. The value has the expression's type and is not NULL. Never stored: the
+    /// part may be gone tomorrow.
+    #[serde(skip)]
+    Part {
+        /// Left side.
+        part: Arc<PartExpr>,
+        /// Operator.
+        op: CmpOp,
+        /// Right side.
+        value: Value,
+    },
     /// All of them hold.
     And(Vec<Predicate>),
     /// One of them holds.
@@ -279,6 +291,7 @@ impl Predicate {
             }
             Predicate::IsNull { field, negated } => Predicate::IsNull { field, negated: !negated },
             Predicate::Tuple { fields, op, values } => Predicate::Tuple { fields, op: op.negated(), values },
+            Predicate::Part { part, op, value } => Predicate::Part { part, op: op.negated(), value },
             Predicate::And(terms) => Predicate::or(terms.into_iter().map(Predicate::not)),
             Predicate::Or(terms) => Predicate::and(terms.into_iter().map(Predicate::not)),
             Predicate::Opaque(sql) => Predicate::Opaque(format!("NOT ({sql})")),
@@ -318,6 +331,7 @@ impl Predicate {
             }
             Predicate::IsNull { field, negated } => Ok(Some(row.field(*field)?.is_null() != *negated)),
             Predicate::Tuple { fields, op, values } => compare_rows(row, fields, *op, values),
+            Predicate::Part { part, op, value } => compare_part(row, part, *op, value),
             Predicate::And(terms) => first_or_unknown(row, terms, false),
             Predicate::Or(terms) => first_or_unknown(row, terms, true),
         }
@@ -337,7 +351,16 @@ impl Predicate {
         }
     }
 
-    /// The same condition with other fields.
+    /// Does it contain a condition on what a key part computes?
+    pub fn has_part(&self) -> bool {
+        match self {
+            Predicate::Part { .. } => true,
+            Predicate::And(terms) | Predicate::Or(terms) => terms.iter().any(Predicate::has_part),
+            _ => false,
+        }
+    }
+
+    /// The same condition with other fields; key parts keep their columns.
     #[must_use]
     pub fn map_fields(&self, map: &dyn Fn(Field) -> Field) -> Predicate {
         let mut mapped = self.clone();
@@ -347,7 +370,8 @@ impl Predicate {
 
     fn rename(&mut self, map: &dyn Fn(Field) -> Field) {
         match self {
-            Predicate::True | Predicate::False | Predicate::Unknown | Predicate::Opaque(_) => {}
+            Predicate::True | Predicate::False | Predicate::Unknown => {}
+            Predicate::Part { .. } | Predicate::Opaque(_) => {}
             Predicate::Compare { field, .. }
             | Predicate::In { field, .. }
             | Predicate::Like { field, .. }
@@ -374,6 +398,7 @@ impl Predicate {
                 all.insert(*field);
             }
             Predicate::Tuple { fields, .. } => all.extend(fields),
+            Predicate::Part { part, .. } => all.extend(part.columns().iter().map(|id| Field::Column(*id))),
             Predicate::And(terms) | Predicate::Or(terms) => terms.iter().for_each(|t| t.add_fields(all)),
         }
     }
@@ -408,6 +433,9 @@ impl Predicate {
             }
             Predicate::And(terms) => show_terms(terms, " AND ", name),
             Predicate::Or(terms) => show_terms(terms, " OR ", name),
+            Predicate::Part { part, op, value } => {
+                format!("{} {} {}", part.sql(), op.sql(), Literal(value.as_ref()))
+            }
             Predicate::Opaque(sql) => sql.clone(),
         }
     }
@@ -498,6 +526,23 @@ fn compare_rows<R: RowView + ?Sized>(
         }
     }
     Ok(Some(op.holds(Ordering::Equal)))
+}
+
+/// Compares what a key part computes.
+fn compare_part<R: RowView + ?Sized>(
+    row: &R,
+    part: &PartExpr,
+    op: CmpOp,
+    value: &Value,
+) -> Result<Option<bool>> {
+    let found = match part.columns() {
+        &[column] => part.value(&[row.field(Field::Column(column))?]),
+        columns => {
+            let values = columns.iter().map(|column| row.field(Field::Column(*column)));
+            part.value(&values.collect::<Result<Vec<_>>>()?)
+        }
+    };
+    Ok((!found.is_null()).then(|| op.holds(found.cmp(value))))
 }
 
 /// `decisive` if any term is (false for AND, true for OR), else unknown if any is, else the opposite.

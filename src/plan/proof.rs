@@ -5,6 +5,8 @@
 //! that are prefixes of each other, that end in pads and delimiters, that contain 00 and FF; both zeros;
 //! times finer than formats; numbers too wide for pads.
 
+use std::sync::Arc;
+
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use proptest::test_runner::TestCaseError;
@@ -12,7 +14,7 @@ use proptest::test_runner::TestCaseError;
 use super::ranges::{RangeLimits, search};
 use super::testing::{B, COLUMNS, D, M, N, Row, S, T, TS, asc, desc, encode, layout, lit, name, rowkey};
 use super::*;
-use crate::key::{ColumnId, KeyLayout, KeyOrder, PartSpec, Tail, Transform};
+use crate::key::{ColumnId, KeyLayout, KeyOrder, PartExpr, PartSpec, Tail, Transform};
 use crate::value::{ColumnType, Value};
 
 const SECOND: i64 = 1_000_000;
@@ -86,9 +88,17 @@ fn transform(column: ColumnId) -> BoxedStrategy<Transform> {
         ])
         .boxed(),
         ColumnType::Timestamp => select(
-            ["YYYY-MM-DD", "YYYYMMDDHH24MISS", "DD-MM-YYYY", "YYYY", "HH24"]
-                .map(|format| Transform::ToChar { column, format: format.into() })
-                .to_vec(),
+            [
+                "YYYY-MM-DD",
+                "YYYYMMDDHH24MISS",
+                "DD-MM-YYYY",
+                "DD-MM-YYYY HH24:MI:SS",
+                "MM.YYYY DD",
+                "YYYY",
+                "HH24",
+            ]
+            .map(|format| Transform::ToChar { column, format: format.into() })
+            .to_vec(),
         )
         .boxed(),
         _ => plain.clone().boxed(),
@@ -116,6 +126,17 @@ struct Case {
     limits: RangeLimits,
     predicate: Predicate,
     on_rowkey: Option<(Vec<RowkeyTerm>, /* AND, or else OR */ bool)>,
+    on_parts: Option<(Vec<PartTerm>, /* AND, or else OR */ bool)>,
+}
+
+/// A comparison of what a key part computes with what it computes for some row, cut and lengthened if that is a text.
+#[derive(Clone, Debug)]
+struct PartTerm {
+    op: CmpOp,
+    part: Index,
+    row: Index,
+    cut: usize,
+    extra: &'static str,
 }
 
 /// A comparison with a rowkey made from that of a row, by cutting and lengthening it.
@@ -145,8 +166,11 @@ fn case() -> impl Strategy<Value = Case> {
         let on_rowkey = (prop::collection::vec(rowkey_term(), 1..3), prop::bool::weighted(0.8));
         let pointer = prop::collection::vec((select(columns.clone()), any::<bool>()), 0..3);
         let layout = (layout, pointer);
-        (layout, predicate(columns.clone()), limits(), prop::option::weighted(0.2, on_rowkey)).prop_map(
-            move |(((parts, whole, nullable, index), pointer), predicate, limits, on_rowkey)| {
+        let on_parts = (prop::collection::vec(part_term(), 1..4), prop::bool::weighted(0.7));
+        let others = (prop::option::weighted(0.2, on_rowkey), prop::option::weighted(0.4, on_parts));
+        (layout, predicate(columns.clone()), limits(), others).prop_map(
+            move |(((parts, whole, nullable, index), pointer), predicate, limits, others)| {
+                let (on_rowkey, on_parts) = others;
                 let role = if index { LayoutRole::Index } else { LayoutRole::Primary };
                 let nullable = if index { nullable } else { [false; COLUMNS.len()] };
                 let mut parts: Vec<PartSpec> = parts
@@ -175,6 +199,7 @@ fn case() -> impl Strategy<Value = Case> {
                     limits,
                     predicate,
                     on_rowkey,
+                    on_parts,
                 }
             },
         )
@@ -199,6 +224,15 @@ fn rowkey_term() -> impl Strategy<Value = RowkeyTerm> {
     let extra = prop::collection::vec(select(vec![0, b'a', b'_', 0xFF]), 0..2);
     (comparison(), prop::bool::weighted(0.2), any::<Index>(), any::<Index>(), extra)
         .prop_map(|(op, like, row, cut, extra)| RowkeyTerm { op, like, row, cut, extra })
+}
+
+fn part_term() -> impl Strategy<Value = PartTerm> {
+    let changed = (
+        prop_oneof![6 => Just(0), 1 => 1usize..4],
+        select(vec!["", "", "", "", "0", "a", "\0", "\u{10FFFF}"]),
+    );
+    (comparison(), any::<Index>(), any::<Index>(), changed)
+        .prop_map(|(op, part, row, (cut, extra))| PartTerm { op, part, row, cut, extra })
 }
 
 fn atom(column: ColumnId) -> BoxedStrategy<Predicate> {
@@ -286,6 +320,29 @@ impl RowkeyTerm {
         }
         let value = if layout.is_text() { Value::Text(text.ok()?) } else { Value::Bytes(bytes) };
         Some(Predicate::compare(Field::Rowkey, self.op, value))
+    }
+}
+
+impl PartTerm {
+    /// `None` if no part of the layout computes anything.
+    fn predicate(&self, layout: &KeyLayout, rows: &[(Vec<u8>, Row)]) -> Option<Predicate> {
+        let parts: Vec<PartExpr> = layout.parts().iter().filter_map(PartExpr::of).collect();
+        if parts.is_empty() {
+            return None;
+        }
+        let part = self.part.get(&parts).clone();
+        let row = &self.row.get(rows).1;
+        let of: Vec<_> = part.columns().iter().map(|c| row.values[usize::from(c.0)].as_ref()).collect();
+        let value = match part.value(&of) {
+            Value::Null => return None,
+            Value::Int(n) => Value::Int(n + self.cut as i64),
+            Value::Text(text) => {
+                let kept = text.chars().count().saturating_sub(self.cut);
+                Value::Text(text.chars().take(kept).chain(self.extra.chars()).collect())
+            }
+            other => other,
+        };
+        Some(Predicate::Part { part: Arc::new(part), op: self.op, value })
     }
 }
 
@@ -461,9 +518,24 @@ fn check_jumps(skip: &Skip, rows: &[(Vec<u8>, Row)]) -> Result<(), TestCaseError
 }
 
 fn whole_predicate(case: &Case, layout: &KeyLayout, rows: &[(Vec<u8>, Row)]) -> Predicate {
-    let Some((terms, all)) = &case.on_rowkey else { return case.predicate.clone() };
-    let terms = terms.iter().filter_map(|term| term.predicate(layout, rows)).chain([case.predicate.clone()]);
-    if *all { Predicate::and(terms) } else { Predicate::or(terms) }
+    let joined = |terms: Vec<Predicate>, all: bool, other: Predicate| {
+        let terms = terms.into_iter().chain([other]);
+        if all { Predicate::and(terms) } else { Predicate::or(terms) }
+    };
+    let mut whole = case.predicate.clone();
+    if let Some((terms, all)) = &case.on_parts {
+        let mut terms: Vec<_> = terms.iter().filter_map(|term| term.predicate(layout, rows)).collect();
+        // The column may also be free, or the condition denied.
+        match terms.len() % 3 {
+            0 => whole = Predicate::True,
+            1 => terms = terms.into_iter().map(Predicate::not).collect(),
+            _ => {}
+        }
+        whole = joined(terms, *all, whole);
+    }
+    let Some((terms, all)) = &case.on_rowkey else { return whole };
+    let terms = terms.iter().filter_map(|term| term.predicate(layout, rows)).collect();
+    joined(terms, *all, whole)
 }
 
 /// Reading in key order, or merging the fan-out, must yield matching rows in the promised order.
@@ -528,6 +600,7 @@ fn a_bound_cut_to_its_pad_holds_no_value() {
         limits: RangeLimits::USUAL,
         predicate: Predicate::and([t(CmpOp::Ge, "a "), t(CmpOp::Lt, "a b")]),
         on_rowkey: None,
+        on_parts: None,
     };
     assert!(check(&case).unwrap().is_some());
 }

@@ -143,6 +143,7 @@ fn is_sure(fact: &Fact, known: &FieldConstraints, sure: &BTreeSet<Sure>) -> bool
             let mapped = known.suffix(*column).is_some_and(|longest| longest.ends_with(suffix));
             *exact && mapped && sure.contains(&Sure::Suffix(*column))
         }
+        Fact::Part { part, .. } => known.part_at(part).is_some_and(|at| sure.contains(&Sure::Part(at))),
         Fact::Inexpressible => false,
     }
 }

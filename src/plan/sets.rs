@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::like::LikePattern;
 use super::predicate::{CmpOp, Field, Predicate};
-use crate::key::{Interval, prefix_end, text_successor};
+use crate::key::{Interval, KeyPart, prefix_end, text_successor};
 use crate::value::{Value, ValueRef};
 
 /// A set of values of one column: NULL or not, and intervals of the others.
@@ -46,20 +46,12 @@ impl ValueSet {
         Self::of_intervals(false, vec![Interval { lower, upper }])
     }
 
-    /// The same set of integers with each one listed; `None` if there are more than `max`.
-    pub fn listed(&self, max: usize) -> Option<ValueSet> {
+    /// The values of the set that a key part can hold, each one listed; `None` if there are more than `max`.
+    pub fn listed(&self, part: &KeyPart, max: usize) -> Option<ValueSet> {
         let mut all = Vec::new();
         for interval in self.intervals.iter() {
-            let (Bound::Included(Value::Int(first)), Bound::Included(Value::Int(last))) =
-                (&interval.lower, &interval.upper)
-            else {
-                return None;
-            };
-            let count = usize::try_from(last.checked_sub(*first)?).ok()?;
-            if all.len().saturating_add(count) >= max {
-                return None;
-            }
-            all.extend((*first..=*last).map(|n| point(Value::Int(n))));
+            let values = part.values_in(interval, max.checked_sub(all.len())?)?;
+            all.extend(values.into_iter().map(point));
         }
         Some(ValueSet { null: self.null, intervals: Arc::new(all) })
     }
@@ -265,7 +257,8 @@ pub(super) fn truths(predicate: &Predicate) -> Option<Truths> {
             let (field, exact) = (terms[0].field, terms.iter().all(|t| t.exact));
             (field, ValueSet::union(terms.into_iter().map(|t| t.set)), exact)
         }
-        Predicate::True | Predicate::False | Predicate::Unknown | Predicate::Opaque(_) => return None,
+        Predicate::True | Predicate::False | Predicate::Unknown => return None,
+        Predicate::Part { .. } | Predicate::Opaque(_) => return None,
     };
     Some(Truths { field, set, exact })
 }
@@ -285,7 +278,8 @@ fn plain(field: Field, value: &Value) -> Value {
     }
 }
 
-fn compared(op: CmpOp, value: Value) -> ValueSet {
+/// The values that compare so with a literal.
+pub(super) fn compared(op: CmpOp, value: Value) -> ValueSet {
     use Bound::{Excluded, Included, Unbounded};
     match op {
         _ if value.is_null() => ValueSet::none(),

@@ -8,17 +8,18 @@
 //! A column that occurs twice (`left(md5(id), 4), id`) takes the same value in both places of a branch.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::alternatives::{ConjunctFact, Fact};
 use super::predicate::Field;
 use super::ranges::LayoutRole;
 use super::sets::{ValueSet, as_point};
 use crate::key::{
-    ColumnId, End, Image, Interval, KeyLayout, KeyPart, KeyRange, KeyRanges, Rowkey, prefix_end,
+    ColumnId, End, Image, Interval, KeyLayout, KeyPart, KeyRange, KeyRanges, PartExpr, Rowkey, prefix_end,
 };
 use crate::value::Value;
 
-/// Most integers (count) that are listed in place of an interval.
+/// Most integers or times (count) that are listed in place of an interval.
 const LISTED_MAX: usize = 256;
 
 /// All conditions of one alternative, by field.
@@ -26,6 +27,8 @@ pub(super) struct FieldConstraints {
     values: BTreeMap<Field, ValueSet>,
     /// The longest suffix of each column.
     suffixes: BTreeMap<ColumnId, String>,
+    /// What key parts compute, once each.
+    parts: Vec<(Arc<PartExpr>, ValueSet)>,
     /// Fields in `values` that are not restricted: every value is allowed, and so is NULL unless the field is
     /// NOT NULL.
     idle: BTreeSet<Field>,
@@ -38,6 +41,8 @@ pub(super) enum Sure {
     Values(Field),
     /// The column ends with its known suffix.
     Suffix(ColumnId),
+    /// The expression of a key part, by its number, has one of its known values.
+    Part(usize),
 }
 
 /// The result of a walk.
@@ -55,8 +60,12 @@ pub(super) struct Reach {
 impl FieldConstraints {
     /// `None` if the facts contradict each other.
     pub(super) fn of(terms: &[ConjunctFact], layout: &KeyLayout) -> Option<FieldConstraints> {
-        let mut known =
-            FieldConstraints { values: BTreeMap::new(), suffixes: BTreeMap::new(), idle: BTreeSet::new() };
+        let mut known = FieldConstraints {
+            values: BTreeMap::new(),
+            suffixes: BTreeMap::new(),
+            parts: Vec::new(),
+            idle: BTreeSet::new(),
+        };
         let mut sets: BTreeMap<Field, Vec<&ValueSet>> = BTreeMap::new();
         let not_null = ValueSet::not_null();
         for term in terms {
@@ -69,6 +78,7 @@ impl FieldConstraints {
                         longest.clone_from(suffix);
                     }
                 }
+                Fact::Part { part, set } => known.narrow(part, set),
                 Fact::Inexpressible => {}
             }
         }
@@ -81,7 +91,13 @@ impl FieldConstraints {
             }
             known.values.insert(field, set);
         }
+        if known.parts.iter().any(|(_, set)| set.is_empty()) {
+            return None;
+        }
         known.list_short_ranges(layout);
+        if known.values.values().any(ValueSet::is_empty) {
+            return None;
+        }
         let never_null: BTreeSet<Field> = layout.parts().iter().filter_map(never_null).collect();
         let is_idle =
             |f: &Field, set: &ValueSet| set.covers_not_null() && (set.has_null() || never_null.contains(f));
@@ -89,17 +105,45 @@ impl FieldConstraints {
         Some(known)
     }
 
-    /// Lists the integers of short intervals where a part keeps no order of them, as `reverse(lpad(id, 8))`: each is
-    /// looked up.
+    fn narrow(&mut self, part: &Arc<PartExpr>, to: &ValueSet) {
+        match self.part_at(part) {
+            Some(at) => self.parts[at].1 = self.parts[at].1.intersect(to),
+            None => self.parts.push((Arc::clone(part), to.clone())),
+        }
+    }
+
+    /// The number of a key part's expression, if it is restricted.
+    pub(super) fn part_at(&self, part: &PartExpr) -> Option<usize> {
+        self.parts.iter().position(|(known, _)| **known == *part)
+    }
+
+    /// What a condition on its expression says of a part's bytes; `None` if there is none that it can express.
+    fn results(&self, part: &KeyPart) -> Option<Results> {
+        let at = self.parts.iter().position(|(known, _)| part.computes(known))?;
+        let (expr, set) = &self.parts[at];
+        let mut results = Results { whole: Vec::new(), images: Vec::new(), sure: None };
+        for interval in set.intervals() {
+            match as_point(interval) {
+                Some(value) => results.whole.extend(part.bytes_of_result(value)?),
+                None => results.images.push(part.image_of_results(interval)?),
+            }
+        }
+        let is_tight = expr.is_content() && results.images.iter().all(|image| image.tight);
+        results.sure = is_tight.then_some(Sure::Part(at));
+        Some(results)
+    }
+
+    /// Lists the integers and times of short intervals where a part keeps no order of them, as `reverse(lpad(id, 8))` and
+    /// `to_char(ts, 'DD-MM-YYYY')`: each is looked up. Times that the part cannot hold are left out.
     fn list_short_ranges(&mut self, layout: &KeyLayout) {
-        let keeps_no_order = |part: &&KeyPart| {
-            part.is_of_integers() && part.facts().order.is_none() && part.buckets().is_none()
-        };
+        let keeps_no_order = |part: &&KeyPart| part.facts().order.is_none() && part.buckets().is_none();
         for part in layout.parts().iter().filter(keeps_no_order) {
             let &[column] = part.columns() else { continue };
             let Some(set) = self.values.get_mut(&Field::Column(column)) else { continue };
-            if !set.intervals().iter().all(|interval| as_point(interval).is_some())
-                && let Some(listed) = set.listed(LISTED_MAX)
+            let is_bound =
+                |interval: &Interval| as_point(interval).is_some() || part.image(interval).is_some();
+            if !set.intervals().iter().all(is_bound)
+                && let Some(listed) = set.listed(part, LISTED_MAX)
             {
                 *set = listed;
             }
@@ -160,6 +204,16 @@ struct Branch<'k> {
     values: Vec<(ColumnId, &'k Value)>,
 }
 
+/// The bytes of a part for what it may compute.
+struct Results {
+    /// All of its bytes for single values.
+    whole: Vec<Vec<u8>>,
+    /// Ranges of them for intervals.
+    images: Vec<Image>,
+    /// What all of them guarantee.
+    sure: Option<Sure>,
+}
+
 /// What the walk can do at a part.
 enum PartStep<'k> {
     /// Append the literal.
@@ -170,6 +224,8 @@ enum PartStep<'k> {
     Bound(ColumnId, &'k ValueSet),
     /// Bound the part by the suffix of its column, which the part turns into a prefix.
     Suffix(ColumnId, Image),
+    /// Bound the part by what it may compute.
+    Results(Results),
     /// Try every bucket, because a later part narrows the ranges.
     FanOut(Vec<Vec<u8>>),
     /// Stop: nothing restricts the part.
@@ -211,6 +267,7 @@ impl<'k> LayoutWalk<'k> {
                     self.bound_parts = i + 1;
                     true
                 }
+                PartStep::Results(results) => self.results(i, results),
                 PartStep::FanOut(buckets) => self.fan_out(&buckets),
                 PartStep::Stop => false,
             };
@@ -239,6 +296,9 @@ impl<'k> LayoutWalk<'k> {
             if let Some(image) = self.known.suffix(column).and_then(|suffix| part.suffix_image(suffix)) {
                 return PartStep::Suffix(column, image);
             }
+        }
+        if let Some(results) = self.known.results(part) {
+            return PartStep::Results(results);
         }
         match part.fan_out() {
             Some(buckets) if self.is_useful_after(i) => PartStep::FanOut(buckets),
@@ -340,6 +400,20 @@ impl<'k> LayoutWalk<'k> {
             self.branches.clear();
             self.bound_parts = i + 1;
         }
+    }
+
+    /// Ends ranges of what the part may compute; single results continue as branches. False if that makes too many.
+    fn results(&mut self, i: usize, Results { whole, images, sure }: Results) -> bool {
+        let count = self.branches.len().saturating_mul(whole.len() + images.len());
+        if count + self.ended.len() > self.limit {
+            return false;
+        }
+        let images: Vec<KeyRange> = images.into_iter().map(|image| image.range).collect();
+        self.end(&images, sure, i + 1);
+        let passed = self.fan_out(&whole);
+        self.sure.extend(sure);
+        self.bound_parts = i + 1;
+        passed
     }
 
     /// Multiplies the branches by the buckets; false if that makes too many.

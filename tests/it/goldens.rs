@@ -95,6 +95,11 @@ fn script(name: &str) {
 }
 
 #[test]
+fn parts() {
+    script("parts");
+}
+
+#[test]
 fn paths() {
     script("paths");
 }

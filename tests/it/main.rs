@@ -22,6 +22,7 @@ mod goldens;
 mod hostile;
 mod indexes;
 mod isolation;
+mod key_parts;
 mod layers;
 mod limits;
 mod migrations;

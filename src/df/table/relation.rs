@@ -8,7 +8,7 @@ use crate::access::{Hints, Source};
 use crate::df::computed::hidden_name;
 use crate::df::expr::{ComputedField, FieldNames};
 use crate::exec::scan::field_type;
-use crate::key::{ColumnId, KeyLayout, KeyPart};
+use crate::key::{ColumnId, KeyLayout, KeyPart, PartExpr};
 use crate::plan::{Field, Formula, Predicate};
 use crate::row::field;
 use crate::schema::{IndexDef, IndexState, TableDef, TableStatistics};
@@ -100,7 +100,17 @@ impl QueryRelation {
             names.formulas = table.formulas().map(computed).collect();
         }
         let schema = Arc::new(Schema::new(arrow_fields));
-        QueryRelation { table, index, fields, names, schema, advice, computed: None }
+        let mut relation = QueryRelation { table, index, fields, names, schema, advice, computed: None };
+        let mut parts: Vec<Arc<PartExpr>> = Vec::new();
+        let layout = relation.index.as_ref().map(|index| &index.layout);
+        let layouts = layout.into_iter().chain(relation.layouts().filter(|_| layout.is_none()));
+        for part in layouts.flat_map(KeyLayout::parts).filter_map(PartExpr::of) {
+            if !parts.iter().any(|known| **known == part) {
+                parts.push(Arc::new(part));
+            }
+        }
+        relation.names.parts = parts;
+        relation
     }
 
     /// Adds the table's hidden columns.

@@ -1,0 +1,198 @@
+//! Conditions on what a key part computes: `lpad(id, 4) = '0007'`, where a key or an index has `lpad(id, 4)`.
+//!
+//! The expression is recognised as that of a part, whatever casts DataFusion put around the column. Where it can be
+//! undone, the condition becomes one on the column: `id = 7`. Any other becomes [`Predicate::Part`].
+
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
+use std::sync::Arc;
+
+use super::expr::{FieldNames, compare_value, exact, flipped, never};
+use super::inverse::{number, text};
+use crate::key::{ColumnId, PartExpr, Transform, text_successor};
+use crate::plan::{CmpOp, Field, LikePattern, Predicate};
+use crate::row::column_type_of;
+use crate::value::{ColumnType, Value};
+
+/// `expr op value`; `None` if no key part computes the expression.
+pub fn compare(expr: &Expr, op: CmpOp, value: &Value, names: &FieldNames) -> Option<Predicate> {
+    let part = part_of(expr, names)?;
+    let value = exact(part.ty(), value)?;
+    if let &[column] = part.columns()
+        && let Some(found) = undone(part, Field::Column(column), op, &value, names)
+    {
+        return Some(found);
+    }
+    // Other names have no code, which is an error that a comparison must not hide.
+    (!part.is_partial()).then(|| Predicate::Part { part: Arc::clone(part), op, value })
+}
+
+/// `expr LIKE pattern`, if the pattern is a plain text or a prefix.
+pub fn like(expr: &Expr, pattern: &LikePattern, names: &FieldNames) -> Option<Predicate> {
+    let compare = |op, text: &str| compare(expr, op, &Value::Text(text.to_owned()), names);
+    if let Some(text) = pattern.as_exact() {
+        return compare(CmpOp::Eq, text);
+    }
+    if !pattern.is_prefix() {
+        return None;
+    }
+    let from = compare(CmpOp::Ge, pattern.prefix())?;
+    match text_successor(pattern.prefix()) {
+        Some(to) => Some(Predicate::and([from, compare(CmpOp::Lt, &to)?])),
+        None => Some(from),
+    }
+}
+
+/// The condition on the part's column.
+fn undone(part: &PartExpr, field: Field, op: CmpOp, value: &Value, names: &FieldNames) -> Option<Predicate> {
+    let is_difference = part.ty() == ColumnType::BigInt;
+    let op = match op {
+        CmpOp::Eq | CmpOp::Ne => op,
+        // MAX - col runs backwards.
+        _ if is_difference => flipped(op),
+        _ => return None,
+    };
+    let ty = names.columns.values().find(|(known, _)| *known == field)?.1;
+    match part.undone(value)? {
+        Some(found) => compare_value(field, ty, op, found),
+        None if op == CmpOp::Eq => Some(never(field)),
+        None if op == CmpOp::Ne => Some(never(field).not()),
+        None => None,
+    }
+}
+
+/// The key part that computes an expression.
+fn part_of<'n>(expr: &Expr, names: &'n FieldNames) -> Option<&'n Arc<PartExpr>> {
+    if names.parts.is_empty() {
+        return None;
+    }
+    let wanted = transform(expr, names)?;
+    names.parts.iter().find(|part| part.is(&wanted))
+}
+
+/// The transform of a key part that an expression writes.
+fn transform(expr: &Expr, names: &FieldNames) -> Option<Transform> {
+    match expr {
+        Expr::Alias(alias) => transform(&alias.expr, names),
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Modulo, right }) => {
+            let (column, _) = integer(left, names)?;
+            Some(Transform::Modulo { column, buckets: count(right)? })
+        }
+        Expr::ScalarFunction(call) => called(call, names),
+        _ => None,
+    }
+}
+
+fn called(call: &ScalarFunction, names: &FieldNames) -> Option<Transform> {
+    match (call.name(), &call.args[..]) {
+        ("lpad", [padded, width, pad @ ..]) => lpad(padded, count(width)?, pad, names),
+        ("rpad", [padded, width, pad @ ..]) => {
+            let (column, ColumnType::Varchar) = column(padded, names)? else { return None };
+            Some(Transform::Rpad { column, width: count(width)?, pad: pad_of(pad, ' ')? })
+        }
+        ("reverse", [of]) => match of {
+            Expr::ScalarFunction(inner) => match called(inner, names)? {
+                Transform::Lpad { column, width, pad: '0' } => {
+                    Some(Transform::Reverse { column, width: Some(width) })
+                }
+                _ => None,
+            },
+            of => Some(Transform::Reverse { column: hashed(of, names)?, width: None }),
+        },
+        ("subtract", [max, of]) => {
+            let (column, _) = integer(of, names)?;
+            Some(Transform::MaxMinus { column, max: number(max)?, width: None })
+        }
+        ("md5", [of]) => Some(Transform::Md5(hashed(of, names)?)),
+        ("left", [digest, len]) => digits(digest, Some(0), count(len)?, names),
+        ("right", [digest, len]) => digits(digest, None, count(len)?, names),
+        ("substr" | "substring", [digest, from, len @ ..]) => {
+            let from = count::<u8>(from)?.checked_sub(1)?;
+            let len = match len {
+                [] => MD5_DIGITS.checked_sub(from)?,
+                [len, ..] => count(len)?,
+            };
+            digits(digest, Some(from), len, names)
+        }
+        ("md5_bucket", [of @ .., buckets]) => {
+            let columns = of.iter().map(|of| hashed(of, names)).collect::<Option<_>>()?;
+            Some(Transform::Md5Bucket { columns, buckets: count(buckets)? })
+        }
+        ("to_char", [of, format]) => {
+            let (column, _) = column(of, names)?;
+            Some(Transform::ToChar { column, format: text(format)?.to_owned() })
+        }
+        ("code", [of, codes]) => {
+            let (column, _) = column(of, names)?;
+            Some(Transform::Code { column, codes: crate::sql::parse_codes(text(codes)?).ok()? })
+        }
+        _ => None,
+    }
+}
+
+/// Hex digits of an MD5.
+const MD5_DIGITS: u8 = 32;
+
+fn lpad(of: &Expr, width: u16, pad: &[Expr], names: &FieldNames) -> Option<Transform> {
+    if let Some((column, ColumnType::Varchar)) = column(of, names) {
+        return Some(Transform::Lpad { column, width, pad: pad_of(pad, ' ')? });
+    }
+    if pad_of(pad, '0')? != '0' {
+        return None;
+    }
+    if let Expr::ScalarFunction(call) = of {
+        return match called(call, names)? {
+            Transform::MaxMinus { column, max, .. } => {
+                Some(Transform::MaxMinus { column, max, width: Some(width) })
+            }
+            _ => None,
+        };
+    }
+    let (column, ty) = column(of, names)?;
+    let is_number = ty.is_integer() || matches!(ty, ColumnType::Decimal { .. });
+    is_number.then_some(Transform::Lpad { column, width, pad: '0' })
+}
+
+/// The character to pad with.
+fn pad_of(pad: &[Expr], otherwise: char) -> Option<char> {
+    let [pad] = pad else { return pad.is_empty().then_some(otherwise) };
+    let mut chars = text(pad)?.chars();
+    chars.next().filter(|_| chars.next().is_none())
+}
+
+/// Digits of `md5(col)`; `from`: `None` for the last ones.
+fn digits(digest: &Expr, from: Option<u8>, len: u8, names: &FieldNames) -> Option<Transform> {
+    let Expr::ScalarFunction(call) = digest else { return None };
+    let Transform::Md5(column) = called(call, names)? else { return None };
+    let from = from.or_else(|| MD5_DIGITS.checked_sub(len))?;
+    Some(Transform::Md5Hex { column, from, len })
+}
+
+fn column(expr: &Expr, names: &FieldNames) -> Option<(ColumnId, ColumnType)> {
+    let Expr::Column(column) = expr else { return None };
+    match names.columns.get(&column.name)? {
+        (Field::Column(id), ty) => Some((*id, *ty)),
+        _ => None,
+    }
+}
+
+/// A column of integers, maybe widened.
+fn integer(expr: &Expr, names: &FieldNames) -> Option<(ColumnId, ColumnType)> {
+    match expr {
+        Expr::Cast(cast) if column_type_of(&cast.field)? == ColumnType::BigInt => integer(&cast.expr, names),
+        _ => column(expr, names).filter(|(_, ty)| ty.is_integer()),
+    }
+}
+
+/// A column whose text form is hashed, maybe cast without changing that form.
+fn hashed(expr: &Expr, names: &FieldNames) -> Option<ColumnId> {
+    let Expr::Cast(cast) = expr else { return column(expr, names).map(|(id, _)| id) };
+    match column_type_of(&cast.field)? {
+        ColumnType::BigInt | ColumnType::Varchar => Some(integer(&cast.expr, names)?.0),
+        _ => None,
+    }
+}
+
+fn count<T: TryFrom<i64>>(expr: &Expr) -> Option<T> {
+    T::try_from(number(expr)?).ok()
+}
