@@ -43,6 +43,11 @@ pub fn hidden_name(formula: &str, source: usize) -> String {
     format!("{formula}{MARK}{source}")
 }
 
+/// Name of the hidden column that gives a column of integers out as wider ones, of so many bytes.
+pub fn wide_name(column: &str, bytes: usize) -> String {
+    format!("{column}{MARK}={bytes}")
+}
+
 /// Rewrites a plan's line for display: hidden columns appear as their formulas, output columns under the query's names.
 pub fn shown(line: &str) -> String {
     let mut pieces = line.split('\0');

@@ -91,6 +91,7 @@ use super::rules::picking::PickApart;
 use super::rules::satisfied::Satisfied;
 use super::rules::short_circuit::guarded_by_filters;
 use super::rules::true_keys::TrueKeys;
+use super::rules::wide_columns::wide_columns;
 use super::rules::window_keys::compared_keys;
 use super::subqueries::correlated::Correlated;
 use super::subqueries::guards::guarded_subqueries;
@@ -105,7 +106,7 @@ use super::{explain, functions};
 use crate::catalog::Catalog;
 use crate::df::functions::json_building::chosen_json;
 use crate::df::functions::{described, tpch};
-use crate::df::operators::{grouped, in_turn};
+use crate::df::operators::{grouped, in_turn, late};
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::watch::CancelHandle;
 use crate::sql::mentions_rowkey;
@@ -328,10 +329,13 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     for rule in Optimizer::new().rules {
         match rule.name() {
             "simplify_expressions" => rules.push(Arc::new(ThreeValued::default()) as _),
-            "eliminate_duplicated_expr"
-            | "eliminate_join"
-            | "optimize_projections"
-            | "replace_distinct_aggregate" => rules.push(Arc::new(TrueKeys(rule)) as _),
+            "eliminate_duplicated_expr" | "eliminate_join" | "replace_distinct_aggregate" => {
+                rules.push(Arc::new(TrueKeys(rule)) as _);
+            }
+            "optimize_projections" => rules.extend([
+                Arc::new(LogicalRule("wide_columns", None, wide_columns)) as _,
+                Arc::new(TrueKeys(rule)) as _,
+            ]),
             "eliminate_cross_join" => rules.push(Arc::new(KeptApart::of_all_joins(rule)) as _),
             "single_distinct_aggregation_to_group_by" => {
                 rules.push(Arc::new(KeptApart::of_sums(rule)) as _);
@@ -483,6 +487,7 @@ impl Planner {
         let context = self.context(limits)?;
         let batches = Stage::Running.contain(|| {
             let plan = in_turn::short_unions(plan).and_then(grouped::in_scans).and_then(WithQueryExec::anew);
+            let plan = plan.and_then(late::once_told);
             plan.and_then(|plan| execute_stream(plan, context)).map_err(df_error)
         })?;
         let batches = if limits.cancel.may_stop() { batches_apart(batches) } else { batches };

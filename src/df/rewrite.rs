@@ -280,6 +280,12 @@ fn size(expr: &Expr) -> usize {
     nodes
 }
 
+/// Both are types of integers, and the second one is wider.
+pub fn widens(from: &DataType, to: &DataType) -> bool {
+    let bytes = |ty: &DataType| ty.is_signed_integer().then(|| ty.primitive_width()).flatten();
+    bytes(from).zip(bytes(to)).is_some_and(|(from, to)| from < to)
+}
+
 /// The scan with its source changed.
 pub fn with_source(
     scan: &TableScan,

@@ -9,7 +9,7 @@ mod stand_in;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{DataType, SchemaRef};
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::Column;
@@ -138,6 +138,13 @@ impl TableSource {
             filters.iter().filter(|filter| !has_params(filter)).map(|filter| predicate(filter, names));
         let relation = Arc::new(self.relation.with_computed(&Predicate::and(known), number)?);
         Some(TableSource { relation, ..self.clone() })
+    }
+
+    /// Adds a hidden column with the values of a column of integers as wider ones, unless it is there; and its position in
+    /// the schema. `None`: the type is no wider one.
+    pub fn with_wide(&self, column: &str, wide: &DataType) -> Option<(TableSource, usize)> {
+        let (relation, at) = self.relation.with_wide(column, wide)?;
+        Some((TableSource { relation: Arc::new(relation), ..self.clone() }, at))
     }
 
     /// Name of the hidden column that holds an expression's value, if its formula `fits`.

@@ -25,8 +25,10 @@ use super::watch::PlanText;
 use crate::access::{Access, COST, Method, Path, Source, describe, refused};
 use crate::error::Result;
 use crate::plan::Field;
+use crate::row::column_type_of;
 use crate::schema::{IndexDef, IndexId, TableDef};
 use crate::store::{Reader, Snapshot};
+use crate::value::ColumnType;
 
 /// Most rows in a batch.
 pub const BATCH_ROWS: usize = 8192;
@@ -102,6 +104,14 @@ impl ScanSpec {
     /// The definition of the index, if one is used.
     pub fn index(&self) -> Option<&IndexDef> {
         self.index.and_then(|id| self.table.index_by_id(id))
+    }
+
+    /// Type in which the values of this column are given out: for an integer, it may be a wider one than the table's.
+    pub(super) fn type_of(&self, column: usize) -> ColumnType {
+        let index = self.index().filter(|_| self.as_table);
+        let ty = field_type(&self.table, index, self.output[column]);
+        let given = || column_type_of(self.schema.fields().get(column)?);
+        if ty.is_integer() { given().unwrap_or(ty) } else { ty }
     }
 
     /// Its line of EXPLAIN, computed when asked for.

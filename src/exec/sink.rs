@@ -8,7 +8,7 @@ use arrow::datatypes::{Field, FieldRef, SchemaRef};
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 
 use super::scan::{BATCH_BYTES, ScanSpec};
-use super::view::{ScanSources, Sources, StoredField, StoredRowView, field_type};
+use super::view::{ScanSources, Sources, StoredField, StoredRowView};
 use crate::error::{Error, Result};
 use crate::row::ColumnBuilder;
 
@@ -108,8 +108,7 @@ pub(super) struct ArrowSink {
 
 impl ArrowSink {
     pub fn new(spec: &ScanSpec, rows_max: usize, rows_expected: usize) -> ArrowSink {
-        let index = spec.index().filter(|_| spec.as_table);
-        let types = spec.output.iter().map(|f| field_type(&spec.table, index, *f));
+        let types = (0..spec.output.len()).map(|column| spec.type_of(column));
         let capacity = rows_max.min(rows_expected);
         let builders = types.map(|ty| ColumnBuilder::new(ty, capacity)).collect();
         ArrowSink { builders, bytes: 0, room: Room { rows: 0, rows_max } }

@@ -5,7 +5,7 @@ use arrow::compute;
 
 use super::scan::{BATCH_ROWS, ScanSpec};
 use super::sink::{Room, Sink, no_value_in};
-use super::view::{StoredField, StoredRowView, field_type};
+use super::view::{StoredField, StoredRowView};
 use crate::error::{Error, Result, sqlstate};
 use crate::plan::Field;
 use crate::row;
@@ -77,9 +77,7 @@ pub(super) struct ScanColumn {
 
 impl ScanColumn {
     pub(super) fn of(place: usize, spec: &ScanSpec) -> ScanColumn {
-        let index = spec.index().filter(|_| spec.as_table);
-        let field = spec.output[place];
-        let ty = field_type(&spec.table, index, field);
+        let (field, ty) = (spec.output[place], spec.type_of(place));
         ScanColumn { place, field, ty, nullable: spec.schema.field(place).is_nullable() }
     }
 

@@ -119,6 +119,14 @@ impl ColumnType {
         matches!(self, ColumnType::Varchar | ColumnType::Json)
     }
 
+    /// The type has this value, as far as it is an integer.
+    pub fn holds(self, value: &Value) -> bool {
+        match (self.integer_bounds(), value) {
+            (Some((least, most)), Value::Int(n)) => (least..=most).contains(n),
+            _ => true,
+        }
+    }
+
     /// Smallest and largest value of an integer type.
     pub fn integer_bounds(self) -> Option<(i64, i64)> {
         match self {

@@ -355,7 +355,6 @@ fn what_rows_find_or_do_not_find_is_what_a_loop_over_both_tables_says() {
         ("join_type=Semi", 0),
         ("join_type=Anti", 0),
         ("LeftAnti", 0),
-        ("TRY_CAST", 0),
         ("merge=true", 0),
         ("each=", 0),
     ];

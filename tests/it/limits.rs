@@ -179,3 +179,29 @@ fn long_values_come_in_batches_of_some_megabytes() {
         assert!(rows.eq([500_000; 200]), "{sql:.60}");
     }
 }
+
+/// Several threads read the larger side of the outer join, which itself joins two tables. They have to wait for the keys
+/// that the few rows of the smaller side tell: this fails if one of them reads everything.
+#[test]
+fn threads_below_a_join_read_what_its_smaller_side_tells() {
+    let db = Database::in_memory().unwrap();
+    for sql in [
+        "CREATE TABLE b (id BIGINT PRIMARY KEY, c BIGINT)",
+        "CREATE INDEX b_by_c ON b (c)",
+        "CREATE TABLE t (f BIGINT, s BIGINT, b BIGINT, PRIMARY KEY (f, s))",
+        "CREATE INDEX t_by_b ON t (b)",
+        "CREATE TABLE f (id BIGINT PRIMARY KEY, d BIGINT)",
+        "INSERT INTO b SELECT value, value % 10000 FROM generate_series(1, 30000)",
+        "INSERT INTO t SELECT value % 30000, value, value % 30000 + 1 FROM generate_series(1, 60000)",
+        "INSERT INTO f SELECT value, value % 1000 FROM generate_series(0, 30000)",
+    ] {
+        db.execute(sql).unwrap();
+    }
+    let mut session = db.session();
+    session.execute("SET max_full_scan_rows = 40000", &[]).unwrap();
+    let sql = "SELECT b.id FROM b WHERE b.c = 17 AND EXISTS (SELECT 1 FROM t JOIN f ON f.id = t.f + 0 WHERE t.b = b.id)";
+    for _ in 0..5 {
+        let rows = session.query(sql, &[]).and_then(|rows| rows.collect::<rowkeydb::Result<Vec<_>>>());
+        assert_eq!(rows.unwrap().len(), 3);
+    }
+}

@@ -8,6 +8,7 @@ pub(super) mod few_first;
 pub(super) mod grouped;
 pub(super) mod in_turn;
 pub(super) mod join_rows;
+pub(super) mod late;
 pub(super) mod lookup;
 pub(super) mod pages;
 pub(super) mod push_down;

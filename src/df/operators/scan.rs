@@ -88,8 +88,10 @@ impl ScanExec {
     pub fn new(request: Arc<ScanRequest>, bound: Arc<Bound>, limit: Option<u64>) -> ScanExec {
         let ordered = bound.spec.access.ordered;
         let equivalence = if ordered {
-            let order = sort_exprs(&bound.spec, &request);
-            EquivalenceProperties::new_with_orderings(Arc::clone(&request.schema), order)
+            let first = sort_exprs(&request, |field| request.column_of(field));
+            let last = sort_exprs(&request, |field| request.columns_of(field).next_back());
+            let orders = first.into_iter().chain(last);
+            EquivalenceProperties::new_with_orderings(Arc::clone(&request.schema), orders)
         } else {
             EquivalenceProperties::new(Arc::clone(&request.schema))
         };
@@ -466,6 +468,11 @@ impl ScanExec {
         Ok(serves.then_some(narrowed))
     }
 
+    /// A join tells what to read.
+    pub fn learns(&self) -> bool {
+        self.filters.iter().any(dynamic_filter::is_joins)
+    }
+
     /// The dynamic filters that may lead to a better path, in words.
     pub fn narrowed_by(&self) -> Vec<String> {
         let mut all = Vec::new();
@@ -508,10 +515,13 @@ pub(in crate::df) fn threads() -> usize {
 }
 
 /// The wanted order over the output columns; `None` unless all of them are there.
-fn sort_exprs(spec: &ScanSpec, request: &ScanRequest) -> Option<Vec<PhysicalSortExpr>> {
+fn sort_exprs(
+    request: &ScanRequest,
+    place: impl Fn(Field) -> Option<usize>,
+) -> Option<Vec<PhysicalSortExpr>> {
     let sort_expr = |by: &OrderBy| {
-        let at = spec.output.iter().position(|f| *f == by.field)?;
-        let column = Column::new(spec.schema.field(at).name(), at);
+        let at = place(by.field)?;
+        let column = Column::new(request.schema.field(at).name(), at);
         let options = SortOptions { descending: by.descending, nulls_first: !by.descending };
         Some(PhysicalSortExpr::new(Arc::new(column), options))
     };

@@ -1,14 +1,14 @@
-//! Keeps join columns bare where a join compares them as wider integers, or dates as timestamps.
+//! Keeps join columns bare where a join compares dates as timestamps.
 //!
-//! `b.id = a.id + 1` compares an INTEGER with a BIGINT, so DataFusion joins by `CAST(b.id AS BIGINT)`, which is no
-//! column for lookups. Here the other side is narrowed instead: a value beyond INTEGER, or a timestamp that is not
-//! midnight, becomes NULL, which equals nothing, as it did before.
+//! `b.day = a.at` compares a DATE with a TIMESTAMP, so DataFusion joins by `CAST(b.day AS TIMESTAMP)`, which is no column
+//! for lookups. Here the other side is narrowed instead: a timestamp that is not midnight becomes NULL, which equals
+//! nothing, as it did before. Integers have a better way ([`super::wide_columns`]).
 
 use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::common::{Column, NullEquality};
 use datafusion::error::Result as DfResult;
-use datafusion::logical_expr::expr::{Cast, TryCast};
+use datafusion::logical_expr::expr::Cast;
 use datafusion::logical_expr::{Expr, ExprSchemable, Join, LogicalPlan, cast, when};
 
 use crate::df::table::TableSource;
@@ -45,7 +45,7 @@ pub fn of_columns(plan: LogicalPlan) -> DfResult<LogicalPlan> {
     narrowed.data()
 }
 
-/// `wide`, narrowed to the type of the column inside `cast`, and that column. Each expression comes with its side of
+/// `wide`, narrowed to the date of the column inside `cast`, and that column. Each expression comes with its side of
 /// the join; `at`: index of the pair. `None` if `cast` is no widening cast, or if `wide` serves lookups better.
 fn narrowed(
     (wide, of_wide): (&Expr, &LogicalPlan),
@@ -54,12 +54,9 @@ fn narrowed(
 ) -> DfResult<Option<(Expr, Expr)>> {
     let Expr::Cast(Cast { expr, field }) = cast else { return Ok(None) };
     let Expr::Column(column) = &**expr else { return Ok(None) };
-    let narrow = expr.get_type(of_cast.schema())?;
-    let is_date = narrow == DataType::Date32
+    let is_date = expr.get_type(of_cast.schema())? == DataType::Date32
         && matches!(field.data_type(), DataType::Timestamp(TimeUnit::Microsecond, _));
-    let widens =
-        bytes_of_integer(&narrow).is_some_and(|bytes| Some(bytes) < bytes_of_integer(field.data_type()));
-    if !(widens || is_date) || !leads(column, of_cast)? {
+    if !is_date || !leads(column, of_cast)? {
         return Ok(None);
     }
     if let Expr::Column(other) = wide
@@ -69,11 +66,8 @@ fn narrowed(
     }
     // Expressions that differ in casts only have the same name.
     let other = if at > 0 { format!(" ({at})") } else { String::new() };
-    let name = format!("{}{NARROWED}{narrow}{other}", wide.schema_name());
-    let narrowed = match is_date {
-        true => day_of_midnight(wide, field.data_type())?,
-        false => Expr::TryCast(TryCast::new(Box::new(wide.clone()), narrow)),
-    };
+    let name = format!("{}{NARROWED}date{other}", wide.schema_name());
+    let narrowed = day_of_midnight(wide, field.data_type())?;
     Ok(Some((narrowed.alias(name), Expr::Column(column.clone()))))
 }
 
@@ -86,10 +80,6 @@ fn day_of_midnight(time: &Expr, ty: &DataType) -> DfResult<Expr> {
 /// The source expression of a narrowed column, as written.
 pub fn shown(name: &str) -> &str {
     name.split_once(NARROWED).map_or(name, |(wide, _)| wide)
-}
-
-fn bytes_of_integer(ty: &DataType) -> Option<usize> {
-    ty.is_signed_integer().then(|| ty.primitive_width()).flatten()
 }
 
 /// The column is one of a table and leads some key.

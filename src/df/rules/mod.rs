@@ -20,4 +20,5 @@ pub(super) mod risk;
 pub(super) mod satisfied;
 pub(super) mod short_circuit;
 pub(super) mod true_keys;
+pub(super) mod wide_columns;
 pub(super) mod window_keys;

@@ -21,7 +21,7 @@ use datafusion::functions_aggregate::expr_fn::{count, first_value};
 use datafusion::logical_expr::utils::{conjunction, split_conjunction};
 use datafusion::logical_expr::{
     BinaryExpr, Cast, Distinct, Expr, ExprSchemable, FetchType, Join, LogicalPlan, LogicalPlanBuilder,
-    Operator, Projection, SubqueryAlias, lit,
+    Operator, Projection, SubqueryAlias, cast, lit,
 };
 
 use super::correlated::{
@@ -30,7 +30,7 @@ use super::correlated::{
 use super::one_row::one_row;
 use crate::df::errors::to_df;
 use crate::df::parallel::OF_A_SET;
-use crate::df::rewrite::{bare, below};
+use crate::df::rewrite::{bare, below, widens};
 use crate::df::rules::join_keys::leads;
 use crate::df::table::TableSource;
 use crate::df::tree::{RewritePlan, RewriteTree};
@@ -49,8 +49,17 @@ pub struct Domain<'n> {
 enum Values {
     /// This plan has their distinct combinations.
     Distinct(LogicalPlan),
-    /// A row of the subquery has them in these of its columns.
-    Found(Vec<Column>),
+    /// A row of the subquery tells them, in the order of the domain's columns.
+    Found(Vec<Told>),
+}
+
+/// An outer value that a row of the subquery tells, as a column equals it.
+struct Told {
+    outer: Column,
+    /// The integers are compared as wider ones, of this type.
+    outer_as: Option<DataType>,
+    /// The column; it may be widened, too.
+    column: Expr,
 }
 
 impl<'n> Domain<'n> {
@@ -76,15 +85,14 @@ impl<'n> Domain<'n> {
     ) -> Option<Domain<'n>> {
         let equal = columns_equal_to_outer(subquery)?;
         let is_taken = |outer: &Column| taken.iter().any(|(_, column)| column == outer);
-        let is_told = |outer: &Column| equal.iter().any(|(told, _)| told == outer);
-        if !equal.iter().all(|(outer, _)| is_taken(outer)) || !taken.iter().all(|(_, outer)| is_told(outer)) {
+        let is_told = |outer: &Column| equal.iter().any(|told| told.outer == *outer);
+        if !equal.iter().all(|told| is_taken(&told.outer)) || !taken.iter().all(|(_, outer)| is_told(outer)) {
             return None;
         }
         let name = names.next("outer");
         let own = |n| Column::new(Some(name.clone()), format!("{name}_{n}"));
-        let (outer, found): (Vec<Column>, Vec<Column>) = equal.into_iter().unzip();
-        let columns = outer.into_iter().enumerate().map(|(n, outer)| (outer, own(n))).collect();
-        Some(Domain { values: Values::Found(found), columns, names })
+        let columns = equal.iter().enumerate().map(|(n, told)| (told.outer.clone(), own(n))).collect();
+        Some(Domain { values: Values::Found(equal), columns, names })
     }
 
     /// The distinct values of these columns of `input`.
@@ -133,11 +141,14 @@ impl<'n> Domain<'n> {
 
     /// Conditions that join outer rows to those inside.
     fn on(&self, pairs: impl Iterator<Item = (Column, Column)>, outer: &DFSchema) -> DfResult<Vec<Expr>> {
-        match self.values {
-            Values::Distinct(_) => same(pairs, outer),
-            // NULL is equal to nothing.
-            Values::Found(_) => Ok(pairs.map(|(a, b)| Expr::Column(a).eq(Expr::Column(b))).collect()),
-        }
+        let Values::Found(found) = &self.values else { return same(pairs, outer) };
+        // NULL is equal to nothing.
+        let equal = pairs.zip(found).map(|((outer, own), told)| {
+            let outer = Expr::Column(outer);
+            let outer = told.outer_as.iter().fold(outer, |outer, wide| cast(outer, wide.clone()));
+            outer.eq(Expr::Column(own))
+        });
+        Ok(equal.collect())
     }
 
     /// Joins `outer` rows to a subquery's value for each; more than one value for a row is an error at run time.
@@ -264,20 +275,23 @@ impl<'n> Domain<'n> {
     }
 }
 
-/// The columns of a subquery's one correlated filter that equal outer ones, each behind the outer one. `None` if outer
-/// columns are used anywhere else, or if more than columns is computed: that could fail for rows that no outer row
-/// finds.
-fn columns_equal_to_outer(plan: &LogicalPlan) -> Option<Vec<(Column, Column)>> {
+/// What the columns of a subquery's one correlated filter tell, as they equal outer ones. `None` if outer columns are used
+/// anywhere else, or if more than columns is computed: that could fail for rows that no outer row finds.
+fn columns_equal_to_outer(plan: &LogicalPlan) -> Option<Vec<Told>> {
     let is_column = |expr: &Expr| matches!(expr.clone().unalias(), Expr::Column(_) | Expr::Literal(..));
     let passes = match plan {
         LogicalPlan::Filter(filter) if takes(plan) => {
             let terms = split_conjunction(&filter.predicate).into_iter();
-            let equal = terms.filter(|term| takes_outer(term, &filter.input)).map(equal_to_outer);
-            let pairs = equal.collect::<Option<Vec<_>>>()?;
+            let equal = terms.filter(|term| takes_outer(term, &filter.input));
+            let equal = equal.map(|term| equal_to_outer(term, filter.input.schema()));
+            let equal = equal.collect::<Option<Vec<_>>>()?;
             // Without a key, all rows would be sorted, not only those that outer rows find.
-            let is_found = |(_, column): &(Column, Column)| leads(column, &filter.input).unwrap_or(false);
-            let are_found = outer_columns(&filter.input).is_empty() && pairs.iter().any(is_found);
-            return are_found.then_some(pairs);
+            let is_found = |told: &Told| match not_widened(&told.column, filter.input.schema()) {
+                Expr::Column(column) => leads(column, &filter.input).unwrap_or(false),
+                _ => false,
+            };
+            let are_found = outer_columns(&filter.input).is_empty() && equal.iter().any(is_found);
+            return are_found.then_some(equal);
         }
         LogicalPlan::Projection(projection) => projection.expr.iter().all(is_column),
         LogicalPlan::Sort(sort) => sort.expr.iter().all(|by| is_column(&by.expr)),
@@ -291,15 +305,29 @@ fn columns_equal_to_outer(plan: &LogicalPlan) -> Option<Vec<(Column, Column)>> {
     if passes { columns_equal_to_outer(plan.inputs()[0]) } else { None }
 }
 
-/// The outer column and the column in `column = outer`.
-fn equal_to_outer(term: &Expr) -> Option<(Column, Column)> {
+/// What a row tells by `column = outer`. Either side may be widened, as in `CAST(column AS BIGINT) = outer`.
+fn equal_to_outer(term: &Expr, schema: &DFSchema) -> Option<Told> {
     let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) = term else { return None };
-    match (&**left, &**right) {
-        (Expr::Column(column), Expr::OuterReferenceColumn(_, outer))
-        | (Expr::OuterReferenceColumn(_, outer), Expr::Column(column)) => {
-            Some((outer.clone(), column.clone()))
-        }
+    let told = |column: &Expr, outer: &Expr| match (not_widened(column, schema), not_widened(outer, schema)) {
+        (Expr::Column(_), bare @ Expr::OuterReferenceColumn(_, name)) => Some(Told {
+            outer: name.clone(),
+            outer_as: if bare == outer { None } else { Some(outer.get_type(schema).ok()?) },
+            column: column.clone(),
+        }),
         _ => None,
+    };
+    told(left, right).or_else(|| told(right, left))
+}
+
+/// The integers inside a cast to wider ones.
+fn not_widened<'e>(expr: &'e Expr, schema: &DFSchema) -> &'e Expr {
+    match expr {
+        Expr::Cast(Cast { expr: inner, field })
+            if inner.get_type(schema).is_ok_and(|ty| widens(&ty, field.data_type())) =>
+        {
+            inner
+        }
+        expr => expr,
     }
 }
 

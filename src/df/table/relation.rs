@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::{Schema, SchemaRef};
+use arrow::datatypes::{DataType, Field as ArrowField, Schema, SchemaRef};
 
 use crate::access::{Hints, Source};
-use crate::df::computed::hidden_name;
+use crate::df::computed::{hidden_name, wide_name};
 use crate::df::expr::{ComputedField, FieldNames};
+use crate::df::rewrite::widens;
 use crate::exec::scan::field_type;
 use crate::key::{ColumnId, KeyLayout, KeyPart, PartExpr};
 use crate::plan::{Field, Formula, Predicate};
@@ -161,6 +162,27 @@ impl QueryRelation {
             advice,
             computed: Some(number),
         })
+    }
+
+    /// Adds a hidden column with the values of a column of integers as wider ones, unless it is there; and its position.
+    pub(super) fn with_wide(&self, column: &str, wide: &DataType) -> Option<(QueryRelation, usize)> {
+        let narrow = self.schema.field_with_name(column).ok()?;
+        let bytes = wide.primitive_width().filter(|_| widens(narrow.data_type(), wide))?;
+        let name = wide_name(column, bytes);
+        let mut with = self.clone();
+        let at = match self.schema.index_of(&name) {
+            Ok(at) => at,
+            Err(_) => {
+                // Conditions are on the column itself, in its own type.
+                with.names.columns.insert(name.clone(), *self.names.columns.get(column)?);
+                with.fields.push(self.fields[self.schema.index_of(column).ok()?]);
+                let added = ArrowField::new(name, wide.clone(), narrow.is_nullable());
+                let fields = self.schema.fields().iter().cloned().chain([Arc::new(added)]);
+                with.schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+                self.fields.len()
+            }
+        };
+        Some((with, at))
     }
 
     /// Layouts of the rowkey and of all indexes without a WHERE.

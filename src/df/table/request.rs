@@ -374,7 +374,12 @@ impl ScanRequest {
 
     /// The column of the scan that holds a field.
     pub fn column_of(&self, field: Field) -> Option<usize> {
-        self.output.iter().position(|output| *output == field)
+        self.columns_of(field).next()
+    }
+
+    /// The columns of the scan that hold a field: another one may have the same integers as wider ones.
+    pub fn columns_of(&self, field: Field) -> impl DoubleEndedIterator<Item = usize> {
+        (0..self.output.len()).filter(move |column| self.output[*column] == field)
     }
 
     /// Binds the request to about so many rows that will be looked up by rowkey. `None`: as [`ScanRequest::bind`].

@@ -25,6 +25,7 @@ use super::{JoinColumn, JoinKind, LookupBy, LookupJoinExec, ROWS_FIRST, ROWS_MAX
 use crate::access::COST;
 use crate::df::below::{picked, scan_of};
 use crate::df::cached::plan::holds;
+use crate::df::computed::shown;
 use crate::df::explain::name;
 use crate::df::operators::few_first::few_first;
 use crate::df::operators::join_rows::rows_of;
@@ -35,6 +36,7 @@ use crate::exec::scan::PARALLEL_WORK;
 use crate::key::ColumnId;
 use crate::plan::Field;
 use crate::row::column_type_of;
+use crate::value::ColumnType;
 
 /// Most outer rows (count, expected) of a lookup in order, which needs all of them together.
 const TOGETHER_EXPECTED: f64 = ROWS_MAX as f64 / 2.0;
@@ -316,8 +318,9 @@ impl LookupJoinExec {
             && scan.first_in_order(&behind).is_some();
         let finds_in_order = kind == JoinKind::Found && in_order;
         let (table, by) = if !finds_in_order && is_whole_key(&on, scan) {
-            let words =
-                on.iter().map(|equal| format!("{}={}", equal.of_table.name(), name(equal.of_row.name())));
+            let words = on
+                .iter()
+                .map(|equal| format!("{}={}", shown(equal.of_table.name()), name(equal.of_row.name())));
             (scan.by_rows(ByRows { columns: words.collect(), rows: expected }), LookupBy::Rowkeys)
         } else if (in_order || how.by == LookupBy::Ranges && kind != JoinKind::Found)
             && on.iter().any(|equal| scan.request.leads(Field::Column(equal.key)))
@@ -406,11 +409,17 @@ pub(super) fn equal_columns(
         let Field::Column(key) = scan.request.output_field(at)? else { return None };
         let ty = table.column(key).ty;
         let (row, found) = (rows.field(of_row.index()), scan.request.schema.field(at));
-        let is_same = column_type_of(row) == Some(ty) && row.data_type() == found.data_type();
+        let is_same =
+            column_type_of(row).is_some_and(|row| given_as(ty, row)) && row.data_type() == found.data_type();
         let of_table = Column::new(found.name(), at);
         (ty.compares_as_bytes() && is_same).then_some(JoinColumn { of_row, of_table, key, ty })
     };
     on.iter().map(equal).collect()
+}
+
+/// A scan may give values of the first type out as the second one.
+pub fn given_as(ty: ColumnType, given: ColumnType) -> bool {
+    ty == given || ty.is_integer() && given.is_integer()
 }
 
 /// The join columns are exactly the columns of the table's rowkey.

@@ -31,7 +31,7 @@ use futures::{Stream, StreamExt, TryStreamExt};
 pub use self::alone::Lookups;
 use self::found::{FoundBy, JoinKeys, JoinedPairs, SeenKeys};
 pub use self::instead::{
-    are_all_lookups, are_worth_it, in_recursions, instead_of_all_hashes, instead_of_hashes,
+    are_all_lookups, are_worth_it, given_as, in_recursions, instead_of_all_hashes, instead_of_hashes,
     instead_of_hashes_either_way, only_equates,
 };
 pub use self::nested::{Nested, NestedExec, NestedRun, led};
@@ -47,7 +47,7 @@ use crate::error::{Error, Result};
 use crate::exec::scan::Scan;
 use crate::key::{ColumnId, KeyHead, Rowkey};
 use crate::plan::{CmpOp, Field, Predicate};
-use crate::row::value_at;
+use crate::row::{any_value_at, value_at};
 use crate::value::{ColumnType, Value};
 
 /// How the rows of a table are found.
@@ -139,6 +139,18 @@ struct JoinColumn {
     of_table: Column,
     key: ColumnId,
     ty: ColumnType,
+}
+
+impl JoinColumn {
+    /// The value in an outer row, in the type of the table's column. NULL, which finds nothing, if it is beyond that.
+    fn value(&self, rows: &RecordBatch, row: usize) -> Result<Value> {
+        let column = rows.column(self.of_row.index());
+        if !self.ty.is_integer() {
+            return value_at(column, row, self.ty);
+        }
+        let value = any_value_at(column, row)?;
+        Ok(if self.ty.holds(&value) { value } else { Value::Null })
+    }
 }
 
 impl LookupJoinExec {
@@ -332,7 +344,8 @@ impl LookupJoinExec {
         for equal in &*self.on {
             let column = rows.column(equal.of_row.index());
             let known = (0..rows.num_rows()).filter(|row| column.is_valid(*row));
-            let values = known.map(|row| value_at(column, row, equal.ty)).collect::<Result<_>>()?;
+            let values = known.map(|row| equal.value(rows, row)).collect::<Result<Vec<_>>>()?;
+            let values = values.into_iter().filter(|value| !value.is_null()).collect();
             condition.push(Predicate::is_in(Field::Column(equal.key), values));
         }
         Ok(Predicate::and(condition))
@@ -354,8 +367,7 @@ impl LookupJoinExec {
         let mut told = Vec::with_capacity(rows.num_rows());
         for row in 0..rows.num_rows() {
             for equal in &*self.on {
-                let value = value_at(rows.column(equal.of_row.index()), row, equal.ty)?;
-                values[usize::from(equal.key.0)] = value;
+                values[usize::from(equal.key.0)] = equal.value(rows, row)?;
             }
             if self.on.iter().any(|equal| values[usize::from(equal.key.0)].is_null()) {
                 continue;

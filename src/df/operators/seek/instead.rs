@@ -24,14 +24,13 @@ use crate::df::below::{picked, place};
 use crate::df::expr::comparison;
 use crate::df::operators::few_first::few_first;
 use crate::df::operators::join_rows::rows_of;
-use crate::df::operators::lookup::JoinKind;
+use crate::df::operators::lookup::{JoinKind, given_as};
 use crate::df::operators::scan::ScanExec;
 use crate::df::tree::RewriteTree;
 use crate::df::wanted::FirstFound;
 use crate::key::ColumnId;
 use crate::plan::{CmpOp, Field, Predicate};
-use crate::row::column_type_of;
-use crate::value::ColumnType;
+use crate::row::{arrow_type, column_type_of};
 
 /// Cost of a seek, in entries walked; and a factor on the entries it reads, as one thread does it all.
 const ROW: f64 = 80.0;
@@ -469,8 +468,9 @@ impl Sides<'_> {
         let ty = request.table().column(id).ty;
         let found = request.schema.field(at);
         let of_value = value.data_type(&self.rows.schema()).ok()?;
-        let is_wide = of_value == DataType::Int64 && matches!(ty, ColumnType::SmallInt | ColumnType::Integer);
-        let is_same = column_type_of(found) == Some(ty) && (is_wide || of_value == *found.data_type());
+        let is_wide = ty.is_integer() && of_value.is_signed_integer() && of_value != arrow_type(ty);
+        let is_same = column_type_of(found).is_some_and(|given| given_as(ty, given))
+            && (is_wide || of_value == *found.data_type());
         let column = found.name().clone();
         let term = || SeekTerm { column, field, ty, is_wide, op, value, or: Vec::new() };
         (ty.compares_as_bytes() && is_same).then(term)

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TransformedResult};
-use datafusion::common::{Column, DFSchema, JoinType, ScalarValue};
+use datafusion::common::{DFSchema, JoinType, ScalarValue};
 use datafusion::error::Result as DfResult;
 use datafusion::functions_window::expr_fn::row_number;
 use datafusion::logical_expr::expr::WindowFunction;
@@ -14,7 +14,7 @@ use datafusion::logical_expr::{
     when,
 };
 
-use super::{Domain, Values, refused, same};
+use super::{Domain, Told, Values, refused, same};
 use crate::df::subqueries::correlated::{takes, takes_outer};
 use crate::df::tree::RewriteTree;
 
@@ -77,15 +77,15 @@ impl Domain<'_> {
     }
 
     /// The rows of the correlated filter, with the columns that equal outer ones once more.
-    fn found(&self, filter: &Filter, found: &[Column]) -> DfResult<LogicalPlan> {
+    fn found(&self, filter: &Filter, found: &[Told]) -> DfResult<LogicalPlan> {
         let others = |term: &&Expr| !takes_outer(term, &filter.input);
         let terms = split_conjunction(&filter.predicate).into_iter().filter(others);
         let mut rows = LogicalPlanBuilder::from(Arc::clone(&filter.input));
         if let Some(others) = conjunction(terms.cloned()) {
             rows = rows.filter(others)?;
         }
-        let own = found.iter().zip(&self.columns).map(|(column, (_, own))| {
-            Expr::Column(column.clone()).alias_qualified(own.relation.clone(), own.name.clone())
+        let own = found.iter().zip(&self.columns).map(|(told, (_, own))| {
+            told.column.clone().alias_qualified(own.relation.clone(), own.name.clone())
         });
         let columns = filter.input.schema().columns().into_iter().map(Expr::Column);
         rows.project(columns.chain(own))?.build()

@@ -24,6 +24,7 @@ use crate::df::operators::lookup::instead::{equal_columns, is_plain};
 use crate::df::operators::scan::ScanExec;
 use crate::df::wanted::FirstFound;
 use crate::key::ColumnId;
+use crate::plan::Field;
 
 /// A join in which each outer row finds its first matches only.
 pub struct FirstMatches<'j> {
@@ -41,11 +42,12 @@ impl<'j> FirstMatches<'j> {
         let (table, of_table) = picked(input)?;
         let columns = columns.into_iter().map(|at| of_table.get(at?).copied());
         let columns: Vec<usize> = columns.collect::<Option<_>>().filter(|_| is_plain(join))?;
-        let parts: Vec<usize> = parts.iter().map(|at| of_table.get(*at).copied()).collect::<Option<_>>()?;
+        let field = |at: &usize| table.request.output_field(*of_table.get(*at)?);
+        let parts: Vec<Field> = parts.iter().map(field).collect::<Option<_>>()?;
         let on = equal_columns(join.on(), &join.left().schema(), table, &columns)?;
         // Each outer row finds all rows of one part, and no others.
-        let is_part = |equal: &JoinColumn| parts.contains(&equal.of_table.index());
-        let is_equal = |part: &usize| on.iter().any(|equal| equal.of_table.index() == *part);
+        let is_part = |equal: &JoinColumn| parts.contains(&Field::Column(equal.key));
+        let is_equal = |part: &Field| on.iter().any(|equal| Field::Column(equal.key) == *part);
         let groups: Vec<ColumnId> = on.iter().map(|equal| equal.key).collect();
         let first = table.request.first_of_each(&groups).filter(|first| Some(first.rows) == limit)?;
         let are_parts = on.iter().all(is_part) && parts.iter().all(is_equal);

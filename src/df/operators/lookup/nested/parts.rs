@@ -241,8 +241,9 @@ impl NestedParts {
         let is_told = |(table, scan): (usize, &ScanExec)| {
             let key = &scan.request.table().key;
             let has = |id: &ColumnId| {
-                let column = scan.request.column_of(Field::Column(*id));
-                column.is_some_and(|column| by.contains(&ColumnOf { table, column }))
+                by.iter().any(|by| {
+                    by.table == table && scan.request.output_field(by.column) == Some(Field::Column(*id))
+                })
             };
             !key.is_drawn() && key.columns().iter().all(has)
         };

@@ -13,7 +13,7 @@ use super::asks::Asked;
 use super::parts::NestedParts;
 use crate::df::below::place;
 use crate::df::operators::lookup::JoinKind;
-use crate::df::operators::lookup::instead::is_plain;
+use crate::df::operators::lookup::instead::{given_as, is_plain};
 use crate::df::operators::scan::ScanExec;
 use crate::df::table::OfRow;
 use crate::exec::joined::ColumnOf;
@@ -115,7 +115,15 @@ impl Graph {
             }
             tables.push(join.table);
         }
-        Some(Graph { tables, output, edges: Edges(edges) })
+        // A column may come out twice, as wider integers, too: either is the first one.
+        let first = |ColumnOf { table, column }| {
+            let request = &tables.get(table)?.request;
+            Some(ColumnOf { table, column: request.column_of(request.output_field(column)?)? })
+        };
+        let edges = edges.into_iter().map(|(a, b)| Some((first(a)?, first(b)?)));
+        let edges = Edges(edges.collect::<Option<_>>()?);
+        let output = output.into_iter().map(first).collect::<Option<_>>()?;
+        Some(Graph { tables, output, edges })
     }
 }
 
@@ -150,6 +158,6 @@ fn term(tables: &[ScanExec], of: ColumnOf) -> Option<OfRow> {
     let request = &tables.get(of.table)?.request;
     let Field::Column(id) = request.output_field(of.column)? else { return None };
     let ty = request.table().column(id).ty;
-    let is_same = column_type_of(request.schema.field(of.column)) == Some(ty);
+    let is_same = column_type_of(request.schema.field(of.column)).is_some_and(|given| given_as(ty, given));
     (is_same && ty.compares_as_bytes()).then(|| OfRow::equal(id, ty))
 }

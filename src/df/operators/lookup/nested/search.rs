@@ -11,7 +11,7 @@ use crate::exec::joined::{JoinedRows, RowOf};
 use crate::exec::scan::{BATCH_ROWS, Scan, ScanCounters};
 use crate::exec::sums::Sums;
 use crate::exec::watch::PlanText;
-use crate::plan::{Field, Predicate, RowView};
+use crate::plan::{CmpOp, Field, Predicate, RowView};
 use crate::value::{Value, ValueRef};
 
 /// Rows (count) of the first table that are read at a time.
@@ -316,9 +316,12 @@ impl<'n> NestedSearch<'n> {
             values.push(value);
         }
         let equal = JoinValues { on: &join.on, values: &values[params.len()..] };
-        // NULL compares with nothing.
-        let finds = equal.values.iter().all(|value| !value.is_null())
-            && self.asked[self.at].eval(&equal)? == Some(true);
+        // NULL compares with nothing, and nothing equals a value beyond its type.
+        let may_find = |(term, value): (&OfRow, &Value)| {
+            !value.is_null() && (term.op != CmpOp::Eq || term.ty.holds(value))
+        };
+        let finds =
+            join.on.iter().zip(equal.values).all(may_find) && self.asked[self.at].eval(&equal)? == Some(true);
         let reading = match finds {
             true => {
                 self.lookups += if join.found.get().is_some() { 1 } else { CHOOSING };

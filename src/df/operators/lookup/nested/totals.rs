@@ -5,11 +5,12 @@
 
 use std::sync::Arc;
 
+use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
-use datafusion::physical_expr::expressions::{BinaryExpr, Literal};
+use datafusion::physical_expr::expressions::{BinaryExpr, CastExpr, Literal};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::joins::HashJoinExec;
@@ -28,6 +29,7 @@ use crate::exec::scan::ScanSpec;
 use crate::exec::sums::{AggregateKind, AggregateTerm, Sums, Total};
 use crate::key::ColumnId;
 use crate::plan::Field;
+use crate::row::arrow_type;
 use crate::value::Value;
 
 /// Counts the matches.
@@ -43,8 +45,8 @@ pub struct TotalsOf {
 /// An output column.
 #[derive(Clone, Debug)]
 enum Output {
-    /// A grouping column: this one of the join columns.
-    Equal(usize),
+    /// A grouping column: this one of the join columns. Its integers may come out as those of this type.
+    Equal(usize, Option<DataType>),
     Total(usize),
     Constant(Value),
 }
@@ -65,7 +67,7 @@ impl TotalsOf {
         let groups = aggregate.group_expr().expr();
         // The aggregate's input column behind each join column.
         let group = |at: usize| match output.get(at)? {
-            Output::Equal(group) => Some(Arc::clone(&groups.get(*group)?.0)),
+            Output::Equal(group, None) => Some(Arc::clone(&groups.get(*group)?.0)),
             _ => None,
         };
         let on: Vec<_> = join
@@ -84,8 +86,13 @@ impl TotalsOf {
         };
         // All grouping columns are join columns, so an outer row finds one group at most.
         (0..groups.len()).map(asked).collect::<Option<Vec<_>>>()?;
+        // What the table has fits into the type of its column.
+        let fits = |at: usize, ty: &DataType| *ty == arrow_type(equal[at].ty);
         let output = output.into_iter().map(|output| match output {
-            Output::Equal(group) => asked(group).map(Output::Equal),
+            Output::Equal(group, ty) => {
+                let at = asked(group).filter(|at| ty.as_ref().is_none_or(|ty| fits(*at, ty)));
+                at.map(|at| Output::Equal(at, ty))
+            }
             output => Some(output),
         });
         let output = output.collect::<Option<_>>()?;
@@ -112,7 +119,7 @@ impl TotalsOf {
         let totals: Vec<Total> = sums.totals().collect();
         let Some((Total { values: 1.., .. }, totals)) = totals.split_first() else { return Ok(None) };
         let value = |output: &Output| match output {
-            Output::Equal(at) => Ok(equal[*at].clone()),
+            Output::Equal(at, _) => Ok(equal[*at].clone()),
             Output::Constant(value) => Ok(value.clone()),
             Output::Total(at) => value_of(&self.functions[*at].result(&totals[*at]).map_err(df_error)?),
         };
@@ -146,6 +153,11 @@ fn outputs(plan: &Arc<dyn ExecutionPlan>) -> Option<(&AggregateExec, Vec<Output>
             if let Some(literal) = expr.downcast_ref::<Literal>() {
                 return value_of(literal.value()).ok().map(Output::Constant);
             }
+            if let Some(cast) = expr.downcast_ref::<CastExpr>() {
+                let Output::Equal(group, None) = below.get(place(cast.expr())?)? else { return None };
+                let ty = cast.cast_type();
+                return ty.is_signed_integer().then(|| Output::Equal(*group, Some(ty.clone())));
+            }
             let Some(compared) = expr.downcast_ref::<BinaryExpr>() else {
                 return below.get(place(expr)?).cloned();
             };
@@ -162,7 +174,7 @@ fn outputs(plan: &Arc<dyn ExecutionPlan>) -> Option<(&AggregateExec, Vec<Output>
         return Some((aggregate, output));
     }
     let aggregate = plan.downcast_ref::<AggregateExec>()?;
-    let groups = (0..aggregate.group_expr().expr().len()).map(Output::Equal);
+    let groups = (0..aggregate.group_expr().expr().len()).map(|group| Output::Equal(group, None));
     let totals = (0..aggregate.aggr_expr().len()).map(Output::Total);
     Some((aggregate, groups.chain(totals).collect()))
 }
