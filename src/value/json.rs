@@ -119,8 +119,11 @@ pub fn json_elements(json: &str) -> serde_json::Result<Option<Vec<&str>>> {
     }
 }
 
+/// A member of an object: its name, and its value as it is written.
+type JsonMember<'a> = (Cow<'a, str>, &'a str);
+
 /// The members of an object, names without quotes, in their order; `None` if it is no object. Errors: `json` is not JSON.
-pub fn json_members(json: &str) -> serde_json::Result<Option<Vec<(Cow<'_, str>, &str)>>> {
+pub fn json_members(json: &str) -> serde_json::Result<Option<Vec<JsonMember<'_>>>> {
     if type_of(json) != "object" {
         return serde_json::from_str::<IgnoredAny>(json).map(|_| None);
     }

@@ -52,17 +52,12 @@ pub fn own_patterns(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>
 /// Lets `.` of a regular expression match the end of a line, too, as in PostgreSQL.
 fn over_lines(mut expr: Expr) -> Transformed<Expr> {
     let regex = match &mut expr {
-        Expr::BinaryExpr(BinaryExpr { op, right, .. })
-            if matches!(
-                op,
-                Operator::RegexMatch
-                    | Operator::RegexIMatch
-                    | Operator::RegexNotMatch
-                    | Operator::RegexNotIMatch
-            ) =>
-        {
-            Some(&mut **right)
-        }
+        Expr::BinaryExpr(BinaryExpr {
+            op:
+                Operator::RegexMatch | Operator::RegexIMatch | Operator::RegexNotMatch | Operator::RegexNotIMatch,
+            right,
+            ..
+        }) => Some(&mut **right),
         Expr::ScalarFunction(call) if call.name().starts_with("regexp_") => call.args.get_mut(1),
         _ => None,
     };
