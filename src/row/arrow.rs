@@ -26,7 +26,9 @@ use arrow::datatypes::{DataType, Field, IntervalUnit, TimeUnit};
 use arrow::error::ArrowError;
 
 use crate::error::{Error, Kind, Result, sqlstate};
-use crate::value::{ColumnType, Interval, Value, ValueRef, date_in_range, timestamp_in_range};
+use crate::value::{
+    ColumnType, Interval, Value, ValueRef, date_in_range, date_of, datetime_of, timestamp_in_range,
+};
 
 /// Key of a field's metadata that holds the SQL name of a type Arrow has no name for.
 const TYPE_KEY: &str = "rowkeydb.type";
@@ -176,7 +178,7 @@ pub(super) fn cell(array: &dyn Array, row: usize) -> Result<Option<ValueRef<'_>>
                 TimeUnit::Microsecond => at!(TimestampMicrosecondType),
                 TimeUnit::Nanosecond => at!(TimestampNanosecondType).div_euclid(1_000),
             };
-            if !timestamp_in_range(us) {
+            if !timestamp_in_range(us) && datetime_of(us).is_none() {
                 return Err(no_time("microseconds", us));
             }
             if zone.is_some() { ValueRef::TimestampTz(us) } else { ValueRef::Timestamp(us) }
@@ -205,10 +207,11 @@ fn decimal(unscaled: Option<i128>, scale: i8) -> Result<ValueRef<'static>> {
 }
 
 fn date(days: i64) -> Result<ValueRef<'static>> {
-    let held = i32::try_from(days).ok().filter(|days| date_in_range(*days));
+    let held = i32::try_from(days).ok().filter(|days| date_in_range(*days) || date_of(*days).is_some());
     held.map(ValueRef::Date).ok_or_else(|| no_time("days", days))
 }
 
+/// The error for a time that no calendar shows: others beyond the years of columns may be computed.
 fn no_time(unit: &str, ticks: i64) -> Error {
     out_of_range(format!("the time {ticks} {unit} after 1970-01-01")).why("years run from 0001 to 9999")
 }

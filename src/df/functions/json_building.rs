@@ -1,5 +1,5 @@
 //! JSON made of values: `json_build_object('id', id, 'doc', doc)`, `json_build_array`, `to_json`, and the pieces of
-//! `json_agg` and `json_object_agg`, which are calls of `string_agg` (`df::rewrite`).
+//! `json_agg` and `json_object_agg`, which are calls of `string_agg` (`df::plain_calls`).
 //!
 //! Objects are written as PostgreSQL writes those of `json_build_object`, `{"a" : 1, "b" : [2, null]}`, and values as in
 //! JSON Lines ([`write_json_cell`]): what is JSON already is nested.
