@@ -1,8 +1,7 @@
 //! Table functions of values that rows have: `FROM place p, json_array_elements_text(p.doc -> 'tags') AS tag`.
 //!
 //! Each is a scalar function that makes a list of rows ([`RowsOf`]), and DataFusion's `Unnest` above it. They are planned
-//! as LATERAL, over one empty row; [`of_each_row`](crate::df::subqueries::of_each_row) puts them over the rows beside
-//! them.
+//! as LATERAL, over one empty row; `Domain::of_each_row` of the subqueries puts them over the rows beside them.
 
 use std::hash::Hash;
 use std::sync::{Arc, LazyLock};
