@@ -17,15 +17,14 @@ const SCHEMA: &str = "public";
 /// Qualifies outer tables where a column of the same name might be meant. `is_column`: some table has a
 /// column of this name; columns that the query itself names are considered, too.
 pub fn name_outer_tables(query: &mut Query, is_column: &dyn Fn(&str) -> bool) {
-    let mut named = NamedColumns::default();
-    let _ = visit(query, &mut named);
+    let named = NamedColumns::of(query);
     let is_column = |name: &str| named.0.iter().any(|n| n == name) || is_column(name);
     let _ = visit_mut(query, &mut NameTables { is_column: &is_column, levels: Vec::new() });
 }
 
 /// Columns that a query names.
 #[derive(Default)]
-struct NamedColumns(Vec<String>);
+pub(super) struct NamedColumns(pub(super) Vec<String>);
 
 impl Visitor for NamedColumns {
     type Break = ();
@@ -54,6 +53,12 @@ impl Visitor for NamedColumns {
 }
 
 impl NamedColumns {
+    pub(super) fn of(query: &Query) -> NamedColumns {
+        let mut named = NamedColumns::default();
+        let _ = visit(query, &mut named);
+        named
+    }
+
     fn add(&mut self, alias: &TableAlias) {
         self.0.extend(alias.columns.iter().map(|column| name_of(&column.name)));
     }

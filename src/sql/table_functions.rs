@@ -7,23 +7,25 @@ use std::ops::ControlFlow;
 
 use sqlparser::ast::{
     Expr, Function, FunctionArg, FunctionArguments, GroupByExpr, Ident, ObjectName, Query, Select,
-    SelectItem, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, TableWithJoins, Visitor, VisitorMut,
+    SelectItem, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, TableWithJoins, VisitorMut,
 };
 
+use super::outer_names::NamedColumns;
 use super::using::shows;
-use super::visit::{visit, visit_expressions, visit_mut};
+use super::visit::{visit_expressions, visit_mut};
 use super::{name_of, span_of};
 use crate::error::{Error, Result};
 
 /// Names of each function, and the columns of the rows that it makes.
-const FUNCTIONS: [(&[&str], &[&str]); 7] = [
+const FUNCTIONS: [(&[&str], &[&str]); 8] = [
     (&["json_each", "jsonb_each"], &["key", "value"]),
     (&["json_each_text", "jsonb_each_text"], &["key", "value"]),
     (&["json_array_elements", "jsonb_array_elements"], &["value"]),
     (&["json_array_elements_text", "jsonb_array_elements_text"], &["value"]),
     (&["json_object_keys", "jsonb_object_keys"], &["key"]),
     (&["string_to_table"], &["value"]),
-    (&SERIES, &["value"]),
+    (&["generate_series"], &["value"]),
+    (&["range"], &["value"]),
 ];
 
 /// Functions whose rows are planned before anything is read, unless they depend on columns.
@@ -34,7 +36,7 @@ pub fn table_function(name: &ObjectName) -> Option<(&'static str, &'static [&'st
     let [part] = &name.0[..] else { return None };
     let name = name_of(part.as_ident()?);
     let (names, columns) = FUNCTIONS.iter().find(|(names, _)| names.contains(&name.as_str()))?;
-    Some((if names.contains(&SERIES[1]) && name == SERIES[1] { SERIES[1] } else { names[0] }, columns))
+    Some((names[0], columns))
 }
 
 /// Makes a table function see the tables in front of it.
@@ -91,9 +93,7 @@ pub(super) fn into_from(select: &mut Select) -> Result<()> {
         |item: &SelectItem| matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..));
     // Rows that are grouped by what it makes are made before.
     let is_its_output = |expr: &Expr| match (expr, place) {
-        (Expr::Identifier(name), Some(n)) => {
-            select.projection[n..].first().is_some_and(|item| shows(item, name))
-        }
+        (Expr::Identifier(name), Some(n)) => select.projection.get(n).is_some_and(|item| shows(item, name)),
         (Expr::Value(number), Some(n)) => number.to_string() == (n + 1).to_string(),
         _ => false,
     };
@@ -199,38 +199,8 @@ impl VisitorMut for Taker {
 /// Lets the alias of a table function of one column stand for the column: `tag` becomes `tag.value`. `is_column`: some
 /// table has a column of this name; columns that the query itself names are considered, too.
 pub fn name_made_values(query: &mut Query, is_column: &dyn Fn(&str) -> bool) {
-    let mut named = Named::default();
-    let _ = visit(query, &mut named);
-    if named.functions > 0 {
-        let _ = visit_mut(query, &mut NameValues { named: &named.columns, is_column, levels: Vec::new() });
-    }
-}
-
-/// Columns that a query names, and the number of functions in it.
-#[derive(Default)]
-struct Named {
-    columns: Vec<String>,
-    functions: usize,
-}
-
-impl Visitor for Named {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
-        let with = query.with.iter().flat_map(|with| &with.cte_tables);
-        self.columns.extend(with.flat_map(|cte| &cte.alias.columns).map(|column| name_of(&column.name)));
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
-        self.columns.extend(outputs(select));
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
-        self.functions += usize::from(value_of(factor).is_some());
-        ControlFlow::Continue(())
-    }
+    let named = NamedColumns::of(query);
+    let _ = visit_mut(query, &mut NameValues { named: &named.0, is_column, levels: Vec::new() });
 }
 
 /// Names that a SELECT gives its outputs.
