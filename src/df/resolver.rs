@@ -109,7 +109,14 @@ impl Resolver<'_> {
         plain_calls(&mut query, &has_column, &type_of);
         crate::sql::tell_casts_apart(&mut query);
         let named = crate::sql::name_with_queries(&mut query, self.named);
-        crate::sql::name_made_values(&mut query, &has_column);
+        let relations = crate::sql::relations_of(&query);
+        let is_read = |column: &str| {
+            let name = |relation: &String| ObjectName::from(vec![ast::Ident::with_quote('"', relation)]);
+            let mut columns =
+                relations.iter().filter_map(|relation| self.columns_of(&name(relation))).flatten();
+            columns.any(|known| known == column)
+        };
+        crate::sql::name_made_values(&mut query, &|name| has_column(name) || is_read(name));
         crate::sql::name_outer_tables(&mut query, &has_column);
         let is_scalar = |name: &str| self.get_function_meta(name).is_some();
         check_calls(&query, &is_scalar).map_err(to_df)?;
