@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{Schema, SchemaRef};
 use futures::StreamExt;
 
 use super::damaged;
 use super::runtime::Runtime;
 use crate::catalog::Catalog;
 use crate::df::cached::alone::Alone;
+use crate::df::cached::plan::renamed;
 use crate::df::query::BatchStream;
 use crate::error::Result;
 use crate::exec::encoded::NextRows;
@@ -61,6 +62,13 @@ pub struct Outcome {
     pub warnings: Vec<Warning>,
 }
 
+impl Outcome {
+    /// The outcome of a statement that gives rows and writes none.
+    pub(super) fn of_rows(tag: &'static str, rows: RowStream) -> Outcome {
+        Outcome { tag, columns: rows.columns(), rows, affected: None, warnings: Vec::new() }
+    }
+}
+
 /// A stream of record batches. Iterate to block for each, or await [`RowStream::next_batch`].
 pub struct RowStream {
     schema: SchemaRef,
@@ -73,6 +81,8 @@ pub struct RowStream {
     cancel: CancelHandle,
     /// The definitions of what it reads, if it reads.
     catalog: Option<Arc<Catalog>>,
+    /// Batches come under other names than those of `schema`.
+    renames: bool,
 }
 
 /// Initial number of rows read at once when rows are fetched one by one; it doubles each time.
@@ -101,12 +111,28 @@ impl RowStream {
         runtime: Runtime,
         cancel: CancelHandle,
     ) -> RowStream {
-        RowStream { schema, first: None, source, rows_max: ROWS_FIRST, runtime, cancel, catalog: None }
+        RowStream {
+            schema,
+            first: None,
+            source,
+            rows_max: ROWS_FIRST,
+            runtime,
+            cancel,
+            catalog: None,
+            renames: false,
+        }
     }
 
     /// The stream, whose errors name the table or index of this catalog that is damaged.
     pub(super) fn over(self, catalog: Arc<Catalog>) -> RowStream {
         RowStream { catalog: Some(catalog), ..self }
+    }
+
+    /// The stream with other names for its columns.
+    pub(super) fn named(self, name: impl Fn(&str) -> String) -> RowStream {
+        let fields =
+            self.schema.fields().iter().map(|field| field.as_ref().clone().with_name(name(field.name())));
+        RowStream { schema: Arc::new(Schema::new(fields.collect::<Vec<_>>())), renames: true, ..self }
     }
 
     /// The stream with a batch put in front.
@@ -123,11 +149,11 @@ impl RowStream {
     /// The next batch, which may be empty; `None` at the end, and after an error.
     pub async fn next_batch(&mut self) -> Option<Result<RecordBatch>> {
         if let Some(first) = self.first.take() {
-            return self.or_end(Some(first));
+            return self.out(Some(first));
         }
         let BatchSource::Batches(batches) = &mut self.source else { return self.next_ready() };
         let batch = self.cancel.guard(async { Ok(batches.next().await) }).await;
-        self.or_end(batch.unwrap_or_else(|e| Some(Err(e))))
+        self.out(batch.unwrap_or_else(|e| Some(Err(e))))
     }
 
     /// Ends the stream after an error: a plan that failed half way must not be continued.
@@ -138,6 +164,16 @@ impl RowStream {
             Some(catalog) => damaged::of_whom(catalog, error),
             None => error,
         }))
+    }
+
+    /// A batch as it is given out.
+    fn out(&mut self, next: Option<Result<RecordBatch>>) -> Option<Result<RecordBatch>> {
+        let named = |batch: RecordBatch| match self.renames {
+            true => renamed(batch.columns().to_vec(), batch.num_rows(), &self.schema),
+            false => Ok(batch),
+        };
+        let next = next.map(|batch| batch.and_then(named));
+        self.or_end(next)
     }
 
     /// The next batch of a source that needs no waiting.
@@ -151,7 +187,7 @@ impl RowStream {
             BatchSource::Batch(batch) => batch.take().map(Ok),
             BatchSource::Batches(_) => None,
         };
-        self.or_end(next)
+        self.out(next)
     }
 
     /// The next rows without making a batch of them; `None` if the source only gives batches.
@@ -183,7 +219,7 @@ impl Iterator for RowStream {
 
     fn next(&mut self) -> Option<Self::Item> {
         if let Some(first) = self.first.take() {
-            return self.or_end(Some(first));
+            return self.out(Some(first));
         }
         if !matches!(self.source, BatchSource::Batches(_)) {
             return self.next_ready();

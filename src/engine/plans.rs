@@ -25,7 +25,7 @@ use crate::df::cached::row_map::RowMap;
 use crate::df::ways::Threads;
 use crate::error::{Error, Result, sqlstate};
 use crate::key::FastMap;
-use crate::sql::{self, Lifted, Statement, parameter_count};
+use crate::sql::{self, Lifted, Shown, Statement, parameter_count};
 use crate::value::Value;
 
 /// Entries (count), at most.
@@ -75,6 +75,8 @@ pub struct Keyed {
     pub threads: Threads,
     /// It asks for the plan of parameters for which the first plan is none.
     pub is_other: bool,
+    /// Literals in the names of its output columns.
+    pub shown: Shown,
 }
 
 impl Keyed {
@@ -113,6 +115,7 @@ impl Keyed {
             may_read_more,
             threads: Threads::IfLong,
             is_other: false,
+            shown: lifted.shown.clone(),
         })
     }
 

@@ -267,8 +267,11 @@ impl Session {
                 (schema, BatchSource::Batches(batches))
             }
         };
-        let columns = Arc::clone(&kept.columns);
         let rows = self.rows(schema, source).over(Arc::clone(&view.catalog));
+        if !query.shown.is_empty() {
+            return Ok(Some(Outcome::of_rows("SELECT", rows.named(|name| query.shown.name(name)))));
+        }
+        let columns = Arc::clone(&kept.columns);
         Ok(Some(Outcome { tag: "SELECT", columns, rows, affected: None, warnings: Vec::new() }))
     }
 
@@ -457,7 +460,7 @@ impl Session {
         let view = self.view()?;
         let (stream, schema) = view.stream(query.clone(), params).await?;
         let rows = self.rows(schema, BatchSource::Batches(stream)).over(view.catalog);
-        Ok(Outcome { tag, columns: rows.columns(), rows, affected: None, warnings: Vec::new() })
+        Ok(Outcome::of_rows(tag, rows))
     }
 
     async fn explain(&mut self, stmt: &sql::Explain, params: &[Value]) -> Result<Outcome> {
@@ -498,7 +501,7 @@ impl Session {
     /// An outcome with these rows.
     pub(super) fn table_outcome(&self, tag: &'static str, batch: RecordBatch) -> Result<Outcome> {
         let rows = self.rows(batch.schema(), BatchSource::Batch(Some(batch)));
-        Ok(Outcome { tag, columns: rows.columns(), rows, affected: None, warnings: Vec::new() })
+        Ok(Outcome::of_rows(tag, rows))
     }
 
     /// An outcome with one text column.

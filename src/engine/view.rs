@@ -184,7 +184,7 @@ impl StatementView {
         params: &'a [Value],
     ) -> BoxFuture<'a, Result<RecordBatch>> {
         Box::pin(async move {
-            match self.map_rows(sql::lift(sql).as_ref(), &rows, params).await? {
+            match self.map_rows(sql::lift_named(sql).as_ref(), &rows, params).await? {
                 Some(batch) => Ok(batch),
                 None => self.select_once(sql::parse_query(sql)?, rows, params).await,
             }

@@ -6,10 +6,11 @@
 //! not `= 7 + x`, `LIMIT 7` or `lpad(id, 7)`, which shape the plan. What is computed of one counts as one: `7 + 2`,
 //! `'2024-01-01'::date`, or `date_trunc('day', now()) - INTERVAL '1 month'` (`constant`). IN lists are padded to 1, 2,
 //! 4, 8 .. values by repeating the last one, so that lists of similar length share a plan. In the rows of VALUES,
-//! literals are lifted by column (`rows`). In a select list, they are lifted only from columns with an `AS` name: other
-//! columns are named by their text. Columns that are constants as a whole are lifted if there is no FROM, as in
-//! `WITH given AS (SELECT 7 AS id)`, or nobody sees their names, as in `INSERT .. SELECT`. There is no parsing: this
-//! runs on every statement before the plan cache is asked, so it walks the bytes once.
+//! literals are lifted by column (`rows`). Columns without an `AS` name are named by their text: in the outermost select
+//! list, they get single literals back when they are shown ([`Shown`]); in others, nothing is lifted from them. Columns
+//! that are constants as a whole are lifted if there is no FROM, as in `WITH given AS (SELECT 7 AS id)`, or nobody sees
+//! their names, as in `INSERT .. SELECT`. There is no parsing: this runs on every statement before the plan cache is
+//! asked, so it walks the bytes once.
 
 mod constant;
 mod rows;
@@ -45,19 +46,68 @@ pub struct Lifted {
     pub values: Vec<Constant>,
     /// The number of parameters in the statement itself.
     pub own: usize,
+    /// The literals that belong to the names of output columns.
+    pub shown: Shown,
+}
+
+/// Literals in the texts that name output columns: each with the number of the parameter in its place.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Shown(Vec<(usize, String)>);
+
+impl Shown {
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The name of an output column as the statement has written it.
+    pub fn name(&self, planned: &str) -> String {
+        let (mut name, mut rest) = (String::with_capacity(planned.len()), planned);
+        let mut quote = None;
+        while let Some(at) = rest.find(['$', '\'', '"']) {
+            let (before, here) = rest.split_at(at);
+            name.push_str(before);
+            let mark = here.as_bytes()[0];
+            let digits = here[1..].bytes().take_while(u8::is_ascii_digit).count();
+            let number = here[1..=digits].parse::<usize>().ok().filter(|_| quote.is_none() && mark == b'$');
+            if mark != b'$' && quote.is_none_or(|quote| quote == mark) {
+                quote = if quote.is_none() { Some(mark) } else { None };
+            }
+            let literal = number.and_then(|number| self.0.iter().find(|(of, _)| *of == number));
+            let len = if literal.is_some() { 1 + digits } else { 1 };
+            name.push_str(literal.map_or(&here[..len], |(_, literal)| literal));
+            rest = &here[len..];
+        }
+        name + rest
+    }
+}
+
+/// What becomes of outermost columns that are named by their text.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Names {
+    /// Nobody sees their names.
+    Unseen,
+    /// They keep their literals.
+    Fixed,
+    /// They get them back.
+    Shown,
 }
 
 /// Lifts the literals of a query; `None` if it is no query, or not worth keeping.
 pub fn lift(sql: &str) -> Option<Lifted> {
-    lift_of(sql, true)
+    lift_of(sql, Names::Shown)
+}
+
+/// The same of a query whose output names must be those that were planned.
+pub fn lift_named(sql: &str) -> Option<Lifted> {
+    lift_of(sql, Names::Fixed)
 }
 
 /// The same of a query whose output names nobody sees.
 pub fn lift_unnamed(sql: &str) -> Option<Lifted> {
-    lift_of(sql, false)
+    lift_of(sql, Names::Unseen)
 }
 
-fn lift_of(sql: &str, has_names: bool) -> Option<Lifted> {
+fn lift_of(sql: &str, names: Names) -> Option<Lifted> {
     // Skip other statements, such as INSERT, without tokenizing them.
     let first = sql.trim_start().bytes().next()?;
     if sql.len() > TEXT_BYTES || first.is_ascii_alphabetic() && !matches!(first, b's' | b'S' | b'w' | b'W') {
@@ -65,7 +115,7 @@ fn lift_of(sql: &str, has_names: bool) -> Option<Lifted> {
     }
     let (tokens, comments) = tokens(sql)?;
     if !comments.is_empty() {
-        return lift_of(&without(sql, comments), has_names);
+        return lift_of(&without(sql, comments), names);
     }
     let first = tokens.first()?;
     if !["select", "with"].iter().any(|word| first.text(sql).eq_ignore_ascii_case(word)) {
@@ -76,7 +126,8 @@ fn lift_of(sql: &str, has_names: bool) -> Option<Lifted> {
     if own > PARAMETER_MAX {
         return None;
     }
-    let mut lifted = Lifted { text: String::with_capacity(sql.len() + 8), values: Vec::new(), own };
+    let text = String::with_capacity(sql.len() + 8);
+    let mut lifted = Lifted { text, values: Vec::new(), own, shown: Shown::default() };
     let (mut copied, mut place) = (0, Place::default());
     let (bytes, columns) = (sql.as_bytes(), OnceCell::new());
     let mut next = 0;
@@ -87,10 +138,15 @@ fn lift_of(sql: &str, has_names: bool) -> Option<Lifted> {
         if !(0..=DEPTH_MAX).contains(&place.depth) {
             return None;
         }
-        let columns = || columns.get_or_init(|| columns_of(sql, &tokens, has_names));
-        let may_lift = || place.selects == 0 || !columns().iter().any(|c| c.stays && c.tokens.contains(&at));
+        let columns = || columns.get_or_init(|| columns_of(sql, &tokens, names));
+        let is_in = |goes: fn(&Column) -> bool| {
+            place.selects != 0 && columns().iter().any(|c| goes(c) && c.tokens.contains(&at))
+        };
+        let may_lift = || !is_in(|column| column.stays);
+        // A list is padded, which its text would show.
         if place.in_list
-            && let Some((values, len)) = list_of_in(sql, &tokens, at).filter(|_| may_lift())
+            && let Some((values, len)) =
+                list_of_in(sql, &tokens, at).filter(|_| !is_in(|c| c.stays || c.is_shown))
         {
             if lifted.values.len() + values.len() > VALUES {
                 return None;
@@ -107,7 +163,8 @@ fn lift_of(sql: &str, has_names: bool) -> Option<Lifted> {
         // Looked at first: this is asked of every token.
         let may_be_values = tokens[at].class == Class::Word && bytes[tokens[at].start] | 0x20 == b'v';
         if may_be_values
-            && let Some((literals, end)) = literals_of_values(sql, &tokens, at).filter(|_| may_lift())
+            && let Some((literals, end)) =
+                literals_of_values(sql, &tokens, at).filter(|_| !is_in(|c| c.stays || c.is_shown))
         {
             if lifted.values.len() + literals.len() > VALUES {
                 return None;
@@ -120,8 +177,7 @@ fn lift_of(sql: &str, has_names: bool) -> Option<Lifted> {
             next = end;
             continue;
         }
-        let lifts =
-            compared_literal(sql, &tokens, at, place.in_list, at == place.upper).filter(|_| may_lift());
+        let lifts = compared_literal(sql, &tokens, at, &place).filter(|_| may_lift());
         let lifts = lifts.or_else(|| {
             let begins = before.is_some_and(|before| before.is(sql, &["select"]) || before.text(sql) == ",");
             if place.selects & 1 == 0 || !begins {
@@ -133,9 +189,12 @@ fn lift_of(sql: &str, has_names: bool) -> Option<Lifted> {
         });
         let lifts = lifts.or_else(|| {
             // In the outermost list, but in no subquery there.
-            let is_unseen = !has_names && place.selects == 1 << place.depth;
+            let is_unseen = names == Names::Unseen && place.selects == 1 << place.depth;
             if is_unseen { operand(sql, &tokens, at).filter(|_| may_lift()) } else { None }
         });
+        let is_shown = lifts.is_some() && is_in(|column| column.is_shown);
+        // What is computed of a literal may be written in several ways.
+        let lifts = lifts.filter(|(_, len)| !is_shown || *len == 1 && tokens[at].class != Class::Word);
         next += lifts.as_ref().map_or(1, |(_, len)| *len);
         let Some((value, len)) = lifts else {
             // A row inside the list ends here.
@@ -148,6 +207,9 @@ fn lift_of(sql: &str, has_names: bool) -> Option<Lifted> {
         }
         lifted.text.push_str(&sql[copied..tokens[at].start]);
         lifted.take(value);
+        if is_shown {
+            lifted.shown.0.push((lifted.own + lifted.values.len(), tokens[at].text(sql).to_owned()));
+        }
         copied = tokens[at + len - 1].end;
     }
     lifted.text.push_str(&sql[copied..]);
@@ -230,8 +292,10 @@ struct Column {
     is_named: bool,
     /// It may be lifted if it is a constant: most others are the same in each text, and parameters cost more.
     may_be_lifted: bool,
-    /// Its literals stay: without an alias it is named by its text, and GROUP BY or ORDER BY may refer to the same
-    /// expression if they contain a literal.
+    /// It is named by its text, and gets its literals back there.
+    is_shown: bool,
+    /// Its literals stay: they are in its name, or GROUP BY or ORDER BY may refer to the same expression, as they contain
+    /// a literal.
     stays: bool,
 }
 
@@ -243,8 +307,8 @@ impl Column {
     }
 }
 
-/// The columns of all select lists. Without `has_names`, nobody sees the names of the outermost.
-fn columns_of(sql: &str, tokens: &[Token], has_names: bool) -> Vec<Column> {
+/// The columns of all select lists.
+fn columns_of(sql: &str, tokens: &[Token], names: Names) -> Vec<Column> {
     let mut columns: Vec<Column> = Vec::new();
     let end = |columns: &mut Vec<Column>, List { depth, from, .. }: List, end: usize| {
         let is_named = match &tokens[from..end] {
@@ -253,9 +317,10 @@ fn columns_of(sql: &str, tokens: &[Token], has_names: bool) -> Vec<Column> {
             }
             _ => false,
         };
-        let is_seen = has_names || depth > 0;
-        let stays = is_seen && !is_named;
-        columns.push(Column { tokens: from..end, is_named, stays, may_be_lifted: !is_seen });
+        let is_seen = names != Names::Unseen || depth > 0;
+        let is_shown = names == Names::Shown && depth == 0 && !is_named;
+        let stays = is_seen && !is_named && !is_shown;
+        columns.push(Column { tokens: from..end, is_named, is_shown, stays, may_be_lifted: !is_seen });
     };
     // The select lists around the position.
     let mut lists: Vec<List> = Vec::new();
@@ -319,22 +384,16 @@ struct List {
     first: usize,
 }
 
-/// The constant at `at` and its number of tokens, if it is a whole side of a comparison; `in_list`: the tokens
-/// before it belong to an IN list; `is_upper`: it follows the AND of a BETWEEN.
-fn compared_literal(
-    sql: &str,
-    tokens: &[Token],
-    at: usize,
-    in_list: bool,
-    is_upper: bool,
-) -> Option<(Constant, usize)> {
+/// The constant at `at` and its number of tokens, if it is a whole side of a comparison.
+fn compared_literal(sql: &str, tokens: &[Token], at: usize, place: &Place) -> Option<(Constant, usize)> {
     let before = tokens.get(at.checked_sub(1)?)?;
     let one_of = |words: &[&str]| before.is(sql, words);
     let opens = before.class == Class::Comparison
         || one_of(&["between", "like"])
         || one_of(&["offset"]) && token_is_number(tokens, at)
-        || matches!(before.text(sql), "(" | ",") && in_list
-        || is_upper;
+        || matches!(before.text(sql), "(" | ",") && place.in_list
+        // The AND of a BETWEEN.
+        || at == place.upper;
     let begins = matches!(tokens[at].class, Class::Text | Class::Number)
         && (before.text(sql) == "(" || one_of(&["where", "and", "or", "not", "on", "when", "having"]));
     if !opens && !begins {
@@ -345,7 +404,7 @@ fn compared_literal(
     let is_whole = if opens {
         after.is_none_or(|after| {
             matches!(after.text(sql), ")" | ";")
-                || after.text(sql) == "," && in_list
+                || after.text(sql) == "," && (place.in_list || place.selects & 1 == 1)
                 || after.is(sql, &BEHIND_A_COMPARISON)
         })
     } else {
@@ -390,7 +449,7 @@ fn stands_in_for_null(sql: &str, tokens: &[Token], at: usize) -> bool {
 }
 
 /// Words that may follow a comparison.
-const BEHIND_A_COMPARISON: [&str; 23] = [
+const BEHIND_A_COMPARISON: [&str; 24] = [
     "and",
     "or",
     "then",
@@ -398,6 +457,7 @@ const BEHIND_A_COMPARISON: [&str; 23] = [
     "else",
     "end",
     "as",
+    "from",
     "join",
     "inner",
     "left",

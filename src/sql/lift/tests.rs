@@ -115,9 +115,10 @@ fn literals_are_lifted_from_either_side() {
             vec![text("x"), text("x"), int(5), text("491"), int(7)]
         )
     );
-    for stays in
-        ["SELECT a FROM t WHERE 5 + a < b AND f('x', a) AND 'x' || a = b", "SELECT ('x' IS NULL) FROM t"]
-    {
+    for stays in [
+        "SELECT a FROM t WHERE 5 + a < b AND f('x', a) AND 'x' || a = b",
+        "SELECT (SELECT 'x' IS NULL) FROM t",
+    ] {
         assert_eq!(lifted(stays), (stays.into(), Vec::new()));
     }
 }
@@ -217,10 +218,10 @@ fn columns_with_a_name_may_compare_with_anything() {
              a < 8 z, (a < 9) AS w FROM t WHERE b = 1 GROUP BY c HAVING a > 2 ORDER BY x"
         ),
         (
-            "SELECT a > 4, sum(CASE WHEN a = $1 THEN 5 END) AS x, (SELECT b FROM u WHERE c IN ($2, $3)) AS \"y\", \
-             a < 8 z, (a < $4) AS w FROM t WHERE b = $5 GROUP BY c HAVING a > $6 ORDER BY x"
+            "SELECT a > $1, sum(CASE WHEN a = $2 THEN 5 END) AS x, (SELECT b FROM u WHERE c IN ($3, $4)) AS \"y\", \
+             a < 8 z, (a < $5) AS w FROM t WHERE b = $6 GROUP BY c HAVING a > $7 ORDER BY x"
                 .into(),
-            vec![int(3), int(5), int(6), int(9), int(1), int(2)]
+            vec![int(4), int(3), int(5), int(6), int(9), int(1), int(2)]
         )
     );
     assert_eq!(
@@ -352,7 +353,7 @@ fn rows_of_values_are_lifted_by_column() {
 #[test]
 fn what_shapes_the_plan_stays() {
     for sql in [
-        "SELECT a > 4, CASE WHEN a = 3 THEN 'x' END, (SELECT b FROM u WHERE c = 5), a IS DISTINCT FROM 7, a < 8 FROM t",
+        "SELECT (SELECT CASE WHEN a = 3 THEN 'x' END FROM u), a IS DISTINCT FROM 7, f(a < 8, 5), a > 5 b FROM t",
         "WITH c AS (SELECT a > 4 FROM t) SELECT * FROM c ORDER BY a = 5 + 1, 2",
         "SELECT lpad(id, 4), (1, 2) FROM t WHERE a = 1 + b AND c = -b LIMIT 3",
         "SELECT \"= 5\" FROM t WHERE a = b AND d > INTERVAL '1 day'",
@@ -374,4 +375,37 @@ fn what_shapes_the_plan_stays() {
     ] {
         assert_eq!(lift(sql), None, "{sql}");
     }
+}
+
+#[test]
+fn outputs_get_their_literals_back_in_their_names() {
+    let of = |sql: &str| lift(sql).unwrap();
+    let exists =
+        of("SELECT EXISTS (SELECT 1 FROM t WHERE id = 7 AND b = 'it''s'), $1 + a > 4 FROM u WHERE c = 5");
+    assert_eq!(
+        exists.text,
+        "SELECT EXISTS (SELECT 1 FROM t WHERE id = $2 AND b = $3), $1 + a > $4 FROM u WHERE c = $5"
+    );
+    let names = [
+        (
+            "EXISTS (SELECT 1 FROM t WHERE id = $2 AND b = $3)",
+            "EXISTS (SELECT 1 FROM t WHERE id = 7 AND b = 'it''s')",
+        ),
+        ("$1 + a > $4", "$1 + a > 4"),
+        // No parameters.
+        ("'$4' || \"$4\" || \"'\" = $4 || $44 || $", "'$4' || \"$4\" || \"'\" = 4 || $44 || $"),
+    ];
+    names.into_iter().for_each(|(planned, shown)| assert_eq!(exists.shown.name(planned), shown));
+    // It may be written in several ways.
+    let several = "SELECT a = -7, a = 5 + 1, a > DATE '2024-01-01', a < now() FROM t";
+    assert_eq!((of(several).text, of(several).shown.is_empty()), (several.into(), true));
+    // A sort key contains a comparison, perhaps the same.
+    let sorted = of("SELECT (SELECT b > 5 FROM u), a > 6 FROM t ORDER BY a > 6");
+    assert_eq!(sorted.text, "SELECT (SELECT b > 5 FROM u), a > 6 FROM t ORDER BY a > $1");
+    assert!(sorted.shown.is_empty());
+    // Lists of one length share a text.
+    let list = of("SELECT a IN (1, 2, 3) FROM t");
+    assert_eq!(list.text, "SELECT a IN ($1, $2, $3) FROM t");
+    assert_eq!(list.shown.name("a IN ($1, $2, $3)"), "a IN (1, 2, 3)");
+    assert_eq!(lift_named("SELECT a > 4 FROM t").unwrap().text, "SELECT a > 4 FROM t");
 }
