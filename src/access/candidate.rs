@@ -40,6 +40,9 @@ pub(super) fn candidate(
     let limit = need.limit.filter(|_| ordered);
     let passing = residual_share(stats, &found.residual);
     let mut price = Price::of_walk(scanned, passing, jumping.map(|(j, _)| j), limit);
+    if need.each.is_some() {
+        price.cost += price.entries * passing * COST.needless;
+    }
     let mut skip = None;
     if let (Some((jumping, residual)), Some(skipping)) = (jumping, &found.skipping) {
         let jumps = Price::of_jumps(jumping, residual_share(stats, residual), limit);

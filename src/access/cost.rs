@@ -3,7 +3,7 @@
 //! The constants come from the measurements in `design.md` §8: an entry scanned costs about 0.09 µs, a GET
 //! 1.3 µs, a seek about as much.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::path::Access;
 use super::probe::Jumps;
@@ -12,6 +12,7 @@ use crate::key::{ColumnId, KeyLayout, KeyPart, KeyRanges};
 use crate::plan::{CmpOp, Field, Predicate, Ranges, Skip, Skipping, possible_values};
 use crate::schema::{IndexDef, TableDef, TableStatistics};
 use crate::store::KeyspaceId;
+use crate::value::Value;
 
 /// Every constant of the model.
 pub struct CostModel {
@@ -23,6 +24,8 @@ pub struct CostModel {
     pub fetch: f64,
     /// Placing a cursor at the start of a range.
     pub seek: f64,
+    /// One row that is given out where the first of its group would do.
+    pub needless: f64,
     /// One comparison of a sort.
     pub compare: f64,
     /// Share of entries that an equality on one column leaves, without statistics.
@@ -33,7 +36,7 @@ pub struct CostModel {
     pub between_share: f64,
     /// Share of entries that begin a new value of the unrestricted key parts, without statistics.
     pub jump_share: f64,
-    /// Entries that a jump passes, assumed, if it is too far for steps.
+    /// Entries that a jump passes, if it is too far for steps and the store cannot tell.
     pub jump_entries: f64,
     /// Share of rows that a residual filter leaves, without statistics.
     pub residual_share: f64,
@@ -46,6 +49,8 @@ pub struct CostModel {
     /// Limits of a longer probe without statistics: a share of the guess, and a maximum. A probe costs little
     /// compared with acting on a guess that is ten times too high.
     pub long_probe: (f64, u64),
+    /// A probe of jumps, about: what costs less needs no better path.
+    pub probe_of_jumps: f64,
     /// Jumps (count) beyond which a probe would not reach the end, so that ANALYZE's numbers are used.
     pub probed_jumps: f64,
     /// Entries (count) of a path below which combinations of indexes are not tried.
@@ -60,6 +65,7 @@ pub const COST: CostModel = CostModel {
     get: 12.0,
     fetch: 6.0,
     seek: 12.0,
+    needless: 2.0,
     compare: 0.1,
     equal_share: 0.01,
     range_share: 0.3,
@@ -71,6 +77,7 @@ pub const COST: CostModel = CostModel {
     partial_entries_min: 50,
     probe_entries: 200,
     long_probe: (0.25, 4000),
+    probe_of_jumps: 1000.0,
     probed_jumps: 200.0,
     short_entries: 32.0,
     index_entry_share: 0.8,
@@ -98,7 +105,7 @@ pub trait Statistics {
     /// The hidden write-time column; a condition on it is about expiry and true for nearly all rows.
     fn written_at(&self) -> Option<ColumnId>;
 
-    /// Measures jumps, from the start of `ranges`.
+    /// Measures jumps inside `ranges`.
     fn jumps(&self, keyspace: KeyspaceId, ranges: &KeyRanges, skip: &Skip) -> Jumps;
 }
 
@@ -143,7 +150,7 @@ pub fn entries_in(stats: &dyn Statistics, sorted: Sorted<'_>, predicate: &Predic
     let collected = stats.collected();
     let independent = all
         * share_of_buckets(layout, predicate, found)
-        * share(collected, predicate, found, &bound_fields(layout, found));
+        * share(collected, predicate, &found.fixed, &bound_fields(layout, found));
     let guess = match prefix_share(collected, sorted, found) {
         // Columns may be correlated, such as city and country.
         Some(share) => independent.max(all * share),
@@ -211,7 +218,7 @@ pub fn jumping_in(
         }
         let bound = bound_fields(sorted.layout, found);
         let gap = skipping.by.fields().into_iter().filter(|field| !bound.contains(field)).collect();
-        let possible = scanned * share(stats.collected(), predicate, found, &gap);
+        let possible = scanned * share(stats.collected(), predicate, &found.fixed, &gap);
         return Some(Jumping { jumps: scanned * COST.jump_share, possible });
     }
     let told = stats.collected().and_then(|c| c.prefixes(sorted.keyspace, skipping.gap)).map(|prefixes| {
@@ -221,7 +228,7 @@ pub fn jumping_in(
         }
         let bound = bound_fields(sorted.layout, found);
         let gap = skipping.by.fields().into_iter().filter(|field| !bound.contains(field)).collect();
-        let possible = scanned * share(stats.collected(), predicate, found, &gap);
+        let possible = scanned * share(stats.collected(), predicate, &found.fixed, &gap);
         // To each prefix, and after each of its possible values to the next.
         let values: f64 =
             possible_values(&skipping.by).values().map(|set| set.intervals().len() as f64).product();
@@ -243,7 +250,7 @@ pub fn jumping_in(
     if seen.seeks * 4 < seen.jumps || seen.jumps == 0 {
         return None;
     }
-    let passed = (seen.entries as f64 + seen.seeks as f64 * COST.jump_entries) / jumps;
+    let passed = (seen.entries + seen.passed) as f64 / jumps;
     let all_jumps = scanned / passed;
     Some(Jumping { jumps: all_jumps, possible: possible / jumps * all_jumps })
 }
@@ -331,11 +338,17 @@ pub fn rows_of(stats: &dyn Statistics, access: &Access) -> f64 {
     access.entries * residual_share(stats, &access.entry_filter) * residual_share(stats, &access.filter)
 }
 
-/// Share of the entries that the conditions on the `bound` fields leave, assuming independence.
+/// Share of rows that pass a predicate, by guesses where there are no statistics.
+pub fn passing_share(stats: &dyn Statistics, predicate: &Predicate) -> f64 {
+    share(stats.collected(), predicate, &BTreeMap::new(), &predicate.fields().into_iter().collect())
+}
+
+/// Share of the entries that the conditions on the `bound` fields leave, assuming independence; `fixed`: columns of
+/// which they tell the value.
 pub fn share(
     collected: Option<&TableStatistics>,
     predicate: &Predicate,
-    found: &Ranges,
+    fixed: &BTreeMap<ColumnId, Value>,
     bound: &BTreeSet<Field>,
 ) -> f64 {
     let conjuncts = predicate.clone().conjuncts();
@@ -343,7 +356,7 @@ pub fn share(
         if let Some(share) = share_of_field(collected, predicate, *field) {
             return share;
         }
-        if matches!(field, Field::Column(id) if found.fixed.contains_key(id)) {
+        if matches!(field, Field::Column(id) if fixed.contains_key(id)) {
             return COST.equal_share;
         }
         let about = || conjuncts.iter().filter(|p| p.fields() == [*field]);

@@ -20,7 +20,7 @@ mod words;
 pub use advice::{IndexPart, key_for};
 pub use again::{Again, Stretch, along, choose_again};
 pub use choose::choose;
-pub use cost::{COST, Statistics, rows_of};
+pub use cost::{COST, Statistics, passing_share, rows_of};
 pub use explain::{Described, RuntimeKeys, describe};
 pub use guards::{Guards, refused};
 pub use hints::Hints;

@@ -1,18 +1,21 @@
 //! Probes the data before a plan is chosen: how far the jumps of a [`Skip`] lead.
 
+use super::cost::COST;
 use crate::error::Result;
-use crate::key::{End, KeyRange, KeyRanges};
+use crate::key::{End, KeyRange, KeyRanges, Rowkey};
 use crate::plan::Skip;
 use crate::store::{Direction, KeyspaceId, Reader};
 
-/// Jumps (count), at most.
-const JUMPS_MAX: u64 = 32;
-/// Entries (count) visited, at most.
-const ENTRIES_MAX: u64 = 400;
+/// Jumps (count) from the first key on, and entries (count) visited, at most.
+const AT_THE_START: (u64, u64) = (32, 400);
+/// The same at each spot further on.
+const AT_A_SPOT: (u64, u64) = (4, 100);
+/// Spots (count) further on, evenly spaced over the keys.
+const SPOTS: u64 = 4;
 /// Entries (count) to step over before seeking.
 const STEPS_MAX: u64 = 16;
 
-/// Measurements of a skip scan, from the first key of its ranges on.
+/// Measurements of a skip scan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Jumps {
     /// Times that a key could not match.
@@ -21,60 +24,134 @@ pub struct Jumps {
     pub seeks: u64,
     /// Entries visited.
     pub entries: u64,
+    /// Entries passed unseen, about.
+    pub passed: u64,
     /// Entries that can match.
     pub possible: u64,
     /// It reached the end.
     pub done: bool,
 }
 
-/// Runs a skip scan over `ranges` for a while.
+/// Runs a skip scan over `ranges` for a while: from the first key on, and if that leaves keys, at some spots
+/// further on. How far these jumps lead then counts: what is in front is often not like the rest.
 pub fn probe_jumps(
     reader: &dyn Reader,
     keyspace: KeyspaceId,
     ranges: &KeyRanges,
     skip: &Skip,
 ) -> Result<Jumps> {
-    let mut did = Jumps::default();
-    let mut starts = Vec::new();
-    let mut from = None;
-    for range in ranges.as_slice() {
-        let mut range = match &from {
-            Some(target) => range.intersect(&KeyRange { start: Clone::clone(target), end: End::Open }),
-            None => range.clone(),
-        };
-        'placed: while !range.is_empty() {
-            let mut cursor = reader.cursor(keyspace, &range, Direction::Forward)?;
-            let mut steps = 0;
-            while let Some((key, _)) = cursor.next()? {
-                if did.jumps > JUMPS_MAX || did.entries >= ENTRIES_MAX {
-                    return Ok(did);
-                }
-                did.entries += 1;
-                if from.as_ref().is_some_and(|target| key < &**target) {
-                    steps += 1;
-                    if steps < STEPS_MAX {
-                        continue;
-                    }
-                    did.seeks += 1;
-                    range.start = from.clone().unwrap_or_default();
-                    continue 'placed;
-                }
-                let target = if skip.is_possible(key, &mut starts) {
-                    did.possible += 1;
-                    skip.group(key).map(|group| Skip::behind_group(group, true))
-                } else {
-                    Some(skip.next(key, &starts))
-                };
-                let Some(target) = target else { continue };
-                did.jumps += 1;
-                steps = 0;
-                from = target;
-                if from.is_none() {
-                    return Ok(Jumps { done: true, ..did });
-                }
-            }
-            break;
-        }
+    let probe = Probe { reader, keyspace, ranges, skip };
+    let start = probe.from(None, AT_THE_START, Jumps::default())?;
+    if start.done {
+        return Ok(start);
     }
-    Ok(Jumps { done: true, ..did })
+    let mut further = Jumps::default();
+    for spot in probe.spots()? {
+        further = probe.from(Some(spot), AT_A_SPOT, further)?;
+    }
+    if further.jumps < AT_A_SPOT.0 * SPOTS / 2 {
+        return Ok(start);
+    }
+    let (possible, jumps) = (start.possible + further.possible, start.jumps + further.jumps);
+    Ok(Jumps { possible: (possible * further.jumps).div_ceil(jumps), done: false, ..further })
+}
+
+struct Probe<'a> {
+    reader: &'a dyn Reader,
+    keyspace: KeyspaceId,
+    ranges: &'a KeyRanges,
+    skip: &'a Skip,
+}
+
+impl Probe<'_> {
+    /// Skips on from a key for a while, and adds what it did to `did`.
+    fn from(
+        &self,
+        mut from: Option<Rowkey>,
+        (jumps_max, entries_max): (u64, u64),
+        mut did: Jumps,
+    ) -> Result<Jumps> {
+        let Probe { reader, keyspace, ranges, skip } = *self;
+        let mut starts = Vec::new();
+        let (jumps_max, entries_max) = (did.jumps + jumps_max, did.entries + entries_max);
+        for range in ranges.as_slice() {
+            let mut range = match &from {
+                Some(target) => range.intersect(&KeyRange { start: target.clone(), end: End::Open }),
+                None => range.clone(),
+            };
+            'placed: while !range.is_empty() {
+                let mut cursor = reader.cursor(keyspace, &range, Direction::Forward)?;
+                let mut steps = 0;
+                while let Some((key, _)) = cursor.next()? {
+                    if did.entries >= entries_max {
+                        return Ok(did);
+                    }
+                    if from.as_ref().is_some_and(|target| key < &**target) {
+                        did.entries += 1;
+                        steps += 1;
+                        if steps < STEPS_MAX {
+                            continue;
+                        }
+                        did.seeks += 1;
+                        let unseen = KeyRange { start: key.into(), end: range.end.clone() };
+                        range.start = from.clone().unwrap_or_default();
+                        did.passed += self.entries_before(&range.start, unseen)?;
+                        continue 'placed;
+                    }
+                    if did.jumps >= jumps_max {
+                        return Ok(did);
+                    }
+                    did.entries += 1;
+                    let target = if skip.is_possible(key, &mut starts) {
+                        did.possible += 1;
+                        skip.group(key).map(|group| Skip::behind_group(group, true))
+                    } else {
+                        Some(skip.next(key, &starts))
+                    };
+                    let Some(target) = target else { continue };
+                    did.jumps += 1;
+                    steps = 0;
+                    from = target;
+                    if from.is_none() {
+                        return Ok(Jumps { done: true, ..did });
+                    }
+                }
+                break;
+            }
+        }
+        Ok(Jumps { done: true, ..did })
+    }
+
+    /// About how many entries of a range lie before a key.
+    fn entries_before(&self, key: &Rowkey, range: KeyRange) -> Result<u64> {
+        let before = range.intersect(&KeyRange { start: Rowkey::default(), end: End::Before(key.clone()) });
+        let known = self.reader.estimate(self.keyspace, &before)?;
+        Ok(known.unwrap_or(COST.jump_entries as u64))
+    }
+
+    /// Keys in the middle of equal parts of all bytes between the first and the last key.
+    fn spots(&self) -> Result<Vec<Rowkey>> {
+        let [first, last] = match self.ranges.as_slice() {
+            [] => return Ok(Vec::new()),
+            [first, .., last] => [first, last],
+            [only] => [only, only],
+        };
+        let key = |range: &KeyRange, direction| -> Result<Option<Rowkey>> {
+            let mut cursor = self.reader.cursor(self.keyspace, range, direction)?;
+            Ok(cursor.next()?.map(|(key, _)| key.into()))
+        };
+        let ends = (key(first, Direction::Forward)?, key(last, Direction::Reverse)?);
+        let (Some(first), Some(last)) = ends else { return Ok(Vec::new()) };
+        let same = first.iter().zip(&*last).take_while(|(a, b)| a == b).count();
+        let eight = |key: &[u8]| {
+            let mut bytes = [0; 8];
+            bytes.iter_mut().zip(&key[same..]).for_each(|(to, from)| *to = *from);
+            u64::from_be_bytes(bytes)
+        };
+        let (low, high) = (eight(&first), eight(&last));
+        let step = high.saturating_sub(low) / (2 * SPOTS);
+        let spot =
+            |n: u64| Rowkey::from([&first[..same], &(low + (2 * n + 1) * step).to_be_bytes()].concat());
+        Ok((0..SPOTS).map(spot).collect())
+    }
 }

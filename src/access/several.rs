@@ -290,7 +290,8 @@ impl Common {
         if self.branches.iter().all(|branch| branch.path != walk.path) {
             let new: BTreeSet<Field> =
                 Common::decided(combiner, walk).difference(&self.known).copied().collect();
-            common.rows *= share(combiner.stats.collected(), &combiner.need.predicate, combiner.found, &new);
+            common.rows *=
+                share(combiner.stats.collected(), &combiner.need.predicate, &combiner.found.fixed, &new);
             common.known.extend(new);
             common.branches.push(walk.clone());
         }

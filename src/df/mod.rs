@@ -45,6 +45,7 @@ mod statistics;
 mod subqueries;
 pub mod table;
 mod tree;
+mod unique;
 mod wanted;
 pub mod ways;
 mod with_queries;

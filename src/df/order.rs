@@ -6,7 +6,8 @@
 //! rows are then merged, and for the sorts of windows.
 //!
 //! A top-k sort above a join is followed into the side whose columns it sorts by, if reading that side in order may pay
-//! off (`early`). Above an aggregate that is grouped by the sort columns, it asks the table for the first groups.
+//! off (`early`), as is one above groups of a join, if each comes from one row of that side. Above other groups, it asks
+//! the table for the first ones.
 
 use std::sync::Arc;
 
@@ -16,7 +17,8 @@ use datafusion::datasource::source_as_provider;
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::expr::{Sort as SortExpr, WindowFunctionParams};
 use datafusion::logical_expr::{
-    Expr, FetchType, Join, JoinType, LogicalPlan, Projection, SkipType, SubqueryAlias, Union, Window,
+    Aggregate, Expr, FetchType, Join, JoinType, LogicalPlan, Projection, SkipType, SubqueryAlias, Union,
+    Window,
 };
 
 use super::rewrite::below;
@@ -25,12 +27,16 @@ use super::wanted::{FirstFound, Wanted, WantedRows};
 use crate::access::OrderBy;
 use crate::df::rewrite::with_source;
 use crate::df::tree::RewritePlan;
+use crate::df::unique::are_unique;
 
 /// Largest top-k (rows) that is followed into a join.
 const FEW: usize = 5000;
 
 /// Groups (count) of which one is expected to pass HAVING.
 const HAVING: u64 = 10;
+
+/// Rows (count) of which one is expected to pass a filter above their source.
+const FILTERED: u64 = 4;
 
 /// Whether and how sorts and limits are followed into joins.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -106,8 +112,34 @@ fn computed_from(plan: &LogicalPlan) -> &LogicalPlan {
     }
 }
 
+/// The plan reads a table.
+fn is_of_rows(plan: &LogicalPlan) -> bool {
+    matches!(computed_from(plan), LogicalPlan::TableScan(_))
+}
+
+/// The plan is a join, or groups of one.
 fn joins_rows(plan: &LogicalPlan) -> bool {
-    matches!(computed_from(plan), LogicalPlan::Join(_))
+    match computed_from(plan) {
+        LogicalPlan::Join(_) => true,
+        LogicalPlan::Aggregate(aggregate) => {
+            matches!(computed_from(&aggregate.input), LogicalPlan::Join(_))
+        }
+        LogicalPlan::Filter(filter) => groups_rows(&filter.input) && joins_rows(&filter.input),
+        _ => false,
+    }
+}
+
+/// The rows of each group come from one row of a side of the join below.
+fn are_of_one_row(aggregate: &Aggregate) -> DfResult<bool> {
+    let (mut groups, mut plan) = (aggregate.group_expr.clone(), &*aggregate.input);
+    while let LogicalPlan::Projection(Projection { input, .. })
+    | LogicalPlan::SubqueryAlias(SubqueryAlias { input, .. }) = plan
+    {
+        groups = groups.iter().filter_map(|expr| below(expr, plan)).collect();
+        plan = input;
+    }
+    let LogicalPlan::Join(join) = plan else { return Ok(false) };
+    Ok(are_unique(groups.clone(), &join.left)? || are_unique(groups, &join.right)?)
 }
 
 fn groups_rows(plan: &LogicalPlan) -> bool {
@@ -169,6 +201,9 @@ fn follow(
                 WantedRows::Led(_) | WantedRows::Groups(_) => return Ok(None),
                 WantedRows::Found(_) => what,
                 // The source cannot count rows that are filtered above it.
+                WantedRows::First { rows, .. } | WantedRows::About(rows) if is_of_rows(&filter.input) => {
+                    WantedRows::About(rows.saturating_mul(FILTERED))
+                }
                 _ => WantedRows::All,
             };
             rebuild(plan, follow(&filter.input, order, what, joins)?)
@@ -183,13 +218,14 @@ fn follow(
         }
         LogicalPlan::Aggregate(aggregate) => {
             let (WantedRows::First { rows: n, .. } | WantedRows::Groups(n)) = what else { return Ok(None) };
-            let grouped = |by: &SortKey| {
-                let Expr::Column(column) = &by.expr else { return None };
-                let at = aggregate.schema.maybe_index_of_column(column)?;
-                Some(SortKey { expr: aggregate.group_expr.get(at)?.clone(), ..by.clone() })
-            };
+            let grouped = |by: &SortKey| Some(SortKey { expr: below(&by.expr, plan)?, ..by.clone() });
             let Some(order) = order.iter().map(grouped).collect() else { return Ok(None) };
-            rebuild(plan, follow(&aggregate.input, order, WantedRows::Groups(n), joins)?)
+            let what = match joins {
+                Joins::Around => WantedRows::Groups(n),
+                Joins::Left | Joins::Right if are_of_one_row(aggregate)? => WantedRows::About(n),
+                Joins::Left | Joins::Right => return Ok(None),
+            };
+            rebuild(plan, follow(&aggregate.input, order, what, joins)?)
         }
         LogicalPlan::Join(join) => follow_join(join, order, what, joins),
         LogicalPlan::Union(union) => follow_union(union, &order, what, joins),

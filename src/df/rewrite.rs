@@ -15,7 +15,7 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::type_coercion::binary::comparison_coercion;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, TableScan, cast};
+use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan, TableScan, cast};
 use datafusion::optimizer::analyzer::AnalyzerRule;
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
@@ -297,8 +297,8 @@ pub fn with_source(
     TableScan { source: provider_as_source(Arc::new(source)), ..scan.clone() }
 }
 
-/// Rewrites an expression over the output of a projection or an alias as one over its input; `None` if it names
-/// anything else, or for any other node.
+/// Rewrites an expression over the output of a projection, an alias or groups as one over its input; `None` if it names
+/// anything else, such as a total, or for any other node.
 pub fn below(expr: &Expr, plan: &LogicalPlan) -> Option<Expr> {
     let schema = plan.schema();
     let source = |column: &Column| {
@@ -312,6 +312,10 @@ pub fn below(expr: &Expr, plan: &LogicalPlan) -> Option<Expr> {
             LogicalPlan::SubqueryAlias(alias) => {
                 Some(Expr::Column(Column::from(alias.input.schema().qualified_field(at))))
             }
+            LogicalPlan::Aggregate(Aggregate { group_expr, .. }) => match group_expr.get(at) {
+                Some(Expr::GroupingSet(_)) | None => None,
+                Some(group) => Some(group.clone().unalias()),
+            },
             _ => None,
         }
     };

@@ -6,6 +6,7 @@
 use arrow::compute::is_not_null;
 use arrow::compute::kernels::zip::zip;
 use arrow::datatypes::{DataType, FieldRef};
+use datafusion::common::tree_node::TreeNode;
 use datafusion::error::Result as DfResult;
 use datafusion::functions::core::coalesce::CoalesceFunc;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
@@ -15,6 +16,15 @@ use datafusion::logical_expr::{
 
 use crate::df::errors::to_df;
 use crate::error::Error;
+
+/// The first value is that of a subquery, of which there would be two, and no other can fail: it is a CASE once the
+/// subquery is a column of a join.
+fn is_of_subquery(args: &[Expr]) -> DfResult<bool> {
+    let Some((first, others)) = args.split_first() else { return Ok(false) };
+    let are_at_hand =
+        others.iter().all(|arg| matches!(arg, Expr::Literal(..) | Expr::Column(_) | Expr::Placeholder(_)));
+    Ok(are_at_hand && first.exists(|expr| Ok(matches!(expr, Expr::ScalarSubquery(_))))?)
+}
 
 /// DataFusion's function for more types.
 #[derive(Debug, Default, PartialEq, Eq, Hash)]
@@ -39,7 +49,7 @@ impl ScalarUDFImpl for Coalesce {
 
     fn simplify(&self, args: Vec<Expr>, context: &SimplifyContext) -> DfResult<ExprSimplifyResult> {
         // A CASE of it evaluates each value twice, and what is drawn would be another one.
-        if args.iter().any(Expr::is_volatile) {
+        if args.iter().any(Expr::is_volatile) || is_of_subquery(&args)? {
             return Ok(ExprSimplifyResult::Original(args));
         }
         self.0.simplify(args, context)

@@ -86,7 +86,10 @@ fn stops(plan: &Arc<dyn ExecutionPlan>, limited: bool, promising: &dyn Fn(&Looku
     if let Some(join) = plan.downcast_ref::<LookupJoinExec>() {
         return stops(join.rows(), limited && promising(join), promising);
     }
-    let passes_on = plan.is::<ProjectionExec>() || passed_on(&**plan).is_some();
+    let is_sorted = |groups: &AggregateExec| *groups.input_order_mode() != InputOrderMode::Linear;
+    let passes_on = plan.is::<ProjectionExec>()
+        || passed_on(&**plan).is_some()
+        || plan.downcast_ref().is_some_and(is_sorted);
     let ends = plan.is::<GlobalLimitExec>() || plan.downcast_ref().is_some_and(ends_early);
     let limited = ends || limited && passes_on;
     plan.children().into_iter().all(|child| stops(child, limited, promising))

@@ -158,14 +158,10 @@ fn computed_below(plan: &LogicalPlan, column: &Column) -> DfResult<Option<Logica
                 }
             }
         }
-        LogicalPlan::SubqueryAlias(alias) => match below(&Expr::Column(column.clone()), plan) {
-            Some(Expr::Column(column)) => computed_below(&alias.input, &column)?,
-            _ => return Ok(None),
-        },
-        LogicalPlan::Aggregate(aggregate) => {
-            let at = aggregate.schema.maybe_index_of_column(column);
-            match at.and_then(|at| aggregate.group_expr.get(at)) {
-                Some(Expr::Column(column)) => computed_below(&aggregate.input, column)?,
+        LogicalPlan::SubqueryAlias(SubqueryAlias { input, .. })
+        | LogicalPlan::Aggregate(Aggregate { input, .. }) => {
+            match below(&Expr::Column(column.clone()), plan) {
+                Some(Expr::Column(column)) => computed_below(input, &column)?,
                 _ => return Ok(None),
             }
         }

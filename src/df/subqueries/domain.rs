@@ -15,13 +15,12 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::common::{Column, DFSchema, ExprSchema, JoinType, NullHandling};
-use datafusion::datasource::source_as_provider;
 use datafusion::error::Result as DfResult;
 use datafusion::functions_aggregate::expr_fn::{count, first_value};
 use datafusion::logical_expr::utils::{conjunction, split_conjunction};
 use datafusion::logical_expr::{
     BinaryExpr, Cast, Distinct, Expr, ExprSchemable, FetchType, Join, LogicalPlan, LogicalPlanBuilder,
-    Operator, Projection, SubqueryAlias, cast, lit,
+    Operator, cast, lit,
 };
 
 use super::correlated::{
@@ -30,10 +29,10 @@ use super::correlated::{
 use super::one_row::one_row;
 use crate::df::errors::to_df;
 use crate::df::parallel::OF_A_SET;
-use crate::df::rewrite::{bare, below, widens};
+use crate::df::rewrite::{bare, widens};
 use crate::df::rules::join_keys::leads;
-use crate::df::table::TableSource;
 use crate::df::tree::{RewritePlan, RewriteTree};
+use crate::df::unique::are_unique;
 use crate::df::with_queries::{shared_rows, varies};
 use crate::error::Error;
 
@@ -408,50 +407,10 @@ fn depends_on_order(expr: &Expr) -> bool {
     !OF_A_SET.contains(&call.func.name()) && call.params.order_by.is_empty()
 }
 
-/// The plan is a sorted table without ties, so that a LIMIT always chooses the same rows.
+/// The plan is sorted without ties, so that a LIMIT always chooses the same rows.
 fn chooses_the_same(plan: &LogicalPlan) -> DfResult<bool> {
     let LogicalPlan::Sort(sort) = plan else { return Ok(false) };
-    let mut equal: Vec<Expr> = sort.expr.iter().map(|by| by.expr.clone()).collect();
-    let mut plan = &*sort.input;
-    loop {
-        plan = match plan {
-            LogicalPlan::Projection(Projection { input, .. })
-            | LogicalPlan::SubqueryAlias(SubqueryAlias { input, .. }) => {
-                equal = equal.iter().filter_map(|expr| below(expr, plan)).collect();
-                input
-            }
-            LogicalPlan::Filter(filter) => {
-                let settled = |term| settled_column(term, filter.input.schema());
-                equal.extend(split_conjunction(&filter.predicate).into_iter().filter_map(settled));
-                &filter.input
-            }
-            LogicalPlan::TableScan(scan) => {
-                let provider = source_as_provider(&scan.source)?;
-                return Ok(provider.downcast_ref().is_some_and(|t: &TableSource| t.are_unique(&equal)));
-            }
-            _ => return Ok(false),
-        }
-    }
-}
-
-/// The column that a condition fixes to a single value.
-fn settled_column(condition: &Expr, schema: &DFSchema) -> Option<Expr> {
-    let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) = condition else { return None };
-    let is_value = |expr: &Expr| matches!(expr, Expr::Literal(..) | Expr::Placeholder(_));
-    let column = match (is_value(left), is_value(right)) {
-        (false, true) => left,
-        (true, false) => right,
-        _ => return None,
-    };
-    let column = match &**column {
-        // Casts of shorter integers are injective.
-        Expr::Cast(Cast { expr, field }) if field.data_type() == &DataType::Int64 => {
-            let is_shorter = expr.get_type(schema).is_ok_and(|ty| ty.is_signed_integer());
-            Some(&**expr).filter(|_| is_shorter)?
-        }
-        column => column,
-    };
-    matches!(column, Expr::Column(_)).then(|| column.clone())
+    are_unique(sort.expr.iter().map(|by| by.expr.clone()).collect(), &sort.input)
 }
 
 fn refused(why: &str) -> datafusion::error::DataFusionError {

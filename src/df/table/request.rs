@@ -9,7 +9,7 @@ use super::matches::Samples;
 use super::{Binding, QueryRelation};
 use crate::access::{
     Access, Again, Choice, Each, Guards, Method, Need, OrderBy, Path, Statistics, along, choose,
-    choose_again, rows_of, share_of_equals,
+    choose_again, passing_share, rows_of, share_of_equals,
 };
 use crate::df::cached::template::{Template, suited_or_same};
 use crate::df::expr::FieldNames;
@@ -427,6 +427,11 @@ impl ScanRequest {
     /// Rows (count) of the table.
     pub fn entries(&self, binding: &Binding) -> f64 {
         self.statistics(binding).entries(self.table().rows()) as f64
+    }
+
+    /// Rows (count) of the table that pass the conditions.
+    pub fn passing(&self, bound: &Bound) -> f64 {
+        self.entries(&bound.binding) * passing_share(&self.statistics(&bound.binding), &bound.need.predicate)
     }
 
     /// Entries (count) walked if the rows are not looked up by key; zero if a parameter does not suit.
