@@ -247,7 +247,9 @@ pub fn jumping_in(
     if told.is_some() {
         return told;
     }
-    if seen.seeks * 4 < seen.jumps || seen.jumps == 0 {
+    // Of each group the first row is enough, also where the next group is near.
+    let is_near = skipping.skip.each_of().is_none() && seen.seeks * 4 < seen.jumps;
+    if is_near || seen.jumps == 0 {
         return None;
     }
     let passed = (seen.entries + seen.passed) as f64 / jumps;

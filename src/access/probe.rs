@@ -7,9 +7,9 @@ use crate::plan::Skip;
 use crate::store::{Direction, KeyspaceId, Reader};
 
 /// Jumps (count) from the first key on, and entries (count) visited, at most.
-const AT_THE_START: (u64, u64) = (32, 400);
+const AT_THE_START: (u64, u64) = (24, 400);
 /// The same at each spot further on.
-const AT_A_SPOT: (u64, u64) = (4, 100);
+const AT_A_SPOT: (u64, u64) = (2, 100);
 /// Spots (count) further on, evenly spaced over the keys.
 const SPOTS: u64 = 4;
 /// Entries (count) to step over before seeking.
@@ -67,11 +67,12 @@ impl Probe<'_> {
     /// Skips on from a key for a while, and adds what it did to `did`.
     fn from(
         &self,
-        mut from: Option<Rowkey>,
+        spot: Option<Rowkey>,
         (jumps_max, entries_max): (u64, u64),
         mut did: Jumps,
     ) -> Result<Jumps> {
         let Probe { reader, keyspace, ranges, skip } = *self;
+        let (measures, mut from) = (spot.is_some(), spot);
         let mut starts = Vec::new();
         let (jumps_max, entries_max) = (did.jumps + jumps_max, did.entries + entries_max);
         for range in ranges.as_slice() {
@@ -93,9 +94,14 @@ impl Probe<'_> {
                             continue;
                         }
                         did.seeks += 1;
-                        let unseen = KeyRange { start: key.into(), end: range.end.clone() };
-                        range.start = from.clone().unwrap_or_default();
-                        did.passed += self.entries_before(&range.start, unseen)?;
+                        let unseen = || KeyRange { start: key.into(), end: range.end.clone() };
+                        let target = from.clone().unwrap_or_default();
+                        // To ask takes two searches.
+                        did.passed += match measures {
+                            true => self.entries_before(&target, unseen())?,
+                            false => COST.jump_entries as u64,
+                        };
+                        range.start = target;
                         continue 'placed;
                     }
                     if did.jumps >= jumps_max {

@@ -96,6 +96,7 @@ use super::rules::window_keys::compared_keys;
 use super::subqueries::correlated::Correlated;
 use super::subqueries::guards::guarded_subqueries;
 use super::subqueries::join_condition::subqueries_in_on;
+use super::subqueries::of_no_table::total_of_no_table;
 use super::subqueries::or_null::value_or_null;
 use super::subqueries::order_subquery::subqueries_in_order;
 use super::subqueries::outer_types::Coercion;
@@ -313,6 +314,7 @@ impl Planner {
                 Arc::new(NodeRule("compared_keys", compared_keys)),
                 Arc::new(NodeRule("guarded_subqueries", guarded_subqueries)),
                 Arc::new(Correlated),
+                Arc::new(NodeRule("total_of_no_table", total_of_no_table)),
                 Arc::new(CheckedNumbers::new()),
             ])
             .build();

@@ -8,6 +8,7 @@ mod first_rows;
 pub(super) mod guards;
 pub(super) mod join_condition;
 mod membership;
+pub(super) mod of_no_table;
 mod one_row;
 pub(super) mod or_null;
 pub(super) mod order_subquery;
