@@ -36,8 +36,11 @@ fn sources() -> Vec<(String, String, String)> {
     rust_files(&src, &mut files);
     let read = |path: &PathBuf| fs::read_to_string(path).expect("it is text");
     let of_tests: BTreeSet<PathBuf> = files.iter().flat_map(|path| test_modules(path, &read(path))).collect();
+    // With the modules inside.
+    let is_of_tests =
+        |path: &Path| of_tests.iter().any(|of| path == of || path.starts_with(of.with_extension("")));
     let mut sources = Vec::new();
-    for path in files.iter().filter(|path| !of_tests.contains(*path) && !path.ends_with("lib.rs")) {
+    for path in files.iter().filter(|path| !is_of_tests(path) && !path.ends_with("lib.rs")) {
         let name = path.strip_prefix(&src).expect("it lies in src").display().to_string();
         let module = name.split(['/', '.']).next().unwrap_or_default().to_owned();
         let text = read(path);
