@@ -38,6 +38,9 @@ pub fn are_unique(mut values: Vec<Expr>, mut plan: &LogicalPlan) -> DfResult<boo
             },
             LogicalPlan::TableScan(scan) => {
                 let schema = scan.projected_schema.as_ref();
+                // Values of the other side of a join may have the names of columns here.
+                values
+                    .retain(|value| value.column_refs().into_iter().all(|column| schema.has_column(column)));
                 values.extend(scan.filters.iter().filter_map(|filter| settled_column(filter, schema)));
                 let provider = source_as_provider(&scan.source)?;
                 return Ok(provider.downcast_ref().is_some_and(|t: &TableSource| t.are_unique(&values)));
