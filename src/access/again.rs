@@ -3,11 +3,11 @@
 use super::choose::path_access;
 use super::cost::{COST, Statistics};
 use super::path::{Access, Method, Need, Path, Source};
-use super::probe::Jumps;
+use super::unprobed::Unprobed;
 use crate::key::{ColumnId, KeyLayout, KeyRanges};
-use crate::plan::{CmpOp, Filter, LayoutRole, Predicate, RangeShape, Skip, short_stretch};
-use crate::schema::{EntryKey, TableStatistics};
-use crate::store::{Direction, KeyspaceId};
+use crate::plan::{CmpOp, Filter, LayoutRole, Predicate, RangeShape, short_stretch};
+use crate::schema::EntryKey;
+use crate::store::Direction;
 use crate::value::Value;
 
 /// The path of the statement's previous run, if for these parameters too no other path can be much cheaper:
@@ -67,7 +67,7 @@ fn behind_few(
 /// The access along the same path, priced without probing the data, whatever it costs; `None` if the path
 /// cannot serve.
 pub fn along(source: Source<'_>, need: &Need, path: Path, stats: &dyn Statistics) -> Option<Access> {
-    path_access(source, need, path, &Unprobed(stats))
+    path_access(source, need, path, &Unprobed::new(stats))
 }
 
 /// The access, if it reads few entries.
@@ -341,37 +341,4 @@ fn keys(source: Source<'_>, path: Path) -> Option<(&KeyLayout, LayoutRole)> {
         }
         (Source::Index(_, index), _) => (&index.layout, LayoutRole::Index),
     })
-}
-
-/// Statistics that do not probe the data: every range counts as long.
-struct Unprobed<'a>(&'a dyn Statistics);
-
-impl Statistics for Unprobed<'_> {
-    fn entries(&self, keyspace: KeyspaceId) -> u64 {
-        self.0.entries(keyspace)
-    }
-
-    fn is_counted(&self, keyspace: KeyspaceId) -> bool {
-        self.0.is_counted(keyspace)
-    }
-
-    fn estimate(&self, _: KeyspaceId, _: &KeyRanges) -> Option<u64> {
-        None
-    }
-
-    fn probe(&self, _: KeyspaceId, _: &KeyRanges, limit: u64) -> u64 {
-        limit
-    }
-
-    fn collected(&self) -> Option<&TableStatistics> {
-        self.0.collected()
-    }
-
-    fn written_at(&self) -> Option<ColumnId> {
-        self.0.written_at()
-    }
-
-    fn jumps(&self, _: KeyspaceId, _: &KeyRanges, _: &Skip) -> Jumps {
-        Jumps::default()
-    }
 }

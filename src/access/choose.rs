@@ -9,35 +9,37 @@ use std::collections::BTreeSet;
 use super::candidate::candidate;
 use super::cost::{COST, Sorted, Statistics, counted_in, residual_share};
 use super::path::{Access, Choice, Each, Method, Need, OrderBy, Path, Source};
-use super::probe::Jumps;
 use super::several::several;
+use super::unprobed::Unprobed;
 use super::words::{more, note, reason, unbound};
 use crate::error::Result;
-use crate::key::{ColumnId, KeyLayout, KeyRanges};
-use crate::plan::{Field, Filter, LayoutRole, Predicate, Ranges, Skip, ranges};
-use crate::schema::{EntryKey, IndexDef, IndexState, TableDef, TableStatistics};
-use crate::store::KeyspaceId;
+use crate::key::{ColumnId, KeyLayout};
+use crate::plan::{Field, Filter, LayoutRole, Predicate, Ranges, ranges};
+use crate::schema::{EntryKey, IndexDef, IndexState, TableDef};
 
 /// Chooses how to read `source`. Errors: hints exclude every path.
 pub fn choose(source: Source<'_>, need: &Need, stats: &dyn Statistics) -> Result<Choice> {
     match source {
         Source::Index(table, index) => Ok(choose_entries(table, index, need, stats)),
         Source::Table(table) => {
-            let choice = choose_rows(table, need, &WithoutJumps(stats))?;
-            let is_short = is_surely_short(&choice.access, source, stats);
-            if is_short { Ok(choice) } else { choose_rows(table, need, stats) }
+            let unprobed = Unprobed::but_for_ranges(stats);
+            let choice = choose_rows(table, need, &unprobed)?;
+            match unprobed.lacks_jumps() && !is_surely_short(&choice.access, source, stats) {
+                true => choose_rows(table, need, stats),
+                false => Ok(choice),
+            }
         }
     }
 }
 
 /// The access costs less than to look for a better one. Only a store that knows how long ranges are can tell.
 fn is_surely_short(access: &Access, source: Source<'_>, stats: &dyn Statistics) -> bool {
-    let is_known = match &access.method {
-        Method::Empty | Method::Get(_) => true,
-        Method::Scan { ranges, .. } => stats.estimate(access.keyspace(source), ranges).is_some(),
-        Method::Gather { .. } => false,
-    };
-    is_known && access.cost.max(access.all_entries) <= COST.probe_of_jumps
+    access.cost.max(access.all_entries) <= COST.probe_of_jumps
+        && match &access.method {
+            Method::Empty | Method::Get(_) => true,
+            Method::Scan { ranges, .. } => stats.estimate(access.keyspace(source), ranges).is_some(),
+            Method::Gather { .. } => false,
+        }
 }
 
 /// The access along one path, priced; `None` if the path cannot serve.
@@ -330,40 +332,4 @@ fn split(filter: Predicate, held: &BTreeSet<Field>) -> (Filter, Filter) {
     let (entry, row): (Vec<_>, Vec<_>) =
         filter.conjuncts().into_iter().partition(|p| p.fields().iter().all(|f| held.contains(f)));
     (Predicate::and(entry).into(), Predicate::and(row).into())
-}
-
-/// Statistics that do not look how far jumps would lead, except in keyspaces so small that this is known anyway.
-struct WithoutJumps<'a>(&'a dyn Statistics);
-
-impl Statistics for WithoutJumps<'_> {
-    fn entries(&self, keyspace: KeyspaceId) -> u64 {
-        self.0.entries(keyspace)
-    }
-
-    fn is_counted(&self, keyspace: KeyspaceId) -> bool {
-        self.0.is_counted(keyspace)
-    }
-
-    fn estimate(&self, keyspace: KeyspaceId, ranges: &KeyRanges) -> Option<u64> {
-        self.0.estimate(keyspace, ranges)
-    }
-
-    fn probe(&self, keyspace: KeyspaceId, ranges: &KeyRanges, limit: u64) -> u64 {
-        self.0.probe(keyspace, ranges, limit)
-    }
-
-    fn collected(&self) -> Option<&TableStatistics> {
-        self.0.collected()
-    }
-
-    fn written_at(&self) -> Option<ColumnId> {
-        self.0.written_at()
-    }
-
-    fn jumps(&self, keyspace: KeyspaceId, ranges: &KeyRanges, skip: &Skip) -> Jumps {
-        match self.entries(keyspace) < COST.entries_min {
-            true => self.0.jumps(keyspace, ranges, skip),
-            false => Jumps::default(),
-        }
-    }
 }

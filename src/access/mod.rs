@@ -15,6 +15,7 @@ mod path;
 mod probe;
 mod selectivity;
 mod several;
+mod unprobed;
 mod words;
 
 pub use advice::{IndexPart, key_for};

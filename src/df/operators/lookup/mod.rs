@@ -175,13 +175,13 @@ impl LookupJoinExec {
         // Conditions on the join columns apply to both sides.
         let is_equal = |field| self.on.iter().any(|equal| Field::Column(equal.key) == field);
         let finds_most = bound.need.predicate.fields().into_iter().all(is_equal);
-        // Those of `bound` may be the rows that are looked up.
-        let passing = scan.request.passing(bound);
+        // The rows of `bound` may be those that are looked up.
+        let finds_some = || scan.request.passing(bound) * RARELY >= scan.request.entries(&bound.binding);
         let most = match self.kind {
             JoinKind::Left => return true,
             JoinKind::Inner if finds_most => return true,
             // One in so many is found soon.
-            JoinKind::Inner if passing * RARELY >= scan.request.entries(&bound.binding) => LONGER_MOST,
+            JoinKind::Inner if finds_some() => LONGER_MOST,
             JoinKind::Inner => return false,
             // All outer rows are looked up together.
             JoinKind::Found => return false,
@@ -211,9 +211,9 @@ impl LookupJoinExec {
             let field = rows.request.output_field(*columns.get(equal.of_row.index())?)?;
             rows.request.distinct(&rows.bound().ok()?.binding, field)
         };
+        let passing = scan.request.passing(bound);
         let are_few = |equal: &JoinColumn| {
             let known = scan.request.distinct(&bound.binding, Field::Column(equal.key));
-            let passing = scan.request.passing(bound);
             let of_table = known.map_or(passing, |known| known.min(passing));
             of_rows(equal).is_some_and(|of_rows| 2.0 * of_table <= of_rows)
         };
