@@ -130,6 +130,7 @@ impl Walk {
     ) -> Result<bool> {
         let mut looked = Looked { counters, entries: 0, bytes: 0 };
         let mut jumps = 0;
+        let mut cursor: Option<Box<dyn Cursor + '_>> = None;
         loop {
             // The target of a jump in progress when the last call stopped or its range ended.
             if let Some(target) = self.jumper.as_mut().and_then(|jumper| jumper.take_target()) {
@@ -138,7 +139,7 @@ impl Walk {
             let Walk { keyspace, direction, ranges, jumper, .. } = self;
             let Some(range) = ranges.front_mut() else { return Ok(false) };
             ScanCounters::add(&counters.seeks, 1);
-            let mut cursor = reader.cursor(*keyspace, range, *direction)?;
+            let cursor = placed(&mut cursor, reader, *keyspace, range, *direction)?;
             let mut then = Then::NextRange;
             cursor.walk(&mut |key, value| {
                 looked.at(key, value);
@@ -256,6 +257,27 @@ impl Walk {
         }
         ranges.clear();
         Ok(false)
+    }
+}
+
+/// The cursor, moved to a range, or a new one there.
+fn placed<'c, 'r>(
+    cursor: &'c mut Option<Box<dyn Cursor + 'r>>,
+    reader: &'r dyn Reader,
+    keyspace: KeyspaceId,
+    range: &KeyRange,
+    direction: Direction,
+) -> Result<&'c mut Box<dyn Cursor + 'r>> {
+    let moved = match cursor {
+        Some(cursor) => cursor.move_to(range)?,
+        None => false,
+    };
+    if !moved {
+        *cursor = None;
+    }
+    match cursor {
+        Some(cursor) => Ok(cursor),
+        None => Ok(cursor.insert(reader.cursor(keyspace, range, direction)?)),
     }
 }
 

@@ -296,6 +296,12 @@ pub trait Cursor {
     /// [`DamagedEntry`] it goes on behind that entry.
     fn next(&mut self) -> Result<Option<Entry<'_>>>;
 
+    /// Goes on in another range, in the same direction, as a new cursor there would; searches from where it is, as that
+    /// is near if the ranges follow each other. False: it cannot do that, and is of no more use.
+    fn move_to(&mut self, _: &KeyRange) -> Result<bool> {
+        Ok(false)
+    }
+
     /// Shows the following entries to `visit`, as [`Cursor::next`] gives them one by one. True: `visit` stopped the
     /// walk. False: the range ended.
     fn walk(&mut self, visit: &mut Visit<'_>) -> Result<bool> {

@@ -143,10 +143,7 @@ impl<'m> Btree<'m> {
 
     /// The position before the first entry whose key is not less than `key`.
     pub(super) fn seek(self, key: &[u8]) -> Result<BtreePosition<'m>> {
-        self.descend(|page, above| {
-            let around = above.and_then(|above| above.page.around(above.at));
-            if page.is_leaf() { Some(page.search(key, around)?.0) } else { page.way_to(key, around) }
-        })
+        self.descend(|page, above| towards(key, page, above))
     }
 
     /// The position before the first entry.
@@ -218,6 +215,13 @@ struct Level<'m> {
     at: usize,
     /// The page has passed `check_whole`.
     is_whole: bool,
+}
+
+/// Where in a page the first entry is whose key is not less than `key`, given the level above.
+#[inline]
+fn towards(key: &[u8], page: &Page<'_>, above: Option<&Level<'_>>) -> Option<usize> {
+    let around = above.and_then(|above| above.page.around(above.at));
+    if page.is_leaf() { Some(page.search(key, around)?.0) } else { page.way_to(key, around) }
 }
 
 /// Chooses where to go in a page, given the level above.
@@ -313,6 +317,32 @@ impl<'m> BtreePosition<'m> {
                 return Ok(false);
             }
         }
+    }
+
+    /// Moves as [`Btree::seek`] would, but searches in the lowest page from here up below which `key` lies.
+    pub(super) fn seek(&mut self, key: &[u8]) -> Result<()> {
+        let mut level = self.levels.len();
+        while level > 0 {
+            level -= 1;
+            let (from, to) = self.separators_of(level)?;
+            if from.is_none_or(|from| from <= key) && to.is_none_or(|to| key < to) {
+                break;
+            }
+        }
+        let Some((found, above)) = self.levels[..].get(..=level).and_then(<[Level<'m>]>::split_last) else {
+            return Ok(());
+        };
+        let Level { page, number, .. } = *found;
+        let damaged = || self.tree.damaged(number);
+        let at = towards(key, &page, above.last()).ok_or_else(damaged)?;
+        let below = if page.is_leaf() { None } else { Some(page.child(at).ok_or_else(damaged)?) };
+        self.levels[level].at = at;
+        if let Some(child) = below {
+            self.levels.truncate(level + 1);
+            self.ahead = Ahead::default();
+            self.descend(child, |page, above| towards(key, page, above))?;
+        }
+        Ok(())
     }
 
     /// Proves that no entry lies between the position and the next entry in `direction`. Gives that entry's key,
@@ -462,7 +492,12 @@ impl<'m> BtreePosition<'m> {
 
     /// The separators around the leaf: its keys are at least the first and less than the second.
     fn separators(&self) -> Result<Separators<'m>> {
-        let branches = || self.levels.iter().rev().filter(|level| !level.page.is_leaf());
+        self.separators_of(self.levels.len().saturating_sub(1))
+    }
+
+    /// The separators around the page of a level.
+    fn separators_of(&self, level: usize) -> Result<Separators<'m>> {
+        let branches = || self.levels.iter().take(level).rev();
         let key_of =
             |level: &Level<'m>, at| level.page.key(at).ok_or_else(|| self.tree.damaged(level.number));
         let from = branches().find(|level| level.at > 0).map(|level| key_of(level, level.at));

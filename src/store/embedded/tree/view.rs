@@ -152,7 +152,7 @@ impl<'v> TreeReader<'v> {
     ) -> Result<Box<dyn Cursor + 'a>> {
         let cursor = match self.tree(keyspace).filter(|_| !range.is_empty()) {
             Some(tree) => TreeCursor::new(tree, range, direction)?,
-            None => TreeCursor { keyspace, direction, limit: None, place: None },
+            None => TreeCursor { keyspace, direction, limit: None, place: None, ended: true },
         };
         Ok(Box::new(cursor))
     }
@@ -257,33 +257,47 @@ pub(super) struct TreeCursor<'a> {
     direction: Direction,
     /// Where the range ends in the walk's direction: forward the first key past it, in reverse its first key.
     limit: Option<Rowkey>,
-    /// `None` at the end of the range, or if it is empty.
+    /// `None` if the keyspace does not exist.
     place: Option<BtreePosition<'a>>,
+    /// Nothing of the range is left.
+    ended: bool,
 }
 
 impl<'a> TreeCursor<'a> {
     /// A cursor over a non-empty range.
     pub(super) fn new(tree: Btree<'a>, range: &KeyRange, direction: Direction) -> Result<TreeCursor<'a>> {
-        let KeyRange { start, end } = range;
-        let (place, limit) = match (direction, end) {
-            (Direction::Forward, End::Before(end)) => (tree.seek(start)?, Some(end)),
-            (Direction::Forward, End::Open) => (tree.seek(start)?, None),
-            (Direction::Reverse, End::Before(end)) => {
-                (tree.seek(end)?, Some(start).filter(|key| !key.is_empty()))
-            }
-            (Direction::Reverse, End::Open) => (tree.end()?, Some(start).filter(|key| !key.is_empty())),
-        };
-        match direction {
-            Direction::Forward => place.prove(Direction::Reverse, |below| *below < **start)?,
-            Direction::Reverse => place.prove(Direction::Forward, |above| range.is_past(above))?,
-        };
-        let is_right = |first: &[u8]| match direction {
-            Direction::Forward => *first >= **start,
-            Direction::Reverse => !range.is_past(first),
-        };
-        place.first_must(direction, is_right)?;
-        Ok(TreeCursor { keyspace: tree.keyspace, direction, limit: limit.cloned(), place: Some(place) })
+        let (near, far) = ends(range, direction);
+        let place = near.map_or_else(|| tree.end(), |key| tree.seek(key))?;
+        prove(&place, range, direction)?;
+        let (keyspace, limit) = (tree.keyspace, far.cloned());
+        Ok(TreeCursor { keyspace, direction, limit, place: Some(place), ended: false })
     }
+}
+
+/// The end of a range from which a walk starts, and the other one; `None`: that of the keyspace.
+fn ends(KeyRange { start, end }: &KeyRange, direction: Direction) -> (Option<&Rowkey>, Option<&Rowkey>) {
+    let end = match end {
+        End::Before(end) => Some(end),
+        End::Open => None,
+    };
+    match direction {
+        Direction::Forward => (Some(start), end),
+        Direction::Reverse => (end, Some(start).filter(|key| !key.is_empty())),
+    }
+}
+
+/// Proves that a walk of the range may start here: the entry passed last is not in it, and the first one is.
+fn prove(place: &BtreePosition<'_>, range: &KeyRange, direction: Direction) -> Result<()> {
+    let KeyRange { start, .. } = range;
+    match direction {
+        Direction::Forward => place.prove(Direction::Reverse, |below| *below < **start)?,
+        Direction::Reverse => place.prove(Direction::Forward, |above| range.is_past(above))?,
+    };
+    let is_right = |first: &[u8]| match direction {
+        Direction::Forward => *first >= **start,
+        Direction::Reverse => !range.is_past(first),
+    };
+    place.first_must(direction, is_right)
 }
 
 impl<'a> TreeCursor<'a> {
@@ -291,8 +305,8 @@ impl<'a> TreeCursor<'a> {
     /// astray. So the key of the entry that ends the range is proved, and keys must ascend.
     #[inline]
     fn show(&mut self, mut visit: impl FnMut(&'a [u8], &'a [u8]) -> Result<bool>) -> Result<bool> {
-        let TreeCursor { keyspace, direction, limit, place } = self;
-        let Some(found) = place else { return Ok(false) };
+        let TreeCursor { keyspace, direction, limit, place, ended: has_ended } = self;
+        let Some(found) = place.as_mut().filter(|_| !*has_ended) else { return Ok(false) };
         let mut ended = false;
         let is_past = |key: &[u8]| match (&limit, *direction) {
             (None, _) => false,
@@ -306,10 +320,8 @@ impl<'a> TreeCursor<'a> {
                 false => visit(key, unseal(*keyspace, key, stored)?),
             }
         })?;
-        if ended || !stopped {
-            *place = None;
-        }
-        Ok(stopped && !ended)
+        *has_ended = ended || !stopped;
+        Ok(!*has_ended)
     }
 }
 
@@ -321,6 +333,21 @@ impl Cursor for TreeCursor<'_> {
             Ok(false)
         })?;
         Ok(found)
+    }
+
+    fn move_to(&mut self, range: &KeyRange) -> Result<bool> {
+        let (near, far) = ends(range, self.direction);
+        let (Some(place), Some(key)) = (&mut self.place, near) else { return Ok(false) };
+        self.ended = range.is_empty();
+        if self.ended {
+            return Ok(true);
+        }
+        place.seek(key)?;
+        prove(place, range, self.direction)?;
+        if self.limit.as_ref() != far {
+            self.limit = far.cloned();
+        }
+        Ok(true)
     }
 
     fn walk(&mut self, visit: &mut Visit<'_>) -> Result<bool> {

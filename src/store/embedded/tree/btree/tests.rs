@@ -119,12 +119,13 @@ fn read(tree: Btree<'_>, model: &BTreeMap<Vec<u8>, Vec<u8>>, damages: &mut u32) 
         ranges.push(KeyRange { start: start.clone(), end: ends(at + 2) });
         ranges.push(KeyRange { start: start.successor(), end: ends(at + 40) });
     }
+    let mut moving = [None, None];
     for range in ranges {
         // An estimate does not detect damage; it may be wrong, but must not crash.
         if !range.is_empty() {
             let _ = tree.estimate(&range);
         }
-        for direction in [Direction::Forward, Direction::Reverse] {
+        for (direction, moving) in [Direction::Forward, Direction::Reverse].into_iter().zip(&mut moving) {
             let end = match &range.end {
                 End::Before(end) => Bound::Excluded(end.to_vec()),
                 End::Open => Bound::Unbounded,
@@ -136,30 +137,47 @@ fn read(tree: Btree<'_>, model: &BTreeMap<Vec<u8>, Vec<u8>>, damages: &mut u32) 
             if direction == Direction::Reverse {
                 expected.reverse();
             }
-            right(walked(tree, &range, direction, &expected), &|| format!("{range:?} {direction:?}"))?;
+            let new = || TreeCursor::new(tree, &range, direction);
+            if !range.is_empty() {
+                right(new().and_then(|mut cursor| walked(&mut cursor, &expected)), &|| {
+                    format!("{range:?} {direction:?}")
+                })?;
+            }
+            // The first of its entries, by a cursor that comes from elsewhere.
+            let first = &expected[..expected.len().min(25)];
+            let mut moved = |range: &KeyRange| {
+                let mut cursor = match moving.take() {
+                    Some(cursor) => cursor,
+                    None => TreeCursor::new(tree, &KeyRange::all(), direction)?,
+                };
+                if !cursor.move_to(range)? {
+                    cursor = TreeCursor::new(tree, range, direction)?;
+                }
+                let is_right =
+                    begins(&mut cursor, first)? && (first.len() < expected.len() || cursor.next()?.is_none());
+                *moving = Some(cursor);
+                Ok(is_right)
+            };
+            right(moved(&range), &|| format!("moved to {range:?} {direction:?}"))?;
         }
     }
     Ok(())
 }
 
-/// Whether a walk gives `model`, as far as it gets if it meets damage.
-fn walked(
-    tree: Btree<'_>,
-    range: &KeyRange,
-    direction: Direction,
-    expected: &[(&Vec<u8>, &Vec<u8>)],
-) -> Result<bool> {
-    if range.is_empty() {
-        return Ok(true);
-    }
-    let mut cursor = TreeCursor::new(tree, range, direction)?;
+/// Whether a walk gives the entries of a model, as far as it gets if it meets damage.
+fn walked(cursor: &mut TreeCursor<'_>, expected: &[(&Vec<u8>, &Vec<u8>)]) -> Result<bool> {
+    Ok(begins(cursor, expected)? && cursor.next()?.is_none())
+}
+
+/// Whether the first entries of a walk are those.
+fn begins(cursor: &mut TreeCursor<'_>, expected: &[(&Vec<u8>, &Vec<u8>)]) -> Result<bool> {
     for (key, value) in expected {
         match cursor.next()? {
             Some((k, v)) if k == &key[..] && v == &value[..] => {}
             _ => return Ok(false),
         }
     }
-    Ok(cursor.next()?.is_none())
+    Ok(true)
 }
 
 fn key() -> impl Strategy<Value = Vec<u8>> {
