@@ -1,7 +1,8 @@
 //! Dates and timestamps combined with each other, with intervals, days, and times of day.
 //!
 //! DataFusion 55.2 gives a DATE for `DATE '2020-01-01' + INTERVAL '1 hour'` and drops the hour, and compares a date
-//! with a timestamp in nanoseconds, which end in the year 2262. [`at_midnight`] turns such dates into timestamps first.
+//! with a timestamp in nanoseconds, which end in the year 2262. [`at_midnight`] turns such dates into timestamps first,
+//! or a timestamp that a date is compared with into its day, where that says the same: the date may be part of a key.
 //! [`whole_days`] sees to it that a date has room for any number of days.
 
 use std::sync::Arc;
@@ -25,6 +26,13 @@ pub fn at_midnight(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Ex
             let timed = with_time(left, right, schema) || with_time(right, left, schema);
             let both: Vec<&mut Expr> = vec![left, right];
             if timed { timestamps(both, None, schema) } else { beside_timestamps(both, schema) }
+        }
+        // That a date's midnight is not later than some time, or that it is.
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::LtEq | Operator::Gt, right }) => {
+            on_their_days(left, right, schema) || beside_timestamps(vec![left, right], schema)
+        }
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::GtEq | Operator::Lt, right }) => {
+            on_their_days(right, left, schema) || beside_timestamps(vec![left, right], schema)
         }
         expr => {
             let mut changed = false;
@@ -122,6 +130,25 @@ fn with_time(date: &Expr, interval: &Expr, schema: &DFSchema) -> bool {
         expr => matches!(settled_type(expr, schema), Some(DataType::Interval(_) | DataType::Duration(_))),
     };
     may_be && settled_type(date, schema) == Some(DataType::Date32)
+}
+
+/// Turns the time of a row that a date is compared with into its day; true if it did. Of a time that is known, the
+/// planner makes key ranges anyway.
+fn on_their_days(date: &Expr, time: &mut Expr, schema: &DFSchema) -> bool {
+    let is_of_row = |expr: &Expr| expr.exists(|expr| Ok(is_column(expr))).unwrap_or(false);
+    let is_exact = |ty: &DataType| matches!(ty, DataType::Timestamp(TimeUnit::Microsecond, _));
+    let are_compared = is_of_row(date)
+        && is_of_row(time)
+        && settled_type(date, schema) == Some(DataType::Date32)
+        && settled_type(time, schema).as_ref().is_some_and(is_exact);
+    if are_compared {
+        *time = cast(std::mem::take(time), DataType::Date32);
+    }
+    are_compared
+}
+
+fn is_column(expr: &Expr) -> bool {
+    matches!(expr, Expr::Column(_) | Expr::OuterReferenceColumn(..))
 }
 
 /// Turns dates into timestamps if there is a timestamp beside them; true if there are both.
