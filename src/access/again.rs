@@ -1,5 +1,6 @@
 //! Access paths for repeated statements: reuses the path of an earlier run for other parameters.
 
+use super::behind::BehindPrefix;
 use super::choose::path_access;
 use super::cost::{COST, Statistics};
 use super::path::{Access, Method, Need, Path, Source};
@@ -141,6 +142,8 @@ enum KnownKeys {
     Get(RangeShape),
     /// One range.
     Stretch(Stretch, RangeShape),
+    /// Several ranges behind a prefix.
+    Behind(Box<BehindPrefix>),
 }
 
 impl Again {
@@ -152,7 +155,21 @@ impl Again {
         access: &Access,
         conditions: &[Option<(ColumnId, CmpOp)>],
         value: impl Fn(usize) -> Option<&'v Value>,
-        filled: impl FnOnce(&[usize]) -> Option<Predicate>,
+        filled: impl Fn(&[usize]) -> Option<Predicate>,
+    ) -> Option<Again> {
+        Again::of_one_range(source, need, access, conditions, &value, &filled).or_else(|| {
+            let (behind, terms, rest) = BehindPrefix::of(source, need, access, conditions, value, filled)?;
+            Some(Again { keys: KnownKeys::Behind(Box::new(behind)), terms, rest, rest_of_entries: false })
+        })
+    }
+
+    fn of_one_range<'v>(
+        source: Source<'_>,
+        need: &Need,
+        access: &Access,
+        conditions: &[Option<(ColumnId, CmpOp)>],
+        value: &impl Fn(usize) -> Option<&'v Value>,
+        filled: &impl Fn(&[usize]) -> Option<Predicate>,
     ) -> Option<Again> {
         let (layout, role) = keys(source, access.path)?;
         let is_of_keys =
@@ -219,6 +236,13 @@ impl Again {
                 let keys = vec![shape.key(layout, &value)?];
                 return Some((Access::of_keys(keys, rest, 1.0), None));
             }
+            KnownKeys::Behind(behind) => {
+                let access = behind.access(source, value, &rest)?;
+                return match behind.stretch.is_cheap(&access, looked_at) {
+                    true => Some((access, None)),
+                    false => if_few(access, source, stats).map(|access| (access, None)),
+                };
+            }
             KnownKeys::Stretch(stretch, shape) => (stretch, shape),
         };
         let (layout, _) = keys(source, stretch.path)?;
@@ -271,8 +295,8 @@ impl Stretch {
         Stretch::of_range(need, access).filter(|_| is_one_range && !need.hints.full)
     }
 
-    /// The path of an access that reads one range.
-    fn of_range(need: &Need, access: &Access) -> Option<Stretch> {
+    /// The path of an access that reads ranges one by one.
+    pub(super) fn of_range(need: &Need, access: &Access) -> Option<Stretch> {
         let Method::Scan { direction, merge: None, skip: None, .. } = access.method else { return None };
         let Access { path, ordered, entries, .. } = *access;
         Some(Stretch { path, direction, ordered, entries, each: need.each.is_some() })
@@ -306,7 +330,12 @@ impl Stretch {
         !self.each && is_cheap(access, looked_at)
     }
 
-    fn reading(&self, ranges: KeyRanges) -> Access {
+    pub(super) fn path(&self) -> Path {
+        self.path
+    }
+
+    /// The access that reads these ranges.
+    pub(super) fn reading(&self, ranges: KeyRanges) -> Access {
         let Stretch { path, direction, ordered, entries, .. } = *self;
         Access {
             path,
@@ -331,7 +360,7 @@ fn stretch(source: Source<'_>, path: Path, predicate: &Predicate) -> Option<KeyR
 }
 
 /// The layout of the keys along this path.
-fn keys(source: Source<'_>, path: Path) -> Option<(&KeyLayout, LayoutRole)> {
+pub(super) fn keys(source: Source<'_>, path: Path) -> Option<(&KeyLayout, LayoutRole)> {
     Some(match (source, path) {
         (Source::Table(table), Path::Primary) => (&table.key, LayoutRole::Primary),
         (Source::Table(table), Path::IndexOnly(id) | Path::IndexFetch(id)) => {

@@ -43,12 +43,7 @@ fn is_surely_short(access: &Access, source: Source<'_>, stats: &dyn Statistics) 
 }
 
 /// The access along one path, priced; `None` if the path cannot serve.
-pub(super) fn path_access(
-    source: Source<'_>,
-    need: &Need,
-    path: Path,
-    stats: &dyn Statistics,
-) -> Option<Access> {
+pub fn path_access(source: Source<'_>, need: &Need, path: Path, stats: &dyn Statistics) -> Option<Access> {
     match (source, path) {
         (Source::Table(table), Path::Primary) if need.hints.allows_table() => {
             let found = key_ranges(need, &table.key, LayoutRole::Primary);
@@ -106,9 +101,11 @@ fn choose_rows(table: &TableDef, need: &Need, stats: &dyn Statistics) -> Result<
         }
     }
     let bounded = paths.iter().filter(|(_, access)| !access.method.is_whole()).count();
-    // If a path is this short, considering several would cost more than it reads.
-    let is_short = paths.iter().any(|(_, access)| access.entries < COST.short_entries);
-    let gathered = match found_none || settled || is_short {
+    // If a path is this short, considering several would cost more than it reads; and several read no less than one that
+    // gives what is wanted and nothing else.
+    let is_enough = |access: &Access| access.entries < COST.short_entries || gives_what_passes(access);
+    let is_enough = paths.iter().any(|(_, access)| is_enough(access));
+    let gathered = match found_none || settled || is_enough {
         true => None,
         false => several(table, need, (&found, bounded), stats),
     };
@@ -155,6 +152,17 @@ fn look_further(access: &mut Access, limit: u64, most: f64) {
         access.cost *= entries / access.entries;
         access.entries = entries;
     }
+}
+
+/// Its entries are what passes, in the order that is wanted, and no row has to be fetched.
+fn gives_what_passes(access: &Access) -> bool {
+    let all_pass = access.filter.is_true() && access.entry_filter.is_true();
+    let is_read_through = match &access.method {
+        Method::Scan { skip: None, .. } => !access.method.is_whole(),
+        Method::Scan { skip: Some(skipping), .. } => skipping.skip.each_of().is_some(),
+        Method::Empty | Method::Get(_) | Method::Gather { .. } => false,
+    };
+    access.ordered && all_pass && is_read_through && !matches!(access.path, Path::IndexFetch(_))
 }
 
 /// No entry that this access reads before the limit is in vain, however large the table grows.

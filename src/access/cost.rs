@@ -24,6 +24,8 @@ pub struct CostModel {
     pub fetch: f64,
     /// Placing a cursor at the start of a range.
     pub seek: f64,
+    /// Planning the key range of one more value, told at run time, along one path.
+    pub learned: f64,
     /// One row that is given out where the first of its group would do.
     pub needless: f64,
     /// One comparison of a sort.
@@ -65,6 +67,7 @@ pub const COST: CostModel = CostModel {
     get: 12.0,
     fetch: 6.0,
     seek: 12.0,
+    learned: 25.0,
     needless: 2.0,
     compare: 0.1,
     equal_share: 0.01,

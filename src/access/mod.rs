@@ -5,6 +5,7 @@
 
 mod advice;
 mod again;
+mod behind;
 mod candidate;
 mod choose;
 mod cost;
@@ -20,7 +21,7 @@ mod words;
 
 pub use advice::{IndexPart, key_for};
 pub use again::{Again, Stretch, along, choose_again};
-pub use choose::choose;
+pub use choose::{choose, path_access};
 pub use cost::{COST, Statistics, passing_share, rows_of};
 pub use explain::{Described, RuntimeKeys, describe};
 pub use guards::{Guards, refused};

@@ -10,7 +10,7 @@ use crate::store::{Direction, KeyspaceId, Reader};
 const AT_THE_START: (u64, u64) = (24, 400);
 /// The same at each spot further on.
 const AT_A_SPOT: (u64, u64) = (2, 100);
-/// Spots (count) further on, evenly spaced over the keys.
+/// Spots (count) further on, evenly spaced over the keys left.
 const SPOTS: u64 = 4;
 /// Entries (count) to step over before seeking.
 const STEPS_MAX: u64 = 16;
@@ -41,19 +41,17 @@ pub fn probe_jumps(
     skip: &Skip,
 ) -> Result<Jumps> {
     let probe = Probe { reader, keyspace, ranges, skip };
-    let start = probe.from(None, AT_THE_START, Jumps::default())?;
-    if start.done {
-        return Ok(start);
-    }
+    let (start, stopped) = probe.from(None, AT_THE_START, Jumps::default())?;
+    let Some(stopped) = stopped else { return Ok(Jumps { done: true, ..start }) };
     let mut further = Jumps::default();
-    for spot in probe.spots()? {
-        further = probe.from(Some(spot), AT_A_SPOT, further)?;
+    for spot in probe.spots(&stopped)? {
+        (further, _) = probe.from(Some(spot), AT_A_SPOT, further)?;
     }
     if further.jumps < AT_A_SPOT.0 * SPOTS / 2 {
         return Ok(start);
     }
     let (possible, jumps) = (start.possible + further.possible, start.jumps + further.jumps);
-    Ok(Jumps { possible: (possible * further.jumps).div_ceil(jumps), done: false, ..further })
+    Ok(Jumps { possible: (possible * further.jumps).div_ceil(jumps), ..further })
 }
 
 struct Probe<'a> {
@@ -64,18 +62,20 @@ struct Probe<'a> {
 }
 
 impl Probe<'_> {
-    /// Skips on from a key for a while, and adds what it did to `did`.
+    /// Skips on from a key for a while, and adds what it did to `did`. Also tells where it stopped; `None`: at the end.
     fn from(
         &self,
         spot: Option<Rowkey>,
         (jumps_max, entries_max): (u64, u64),
         mut did: Jumps,
-    ) -> Result<Jumps> {
+    ) -> Result<(Jumps, Option<Rowkey>)> {
         let Probe { reader, keyspace, ranges, skip } = *self;
         let (measures, mut from) = (spot.is_some(), spot);
         let mut starts = Vec::new();
         let (jumps_max, entries_max) = (did.jumps + jumps_max, did.entries + entries_max);
-        for range in ranges.as_slice() {
+        let is_passed = |range: &&KeyRange| from.as_ref().is_some_and(|target| range.is_past(target));
+        let passed = ranges.as_slice().iter().take_while(is_passed).count();
+        for range in &ranges.as_slice()[passed..] {
             let mut range = match &from {
                 Some(target) => range.intersect(&KeyRange { start: target.clone(), end: End::Open }),
                 None => range.clone(),
@@ -85,7 +85,7 @@ impl Probe<'_> {
                 let mut steps = 0;
                 while let Some((key, _)) = cursor.next()? {
                     if did.entries >= entries_max {
-                        return Ok(did);
+                        return Ok((did, Some(key.into())));
                     }
                     if from.as_ref().is_some_and(|target| key < &**target) {
                         did.entries += 1;
@@ -105,7 +105,7 @@ impl Probe<'_> {
                         continue 'placed;
                     }
                     if did.jumps >= jumps_max {
-                        return Ok(did);
+                        return Ok((did, Some(key.into())));
                     }
                     did.entries += 1;
                     let target = if skip.is_possible(key, &mut starts) {
@@ -119,13 +119,13 @@ impl Probe<'_> {
                     steps = 0;
                     from = target;
                     if from.is_none() {
-                        return Ok(Jumps { done: true, ..did });
+                        return Ok((did, None));
                     }
                 }
                 break;
             }
         }
-        Ok(Jumps { done: true, ..did })
+        Ok((did, None))
     }
 
     /// About how many entries of a range lie before a key.
@@ -135,26 +135,18 @@ impl Probe<'_> {
         Ok(known.unwrap_or(COST.jump_entries as u64))
     }
 
-    /// Keys in the middle of equal parts of all bytes between the first and the last key.
-    fn spots(&self) -> Result<Vec<Rowkey>> {
-        let [first, last] = match self.ranges.as_slice() {
-            [] => return Ok(Vec::new()),
-            [first, .., last] => [first, last],
-            [only] => [only, only],
-        };
-        let key = |range: &KeyRange, direction| -> Result<Option<Rowkey>> {
-            let mut cursor = self.reader.cursor(self.keyspace, range, direction)?;
-            Ok(cursor.next()?.map(|(key, _)| key.into()))
-        };
-        let ends = (key(first, Direction::Forward)?, key(last, Direction::Reverse)?);
-        let (Some(first), Some(last)) = ends else { return Ok(Vec::new()) };
-        let same = first.iter().zip(&*last).take_while(|(a, b)| a == b).count();
+    /// Keys in the middle of equal parts of all bytes between `first` and the last key.
+    fn spots(&self, first: &Rowkey) -> Result<Vec<Rowkey>> {
+        let Some(last) = self.ranges.as_slice().last() else { return Ok(Vec::new()) };
+        let mut cursor = self.reader.cursor(self.keyspace, last, Direction::Reverse)?;
+        let Some((last, _)) = cursor.next()? else { return Ok(Vec::new()) };
+        let same = first.iter().zip(last).take_while(|(a, b)| a == b).count();
         let eight = |key: &[u8]| {
             let mut bytes = [0; 8];
             bytes.iter_mut().zip(&key[same..]).for_each(|(to, from)| *to = *from);
             u64::from_be_bytes(bytes)
         };
-        let (low, high) = (eight(&first), eight(&last));
+        let (low, high) = (eight(first), eight(last));
         let step = high.saturating_sub(low) / (2 * SPOTS);
         let spot =
             |n: u64| Rowkey::from([&first[..same], &(low + (2 * n + 1) * step).to_be_bytes()].concat());

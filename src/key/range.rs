@@ -252,6 +252,40 @@ impl KeyRanges {
     }
 }
 
+/// Ranges of keys that share a prefix, without it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RangesBehind(Vec<(Box<[u8]>, Option<Box<[u8]>>)>);
+
+impl RangesBehind {
+    /// `None` if a range has other keys, too.
+    pub fn of(ranges: &KeyRanges, prefix: &[u8]) -> Option<RangesBehind> {
+        let KeyRange { end: last, .. } = KeyRange::prefix(prefix);
+        let behind = |range: &KeyRange| {
+            let start = range.start.strip_prefix(prefix)?.into();
+            let end = match &range.end {
+                end if *end == last => None,
+                End::Before(end) => Some(end.strip_prefix(prefix)?.into()),
+                End::Open => return None,
+            };
+            Some((start, end))
+        };
+        ranges.as_slice().iter().map(behind).collect::<Option<_>>().map(RangesBehind)
+    }
+
+    /// The same ranges behind another prefix.
+    pub fn after(&self, prefix: &Rowkey) -> KeyRanges {
+        let key = |behind: &[u8]| Rowkey::from([prefix, behind].concat());
+        let range = |(start, end): &(Box<[u8]>, Option<Box<[u8]>>)| KeyRange {
+            start: key(start),
+            end: match end {
+                Some(end) => End::Before(key(end)),
+                None => KeyRange::prefix(prefix.clone()).end,
+            },
+        };
+        KeyRanges(self.0.iter().map(range).collect())
+    }
+}
+
 impl fmt::Debug for KeyRanges {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(&self.0).finish()
@@ -290,6 +324,36 @@ mod tests {
 
     fn key() -> impl Strategy<Value = Vec<u8>> {
         prop::collection::vec(prop::sample::select(vec![0u8, 7, 0xFF]), 0..3)
+    }
+
+    proptest! {
+        #[test]
+        fn ranges_behind_a_prefix_are_the_same_behind_another(
+            behind in prop::collection::vec((key(), prop::option::of(key())), 0..4),
+            prefixes in (key(), key()),
+        ) {
+            let under = |prefix: &[u8]| {
+                let of_prefix = KeyRange::prefix(prefix);
+                let range = |(start, end): &(Vec<u8>, Option<Vec<u8>>)| KeyRange {
+                    start: [prefix, start].concat().into(),
+                    end: end.as_ref().map_or(of_prefix.end.clone(), |end| End::Before([prefix, end].concat().into())),
+                };
+                KeyRanges::new(behind.iter().map(range).collect())
+            };
+            let (one, other) = (under(&prefixes.0), under(&prefixes.1));
+            let found = RangesBehind::of(&one, &prefixes.0).unwrap();
+            prop_assert_eq!(found.after(&prefixes.0.clone().into()), one);
+            prop_assert_eq!(found.after(&prefixes.1.clone().into()), other);
+        }
+    }
+
+    #[test]
+    fn ranges_before_or_beyond_a_prefix_are_not_behind_it() {
+        let of = |range| RangesBehind::of(&KeyRanges::one(range), b"b");
+        assert_eq!(of(KeyRange::new("a", "b")), None);
+        assert_eq!(of(KeyRange::new("b", "d")), None);
+        assert_eq!(of(KeyRange::starting_at("b")), None);
+        assert!(of(KeyRange::new("b1", "c")).is_some());
     }
 
     fn range() -> impl Strategy<Value = KeyRange> {

@@ -146,6 +146,14 @@ impl RangeShape {
         self.points
     }
 
+    /// It is a prefix made from all that the keys have of the compared columns, for any values.
+    pub fn is_prefix(&self, layout: &KeyLayout) -> bool {
+        let mut behind = layout.parts()[self.used..].iter().flat_map(|part| part.columns());
+        self.between.is_none()
+            && !self.points
+            && behind.all(|id| self.known.iter().all(|(known, _)| known != id))
+    }
+
     /// The range for some values, given by term. `None` for values that no row can hold, and for those that
     /// need the general search.
     pub fn ranges<'v>(

@@ -38,6 +38,9 @@ use crate::value::{ColumnType, Value};
 /// First batch (rows) of a scan whose dynamic filter tightens while it runs.
 const THRESHOLD_ROWS: usize = 1024;
 
+/// Values (count) of a dynamic filter whose planning does not matter.
+const FEW_VALUES: f64 = 8.0;
+
 /// Smallest first batch (rows) of a scan that its consumer is likely to stop.
 pub const FEW_ROWS: usize = 64;
 
@@ -186,9 +189,13 @@ impl ScanExec {
         ScanExec { words: [words].into(), ..self.anew(self.bound.clone()) }
     }
 
-    /// Reads the rows that also pass `condition`, along the best path for that.
+    /// Reads the rows that also pass `condition`, along the best path for the first of several on the same columns.
     pub fn of_condition(&self, condition: Predicate) -> Result<Scan> {
-        let bound = self.request.narrow(self.planned()?, condition)?;
+        let (planned, first) = (self.planned()?, self.narrowed.get().and_then(Option::as_ref));
+        let bound = match first.filter(|first| matches!(first.spec.access.method, Method::Scan { .. })) {
+            Some(first) => self.request.narrow_as(planned, condition, first)?,
+            None => self.request.narrow(planned, condition)?,
+        };
         let scan = self.scan(&bound, Arc::clone(&self.counters), 0)?;
         // EXPLAIN ANALYZE shows the first of them.
         let _ = self.narrowed.set(Some(bound));
@@ -456,9 +463,10 @@ impl ScanExec {
         let Access { method, entries, cost, .. } = &self.bound()?.spec.access;
         // Looking up more keys costs more than it saves; of a skip scan, the jumps cost most.
         let reading = if matches!(method, Method::Scan { skip: Some(_), .. }) { cost } else { entries };
-        let values_max = (reading / COST.get) as usize;
-        let known = self.filters.iter().map(|filter| condition_of(filter, schema, names, values_max));
-        let known = Predicate::and(known);
+        let values_max =
+            (reading / (COST.get + self.request.planning_of_one())).max(FEW_VALUES.min(reading / COST.get));
+        let of = |filter| condition_of(filter, schema, names, values_max as usize);
+        let known = Predicate::and(self.filters.iter().map(of));
         if known.is_true() {
             return Ok(None);
         }

@@ -8,8 +8,8 @@ use arrow::datatypes::{Schema, SchemaRef};
 use super::matches::Samples;
 use super::{Binding, QueryRelation};
 use crate::access::{
-    Access, Again, Choice, Each, Guards, Method, Need, OrderBy, Path, Statistics, along, choose,
-    choose_again, passing_share, rows_of, share_of_equals,
+    Access, Again, COST, Choice, Each, Guards, Method, Need, OrderBy, Path, Statistics, along, choose,
+    choose_again, passing_share, path_access, rows_of, share_of_equals,
 };
 use crate::df::cached::template::{Template, suited_or_same};
 use crate::df::expr::FieldNames;
@@ -289,6 +289,22 @@ impl ScanRequest {
         Ok(self.bound(need, choice, bound.binding.clone()))
     }
 
+    /// [`ScanRequest::narrow`] along the path that was chosen for another condition on the same columns, unless it reads
+    /// all entries for this one.
+    pub fn narrow_as(&self, bound: &Bound, condition: Predicate, other: &Bound) -> Result<Bound> {
+        let predicate = Predicate::and([bound.need.predicate.clone(), condition.clone()]);
+        let need = Need { predicate, ..bound.need.clone() };
+        let stats = self.statistics(&bound.binding);
+        match path_access(self.relation.source(), &need, other.spec.access.path, &stats) {
+            Some(access) if !access.method.is_whole() => {
+                let choice =
+                    Choice { access, chosen: other.chosen.clone(), rejected: Vec::new(), note: None };
+                Ok(self.bound(need, choice, bound.binding.clone()))
+            }
+            _ => self.narrow(bound, condition),
+        }
+    }
+
     /// [`ScanRequest::narrow`], in an order or a prefix of it, of which about so many rows will be read. `None` if that
     /// costs more than sorting.
     pub fn narrow_in_order(
@@ -328,6 +344,11 @@ impl ScanRequest {
         let mut access = bound.spec.access.clone();
         access.filter = Predicate::and([access.filter.into(), condition]).into();
         self.spec(access, &bound.need.output)
+    }
+
+    /// Cost of choosing among all paths for one more value that is told at run time.
+    pub fn planning_of_one(&self) -> f64 {
+        COST.learned * (1 + self.table().indexes.len()) as f64
     }
 
     /// The table, unless the request is for an index table, or a hint prescribes the path.

@@ -42,9 +42,6 @@ const PAIR: f64 = 0.05;
 /// Cost of a hash join per equal pair, in entries walked.
 const EQUAL_PAIR: f64 = 0.5;
 
-/// Cost of planning the access for a value of a dynamic filter, in entries walked.
-const LEARNED: f64 = 150.0;
-
 /// Most places (count) in which a row seeks.
 const PLACES_MAX: usize = 8;
 
@@ -246,7 +243,7 @@ impl<'j> PairwiseJoin<'j> {
         Ok(match sides.scan.request.guessed(bound, &fields) {
             Some(each) => {
                 let pairs = rows * each.rows.min(bound.rows);
-                whole.min(rows * (LEARNED + each.work)) + pairs * EQUAL_PAIR
+                whole.min(rows * (sides.scan.request.planning_of_one() + each.work)) + pairs * EQUAL_PAIR
             }
             None => whole,
         })
