@@ -39,8 +39,8 @@ impl BehindPrefix {
         };
         let (terms, rest): (Vec<usize>, Vec<usize>) = (0..conditions.len()).partition(|at| is_equal(*at));
         let equal: Vec<(ColumnId, CmpOp)> = terms.iter().filter_map(|at| conditions[*at]).collect();
-        let shape = RangeShape::of(&equal, layout, role).filter(|shape| shape.is_prefix(layout))?;
         let others = filled(&rest)?;
+        let shape = RangeShape::of(&equal, layout, role).filter(|shape| shape.is_prefix(layout, &others))?;
         // What else is asked says the same whatever these columns equal.
         let is_apart = |predicate: &Predicate| {
             let is_other = |field: &Field| matches!(field, Field::Column(id) if equal.iter().all(|(told, _)| told != id));

@@ -8,7 +8,7 @@ use super::predicate::{CmpOp, Field, Predicate};
 use super::ranges::{LayoutRole, Ranges};
 use super::sets::{as_point, closed};
 use super::walk::after;
-use crate::key::{ColumnId, Interval, KeyLayout, KeyRange, KeyRanges, Rowkey};
+use crate::key::{ColumnId, Interval, KeyLayout, KeyPart, KeyRange, KeyRanges, Rowkey};
 use crate::value::Value;
 
 /// The result of [`search`](super::ranges::search) for equalities on the columns of the leading parts, an
@@ -146,12 +146,18 @@ impl RangeShape {
         self.points
     }
 
-    /// It is a prefix made from all that the keys have of the compared columns, for any values.
-    pub fn is_prefix(&self, layout: &KeyLayout) -> bool {
-        let mut behind = layout.parts()[self.used..].iter().flat_map(|part| part.columns());
-        self.between.is_none()
-            && !self.points
-            && behind.all(|id| self.known.iter().all(|(known, _)| known != id))
+    /// It is a prefix, for any values of the compared columns, and ranges behind it that other conditions give do not
+    /// depend on these values: no part has one of these columns once more, or only behind parts that nothing is said of.
+    pub fn is_prefix(&self, layout: &KeyLayout, others: &Predicate) -> bool {
+        let behind = &layout.parts()[self.used..];
+        let is_known =
+            |part: &KeyPart| part.columns().iter().any(|id| self.known.iter().any(|(known, _)| known == id));
+        let said = others.fields();
+        let is_open = |part: &KeyPart| {
+            !part.is_literal() && part.columns().iter().all(|id| !said.contains(&Field::Column(*id)))
+        };
+        let before = behind.iter().position(is_known).map(|again| &behind[..again]);
+        self.between.is_none() && !self.points && before.is_none_or(|before| before.iter().any(is_open))
     }
 
     /// The range for some values, given by term. `None` for values that no row can hold, and for those that
