@@ -135,6 +135,22 @@ pub struct Again {
     rest_of_entries: bool,
 }
 
+/// A run of a statement, and the access chosen for it.
+pub struct FirstRun<'r> {
+    /// What was read.
+    pub source: Source<'r>,
+    /// What was wanted.
+    pub need: &'r Need,
+    /// The access.
+    pub access: &'r Access,
+    /// The conditions, of which comparisons of columns are given.
+    pub conditions: &'r [Option<(ColumnId, CmpOp)>],
+    /// What a comparison (position) compared with.
+    pub value: &'r dyn Fn(usize) -> Option<&'r Value>,
+    /// Some of the conditions (positions), with the values of the run.
+    pub filled: &'r dyn Fn(&[usize]) -> Option<Predicate>,
+}
+
 /// Keys made from the values of comparisons.
 #[derive(Clone, Debug)]
 enum KnownKeys {
@@ -147,30 +163,16 @@ enum KnownKeys {
 }
 
 impl Again {
-    /// For an access chosen by nothing but these conditions, of which comparisons of columns are given. `None` if
-    /// anything else influenced the choice. `value` gives what a comparison compared with in that run, `filled` some of the conditions.
-    pub fn of<'v>(
-        source: Source<'_>,
-        need: &Need,
-        access: &Access,
-        conditions: &[Option<(ColumnId, CmpOp)>],
-        value: impl Fn(usize) -> Option<&'v Value>,
-        filled: impl Fn(&[usize]) -> Option<Predicate>,
-    ) -> Option<Again> {
-        Again::of_one_range(source, need, access, conditions, &value, &filled).or_else(|| {
-            let (behind, terms, rest) = BehindPrefix::of(source, need, access, conditions, value, filled)?;
+    /// What a run tells about others; `None` if anything but its conditions influenced the choice.
+    pub fn of(run: &FirstRun<'_>) -> Option<Again> {
+        Again::of_one_range(run).or_else(|| {
+            let (behind, terms, rest) = BehindPrefix::of(run)?;
             Some(Again { keys: KnownKeys::Behind(Box::new(behind)), terms, rest, rest_of_entries: false })
         })
     }
 
-    fn of_one_range<'v>(
-        source: Source<'_>,
-        need: &Need,
-        access: &Access,
-        conditions: &[Option<(ColumnId, CmpOp)>],
-        value: &impl Fn(usize) -> Option<&'v Value>,
-        filled: &impl Fn(&[usize]) -> Option<Predicate>,
-    ) -> Option<Again> {
+    fn of_one_range(run: &FirstRun<'_>) -> Option<Again> {
+        let FirstRun { source, need, access, conditions, value, filled } = *run;
         let (layout, role) = keys(source, access.path)?;
         let is_of_keys =
             |(id, _): (ColumnId, CmpOp)| layout.parts().iter().any(|p| p.columns().contains(&id));

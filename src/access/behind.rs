@@ -1,8 +1,8 @@
 //! The ranges of a repeated statement whose equal columns make up a prefix of the keys: `k.assignee = u.id AND k.status
 //! <> 'done'`. For other values of these columns, the same ranges lie behind another prefix.
 
-use super::again::{Stretch, keys};
-use super::path::{Access, Method, Need, Source};
+use super::again::{FirstRun, Stretch, keys};
+use super::path::{Access, Method, Source};
 use crate::key::{ColumnId, RangesBehind};
 use crate::plan::{CmpOp, Field, Filter, Predicate, RangeShape};
 use crate::value::Value;
@@ -21,16 +21,9 @@ pub(super) struct BehindPrefix {
 }
 
 impl BehindPrefix {
-    /// For arguments as those of [`Again::of`](super::Again::of); with the conditions (positions) that make up the prefix,
-    /// and the others.
-    pub(super) fn of<'v>(
-        source: Source<'_>,
-        need: &Need,
-        access: &Access,
-        conditions: &[Option<(ColumnId, CmpOp)>],
-        value: impl Fn(usize) -> Option<&'v Value>,
-        filled: impl Fn(&[usize]) -> Option<Predicate>,
-    ) -> Option<(BehindPrefix, Vec<usize>, Vec<usize>)> {
+    /// Also gives the conditions (positions) that make up the prefix, and the others.
+    pub(super) fn of(run: &FirstRun<'_>) -> Option<(BehindPrefix, Vec<usize>, Vec<usize>)> {
+        let FirstRun { source, need, access, conditions, value, filled } = *run;
         let (layout, role) = keys(source, access.path)?;
         let Method::Scan { ranges, .. } = &access.method else { return None };
         let is_equal = |at: usize| {

@@ -20,7 +20,7 @@ mod unprobed;
 mod words;
 
 pub use advice::{IndexPart, key_for};
-pub use again::{Again, Stretch, along, choose_again};
+pub use again::{Again, FirstRun, Stretch, along, choose_again};
 pub use choose::{choose, path_access};
 pub use cost::{COST, Statistics, passing_share, rows_of};
 pub use explain::{Described, RuntimeKeys, describe};

@@ -33,6 +33,7 @@ use super::errors::to_df;
 use super::expr::{FieldNames, predicate};
 use super::operators::scan::ScanExec;
 use super::rewrite::below;
+use super::statistics::JumpSamples;
 use super::wanted::{FirstFound, RowGoal, Wanted, WantedRows};
 use crate::access::{Access, Each, Guards, Method, OrderBy, Path, share_of_equals};
 use crate::error::{Error, Result};
@@ -336,6 +337,7 @@ impl TableSource {
             order,
             each: self.each.clone(),
             samples: Samples::default(),
+            jumps: JumpSamples::default(),
         };
         let (mut request, bound) = self.in_some_order(request)?;
         let access = &bound.spec.access;

@@ -252,34 +252,34 @@ impl KeyRanges {
     }
 }
 
-/// Ranges of keys that share a prefix, without it.
+/// Ranges of keys that share a prefix, without it; an open one ends with the prefix.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RangesBehind(Vec<(Box<[u8]>, Option<Box<[u8]>>)>);
+pub struct RangesBehind(Vec<KeyRange>);
 
 impl RangesBehind {
     /// `None` if a range has other keys, too.
     pub fn of(ranges: &KeyRanges, prefix: &[u8]) -> Option<RangesBehind> {
         let KeyRange { end: last, .. } = KeyRange::prefix(prefix);
-        let behind = |range: &KeyRange| {
-            let start = range.start.strip_prefix(prefix)?.into();
+        let behind = |key: &Rowkey| key.strip_prefix(prefix).map(Rowkey::from);
+        let range = |range: &KeyRange| {
             let end = match &range.end {
-                end if *end == last => None,
-                End::Before(end) => Some(end.strip_prefix(prefix)?.into()),
+                end if *end == last => End::Open,
+                End::Before(end) => End::Before(behind(end)?),
                 End::Open => return None,
             };
-            Some((start, end))
+            Some(KeyRange { start: behind(&range.start)?, end })
         };
-        ranges.as_slice().iter().map(behind).collect::<Option<_>>().map(RangesBehind)
+        ranges.as_slice().iter().map(range).collect::<Option<_>>().map(RangesBehind)
     }
 
     /// The same ranges behind another prefix.
     pub fn after(&self, prefix: &Rowkey) -> KeyRanges {
-        let key = |behind: &[u8]| Rowkey::from([prefix, behind].concat());
-        let range = |(start, end): &(Box<[u8]>, Option<Box<[u8]>>)| KeyRange {
+        let key = |behind: &Rowkey| Rowkey::from([&prefix[..], behind].concat());
+        let range = |KeyRange { start, end }: &KeyRange| KeyRange {
             start: key(start),
             end: match end {
-                Some(end) => End::Before(key(end)),
-                None => KeyRange::prefix(prefix.clone()).end,
+                End::Before(end) => End::Before(key(end)),
+                End::Open => KeyRange::prefix(prefix.clone()).end,
             },
         };
         KeyRanges(self.0.iter().map(range).collect())

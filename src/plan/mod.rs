@@ -38,4 +38,4 @@ pub use predicate::{CmpOp, Field, Predicate, RowView};
 pub use ranges::{LayoutRole, Ranges, ranges};
 pub use sets::ValueSet;
 pub use short::{RangeShape, short_stretch};
-pub use skip::{EachOf, Skip, Skipping};
+pub use skip::{EachOf, Skip, SkipShape, Skipping};

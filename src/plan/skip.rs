@@ -54,6 +54,14 @@ pub struct EachOf {
     pub rows: u64,
 }
 
+/// What a [`Skip`] is about, whatever the values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SkipShape {
+    /// By part: how many spans of it are possible (count); `None`: all.
+    spans: Vec<Option<usize>>,
+    each: Option<EachOf>,
+}
+
 /// The possible bytes from the start of one part on.
 #[derive(Clone, Debug, PartialEq)]
 struct Sieve {
@@ -335,6 +343,12 @@ impl Skip {
             }
         }
         true
+    }
+
+    /// What it is about.
+    pub fn shape(&self) -> SkipShape {
+        let spans = self.sieves.iter().map(|sieve| sieve.as_ref().map(|sieve| sieve.spans.len()));
+        SkipShape { spans: spans.collect(), each: self.each }
     }
 
     /// The next position to seek to: no key from `key` up to it, exclusive, is possible; `None` if none is

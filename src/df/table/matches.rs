@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{Bound, ScanRequest};
 use crate::access::{COST, Each, Path};
+use crate::df::statistics::GROWN;
 use crate::key::ColumnId;
 use crate::plan::{CmpOp, Field};
 
@@ -34,9 +35,6 @@ impl Sample {
         rows.max(self.rows) <= GROWN * rows.min(self.rows).max(1.0)
     }
 }
-
-/// A sample of a table that has grown, or shrunk, this many times is taken anew.
-const GROWN: f64 = 2.0;
 
 impl Samples {
     /// The sample of these columns of a table with so many rows, counted if there is none.

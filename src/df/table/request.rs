@@ -8,12 +8,12 @@ use arrow::datatypes::{Schema, SchemaRef};
 use super::matches::Samples;
 use super::{Binding, QueryRelation};
 use crate::access::{
-    Access, Again, COST, Choice, Each, Guards, Method, Need, OrderBy, Path, Statistics, along, choose,
-    choose_again, passing_share, path_access, rows_of, share_of_equals,
+    Access, Again, COST, Choice, Each, FirstRun, Guards, Method, Need, OrderBy, Path, Statistics, along,
+    choose, choose_again, passing_share, path_access, rows_of, share_of_equals,
 };
 use crate::df::cached::template::{Template, suited_or_same};
 use crate::df::expr::FieldNames;
-use crate::df::statistics::StoreStatistics;
+use crate::df::statistics::{JumpSamples, StoreStatistics};
 use crate::df::wanted::{FirstFound, RowGoal};
 use crate::error::Result;
 use crate::exec::scan::{ScanSources, ScanSpec, field_type};
@@ -55,6 +55,7 @@ pub struct ScanRequest {
     /// Rows may come in any order.
     pub any_order: bool,
     pub(super) samples: Samples,
+    pub(super) jumps: JumpSamples,
 }
 
 /// A column of the table, compared with a value of an outer row.
@@ -188,14 +189,14 @@ impl ScanRequest {
         let conditions: Vec<_> = self.filters.iter().map(comparison).collect();
         let values: Vec<_> =
             (0..conditions.len()).map(|at| self.compared_with(at, &bound.binding.params)).collect();
-        let again = Again::of(
-            self.relation.source(),
-            &bound.need,
-            &bound.spec.access,
-            &conditions,
-            |at| values.get(at)?.as_deref(),
-            |rest| self.filled(rest.iter().map(|at| &self.filters[*at]), &bound.binding),
-        );
+        let again = Again::of(&FirstRun {
+            source: self.relation.source(),
+            need: &bound.need,
+            access: &bound.spec.access,
+            conditions: &conditions,
+            value: &|at| values.get(at)?.as_deref(),
+            filled: &|rest| self.filled(rest.iter().map(|at| &self.filters[*at]), &bound.binding),
+        });
         ScanRequest { again, known_places: OnceLock::new(), ..self }
     }
 
@@ -479,7 +480,7 @@ impl ScanRequest {
     pub(super) fn statistics<'a>(&'a self, binding: &'a Binding) -> StoreStatistics<'a> {
         let collected = self.relation.advice.statistics.as_deref();
         let written_at = self.table().ttl().map(|ttl| ttl.written_at);
-        StoreStatistics { snapshot: &*binding.snapshot, collected, written_at }
+        StoreStatistics { snapshot: &*binding.snapshot, collected, written_at, jumps: &self.jumps }
     }
 
     pub(super) fn bound(&self, need: Need, choice: Choice, binding: Binding) -> Bound {
