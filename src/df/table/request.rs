@@ -295,8 +295,13 @@ impl ScanRequest {
     pub fn narrow_as(&self, bound: &Bound, condition: Predicate, other: &Bound) -> Result<Bound> {
         let predicate = Predicate::and([bound.need.predicate.clone(), condition.clone()]);
         let need = Need { predicate, ..bound.need.clone() };
-        let stats = self.statistics(&bound.binding);
-        match path_access(self.relation.source(), &need, other.spec.access.path, &stats) {
+        let (source, stats) = (self.relation.source(), self.statistics(&bound.binding));
+        let Access { path, method, .. } = &other.spec.access;
+        let access = match method {
+            Method::Scan { skip: Some(_), .. } => path_access(source, &need, *path, &stats),
+            _ => along(source, &need, *path, &stats),
+        };
+        match access {
             Some(access) if !access.method.is_whole() => {
                 let choice =
                     Choice { access, chosen: other.chosen.clone(), rejected: Vec::new(), note: None };
