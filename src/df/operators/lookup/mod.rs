@@ -191,7 +191,7 @@ impl LookupJoinExec {
         };
         let of_one = match self.by {
             LookupBy::Rowkeys => Some(COST.fetch),
-            LookupBy::Ranges => self.work_of_one().map(|work| COST.learned + work),
+            LookupBy::Ranges => self.work_of_one(),
         };
         let (Some(rows), Some(of_one)) = (all_rows(&self.rows), of_one) else { return false };
         rows * of_one <= most * (rows + bound.spec.access.cost)
