@@ -118,9 +118,7 @@ fn is_cheap(access: &Access, looked_at: Option<u64>) -> bool {
     match &access.method {
         Method::Empty | Method::Get(_) => true,
         Method::Scan { skip: Some(_), .. } | Method::Gather { .. } => false,
-        Method::Scan { .. } => {
-            access.entry_filter.is_true() && access.filter.is_true() && access.ordered && is_short()
-        }
+        Method::Scan { .. } => access.passes_all() && access.ordered && is_short(),
     }
 }
 
@@ -174,8 +172,7 @@ impl Again {
     fn of_one_range(run: &FirstRun<'_>) -> Option<Again> {
         let FirstRun { source, need, access, conditions, value, filled } = *run;
         let (layout, role) = keys(source, access.path)?;
-        let is_of_keys =
-            |(id, _): (ColumnId, CmpOp)| layout.parts().iter().any(|p| p.columns().contains(&id));
+        let is_of_keys = |(id, _): (ColumnId, CmpOp)| layout.has_column(id);
         let (terms, rest): (Vec<usize>, Vec<usize>) =
             (0..conditions.len()).partition(|at| conditions[*at].is_some_and(is_of_keys));
         let compared: Vec<(ColumnId, CmpOp)> = terms.iter().filter_map(|at| conditions[*at]).collect();

@@ -26,11 +26,8 @@ impl BehindPrefix {
         let FirstRun { source, need, access, conditions, value, filled } = *run;
         let (layout, role) = keys(source, access.path)?;
         let Method::Scan { ranges, .. } = &access.method else { return None };
-        let is_equal = |at: usize| {
-            let of_keys = |id: &ColumnId| layout.parts().iter().any(|part| part.columns().contains(id));
-            matches!(&conditions[at], Some((id, CmpOp::Eq)) if of_keys(id))
-        };
-        let (terms, rest): (Vec<usize>, Vec<usize>) = (0..conditions.len()).partition(|at| is_equal(*at));
+        let is_equal = |at: &usize| matches!(conditions[*at], Some((id, CmpOp::Eq)) if layout.has_column(id));
+        let (terms, rest): (Vec<usize>, Vec<usize>) = (0..conditions.len()).partition(is_equal);
         let equal: Vec<(ColumnId, CmpOp)> = terms.iter().filter_map(|at| conditions[*at]).collect();
         let others = filled(&rest)?;
         let shape = RangeShape::of(&equal, layout, role).filter(|shape| shape.is_prefix(layout, &others))?;

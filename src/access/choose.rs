@@ -104,8 +104,8 @@ fn choose_rows(table: &TableDef, need: &Need, stats: &dyn Statistics) -> Result<
     // If a path is this short, considering several would cost more than it reads; and several read no less than one that
     // gives what is wanted and nothing else.
     let is_enough = |access: &Access| access.entries < COST.short_entries || gives_what_passes(access);
-    let is_enough = paths.iter().any(|(_, access)| is_enough(access));
-    let gathered = match found_none || settled || is_enough {
+    let one_is_enough = paths.iter().any(|(_, access)| is_enough(access));
+    let gathered = match found_none || settled || one_is_enough {
         true => None,
         false => several(table, need, (&found, bounded), stats),
     };
@@ -146,9 +146,8 @@ fn choose_rows(table: &TableDef, need: &Need, stats: &dyn Statistics) -> Result<
 /// Corrects the price of a walk that stops at a limit by an upper bound of the matching rows, which may be
 /// known from another path: if few match, they lie far apart.
 fn look_further(access: &mut Access, limit: u64, most: f64) {
-    let all_pass = access.filter.is_true() && access.entry_filter.is_true();
     let entries = (limit as f64 * access.all_entries / most.max(1.0)).min(access.all_entries);
-    if access.ordered && !all_pass && access.entries < entries {
+    if access.ordered && !access.passes_all() && access.entries < entries {
         access.cost *= entries / access.entries;
         access.entries = entries;
     }
@@ -156,19 +155,17 @@ fn look_further(access: &mut Access, limit: u64, most: f64) {
 
 /// Its entries are what passes, in the order that is wanted, and no row has to be fetched.
 fn gives_what_passes(access: &Access) -> bool {
-    let all_pass = access.filter.is_true() && access.entry_filter.is_true();
     let is_read_through = match &access.method {
         Method::Scan { skip: None, .. } => !access.method.is_whole(),
         Method::Scan { skip: Some(skipping), .. } => skipping.skip.each_of().is_some(),
         Method::Empty | Method::Get(_) | Method::Gather { .. } => false,
     };
-    access.ordered && all_pass && is_read_through && !matches!(access.path, Path::IndexFetch(_))
+    access.ordered && access.passes_all() && is_read_through && !matches!(access.path, Path::IndexFetch(_))
 }
 
 /// No entry that this access reads before the limit is in vain, however large the table grows.
 fn stops_at_limit(access: &Access) -> bool {
-    let all_pass = access.filter.is_true() && access.entry_filter.is_true();
-    access.ordered && all_pass && matches!(access.method, Method::Scan { .. })
+    access.ordered && access.passes_all() && matches!(access.method, Method::Scan { .. })
 }
 
 /// Corrects the price of a walk that reads and sorts all that match, in a small keyspace: the model's guess may be lower
@@ -215,8 +212,7 @@ fn count_if_small(access: &mut Access, source: Source<'_>, need: &Need, stats: &
     access.entries = entries as f64;
     if let Some(limit) = need.limit
         && access.ordered
-        && access.entry_filter.is_true()
-        && access.filter.is_true()
+        && access.passes_all()
     {
         access.entries = access.entries.min(limit as f64);
     }

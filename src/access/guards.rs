@@ -32,7 +32,7 @@ impl Guards {
         }
         let (Source::Table(table) | Source::Index(table, _)) = source;
         let keyspace = access.keyspace(source);
-        let is_exact = access.ordered && access.entry_filter.is_true() && access.filter.is_true();
+        let is_exact = access.ordered && access.passes_all();
         let up_to = |rows: u64| need.limit.filter(|_| is_exact).map_or(rows, |limit| rows.min(limit));
         let read = match &access.method {
             Method::Empty => return Ok(()),

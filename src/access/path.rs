@@ -167,7 +167,7 @@ pub struct Access {
 impl Access {
     /// Is only the number of entries needed? If the store knows it, none is read.
     pub fn only_counts(&self, output: &[Field]) -> bool {
-        output.is_empty() && self.method.is_whole() && self.filter.is_true() && self.entry_filter.is_true()
+        output.is_empty() && self.method.is_whole() && self.passes_all()
     }
 
     /// Is only the number of entries needed, and does the store know it?
@@ -194,6 +194,11 @@ impl Access {
             all_entries: rows,
             cost: rows * COST.get,
         }
+    }
+
+    /// Nothing is checked, of index entries or of rows.
+    pub fn passes_all(&self) -> bool {
+        self.entry_filter.is_true() && self.filter.is_true()
     }
 
     /// Is this what is checked of rows, or all of it of index entries?

@@ -41,6 +41,7 @@ pub mod query;
 mod resolver;
 mod rewrite;
 mod rules;
+mod samples;
 mod statistics;
 mod subqueries;
 pub mod table;

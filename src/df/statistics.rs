@@ -1,7 +1,6 @@
 //! Answers the planner's questions about sizes from the snapshot that a query reads.
 
-use std::sync::{Arc, Mutex, PoisonError};
-
+use super::samples::Samples;
 use crate::access::{COST, Jumps, Statistics, probe_jumps};
 use crate::error::Result;
 use crate::key::{ColumnId, KeyRanges};
@@ -12,49 +11,9 @@ use crate::store::{Direction, KeyspaceId, Snapshot};
 /// Ranges (count) to estimate one by one; of more, evenly spaced ones stand for all.
 const RANGES_ESTIMATED: usize = 64;
 
-/// How far the jumps of skip scans led through one long range, by keyspace and by what they skip. All runs of a cached
-/// plan share it: to find out takes as long as to read some hundred entries.
-#[derive(Clone, Debug, Default)]
-pub struct JumpSamples(Arc<Mutex<Vec<JumpSample>>>);
-
-#[derive(Debug)]
-struct JumpSample {
-    keyspace: KeyspaceId,
-    shape: SkipShape,
-    /// Entries (count) of the keyspace at the time.
-    entries: u64,
-    jumps: Jumps,
-}
-
-impl JumpSamples {
-    /// The sample of a keyspace with so many entries, taken if there is none, or if it has grown or shrunk since.
-    fn of(
-        &self,
-        (keyspace, entries): (KeyspaceId, u64),
-        skip: &Skip,
-        probe: impl FnOnce() -> Jumps,
-    ) -> Jumps {
-        let shape = skip.shape();
-        let is_it = |sample: &JumpSample| sample.keyspace == keyspace && sample.shape == shape;
-        let holds = |sample: &JumpSample| {
-            entries.max(sample.entries) as f64 <= GROWN * entries.min(sample.entries) as f64
-        };
-        let known = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(sample) = known().iter().find(|sample| is_it(sample) && holds(sample)) {
-            return sample.jumps;
-        }
-        let jumps = probe();
-        if !jumps.done {
-            let mut known = known();
-            known.retain(|sample| !is_it(sample));
-            known.push(JumpSample { keyspace, shape, entries, jumps });
-        }
-        jumps
-    }
-}
-
-/// A sample of a table that has grown, or shrunk, this many times is taken anew.
-pub const GROWN: f64 = 2.0;
+/// How far the jumps of skip scans led through one long range, by keyspace and by what they skip: to find out takes as
+/// long as to read some hundred entries.
+pub type JumpSamples = Samples<(KeyspaceId, SkipShape), Jumps>;
 
 /// Statistics of the snapshot. Data that cannot be read counts as empty: the scan itself reports it.
 pub struct StoreStatistics<'a> {
@@ -112,12 +71,16 @@ impl Statistics for StoreStatistics<'_> {
     }
 
     fn jumps(&self, keyspace: KeyspaceId, ranges: &KeyRanges, skip: &Skip) -> Jumps {
-        let probe =
-            || -> Result<Jumps> { probe_jumps(&*self.snapshot.unrecorded()?, keyspace, ranges, skip) };
-        let probe = || probe().unwrap_or_default();
-        match (self.entries(keyspace), ranges.as_slice()) {
-            (entries, [_]) if entries >= COST.entries_min => self.jumps.of((keyspace, entries), skip, probe),
-            _ => probe(),
+        let (asked, entries) = ((keyspace, skip.shape()), self.entries(keyspace));
+        let is_long = ranges.as_slice().len() == 1 && entries >= COST.entries_min;
+        if let Some(known) = self.jumps.known(&asked, entries as f64).filter(|_| is_long) {
+            return known;
         }
+        let probe = || probe_jumps(&*self.snapshot.unrecorded()?, keyspace, ranges, skip);
+        let Ok(found) = probe() else { return Jumps::default() };
+        if is_long && !found.done {
+            self.jumps.keep(asked, entries as f64, found);
+        }
+        found
     }
 }

@@ -21,8 +21,8 @@ use datafusion::logical_expr::{
 use datafusion::physical_plan::ExecutionPlan;
 
 pub use self::along::ProbePath;
+use self::matches::MatchSamples;
 pub use self::matches::Matches;
-use self::matches::Samples;
 use self::relation::QueryRelation;
 pub use self::relation::TableAdvice;
 use self::request::fixed_by;
@@ -223,7 +223,7 @@ impl TableSource {
             Some(scan.bound().ok()?.spec.access.cost)
         };
         let suits = |access: &Access| {
-            let passes_all = access.entry_filter.is_true() && access.filter.is_true();
+            let passes_all = access.passes_all();
             let is_fetched = matches!(access.path, Path::IndexFetch(_));
             let is_likely = || !is_fetched || all().is_some_and(|cost| access.cost * LIKELY <= cost);
             access.ordered && (passes_all || alone && is_likely())
@@ -336,7 +336,7 @@ impl TableSource {
             any_order: self.any_order && order.is_empty(),
             order,
             each: self.each.clone(),
-            samples: Samples::default(),
+            samples: MatchSamples::default(),
             jumps: JumpSamples::default(),
         };
         let (mut request, bound) = self.in_some_order(request)?;

@@ -58,7 +58,7 @@ impl<'a> Pull<'a> {
     /// Every entry is a row, and only the number of rows is wanted.
     fn only_counts(&self, out: &impl Sink) -> bool {
         let access = &self.spec.access;
-        !out.looks() && access.entry_filter.is_true() && access.filter.is_true()
+        !out.looks() && access.passes_all()
     }
 
     pub fn walk_rows(&self, walk: &mut Walk, out: &mut impl Sink) -> Result<bool> {
@@ -91,7 +91,7 @@ impl<'a> Pull<'a> {
         let (index, sources) = (self.index()?, out.sources(&self.spec.places));
         let mut scratch = RowScratch::of(&self.spec.table, sources);
         let access = &self.spec.access;
-        let is_filtered = !(access.entry_filter.is_true() && access.filter.is_true());
+        let is_filtered = !access.passes_all();
         if is_filtered && sources.decode_more_than(&self.spec.places.compared) {
             return self.walk_filtered(walk, index, out);
         }

@@ -139,9 +139,9 @@ impl Walk {
             let Walk { keyspace, direction, ranges, jumper, .. } = self;
             let Some(range) = ranges.front_mut() else { return Ok(false) };
             ScanCounters::add(&counters.seeks, 1);
-            let cursor = placed(&mut cursor, reader, *keyspace, range, *direction)?;
+            let mut placed = placed(cursor.take(), reader, *keyspace, range, *direction)?;
             let mut then = Then::NextRange;
-            cursor.walk(&mut |key, value| {
+            placed.walk(&mut |key, value| {
                 looked.at(key, value);
                 let go_on = match jumper.as_mut().map_or(Look::Possible, |jumper| jumper.look(key)) {
                     Look::Possible => {
@@ -168,6 +168,7 @@ impl Walk {
                 }
                 Ok(then == Then::NextRange)
             })?;
+            cursor = Some(placed);
             match then {
                 Then::NextRange => drop(ranges.pop_front()),
                 Then::Stop => return Ok(true),
@@ -261,24 +262,19 @@ impl Walk {
 }
 
 /// The cursor, moved to a range, or a new one there.
-fn placed<'c, 'r>(
-    cursor: &'c mut Option<Box<dyn Cursor + 'r>>,
+fn placed<'r>(
+    cursor: Option<Box<dyn Cursor + 'r>>,
     reader: &'r dyn Reader,
     keyspace: KeyspaceId,
     range: &KeyRange,
     direction: Direction,
-) -> Result<&'c mut Box<dyn Cursor + 'r>> {
-    let moved = match cursor {
-        Some(cursor) => cursor.move_to(range)?,
-        None => false,
-    };
-    if !moved {
-        *cursor = None;
+) -> Result<Box<dyn Cursor + 'r>> {
+    if let Some(mut cursor) = cursor
+        && cursor.move_to(range)?
+    {
+        return Ok(cursor);
     }
-    match cursor {
-        Some(cursor) => Ok(cursor),
-        None => Ok(cursor.insert(reader.cursor(keyspace, range, direction)?)),
-    }
+    reader.cursor(keyspace, range, direction)
 }
 
 /// What follows after an entry.

@@ -212,6 +212,11 @@ impl KeyLayout {
         Some(self.givers[at])
     }
 
+    /// Some part is made from this column.
+    pub fn has_column(&self, id: ColumnId) -> bool {
+        self.parts.iter().any(|part| part.columns().contains(&id))
+    }
+
     /// All input columns, in key order, once each.
     pub fn columns(&self) -> Vec<ColumnId> {
         let mut all = Vec::new();

@@ -51,7 +51,7 @@ fn short<'p>(predicate: &'p Predicate, layout: &KeyLayout, role: LayoutRole) -> 
     let (mut terms, mut values, mut residual) = (Vec::new(), Vec::new(), Vec::new());
     for term in conjuncts {
         match term {
-            Predicate::Compare { field: Field::Column(id), op, value } if in_layout(layout, *id) => {
+            Predicate::Compare { field: Field::Column(id), op, value } if layout.has_column(*id) => {
                 terms.push((*id, *op));
                 values.push(value);
             }
@@ -254,11 +254,7 @@ impl Between {
 
 /// The condition is on columns outside of the layout, and on nothing else.
 fn is_outside(layout: &KeyLayout, condition: &Predicate) -> bool {
-    let is_other = |field: &Field| matches!(field, Field::Column(id) if !in_layout(layout, *id));
+    let is_other = |field: &Field| matches!(field, Field::Column(id) if !layout.has_column(*id));
     let fields = condition.fields();
     !condition.has_opaque() && !fields.is_empty() && fields.iter().all(is_other)
-}
-
-fn in_layout(layout: &KeyLayout, id: ColumnId) -> bool {
-    layout.parts().iter().any(|part| part.columns().contains(&id))
 }

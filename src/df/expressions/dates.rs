@@ -27,15 +27,8 @@ pub fn at_midnight(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Ex
             let both: Vec<&mut Expr> = vec![left, right];
             if timed { timestamps(both, None, schema) } else { beside_timestamps(both, schema) }
         }
-        // That a date's midnight is not later than some time, or that it is.
-        Expr::BinaryExpr(BinaryExpr { left, op: Operator::LtEq | Operator::Gt, right }) => {
-            on_their_days(left, right, schema) || beside_timestamps(vec![left, right], schema)
-        }
-        Expr::BinaryExpr(BinaryExpr { left, op: Operator::GtEq | Operator::Lt, right }) => {
-            on_their_days(right, left, schema) || beside_timestamps(vec![left, right], schema)
-        }
         expr => {
-            let mut changed = false;
+            let mut changed = on_their_days(expr, schema);
             for peers in peers(expr) {
                 changed |= beside_timestamps(peers, schema);
             }
@@ -132,17 +125,22 @@ fn with_time(date: &Expr, interval: &Expr, schema: &DFSchema) -> bool {
     may_be && settled_type(date, schema) == Some(DataType::Date32)
 }
 
-/// Turns the time of a row that a date is compared with into its day; true if it did. Of a time that is known, the
-/// planner makes key ranges anyway.
-fn on_their_days(date: &Expr, time: &mut Expr, schema: &DFSchema) -> bool {
+/// Compares a date with the day of a row's time, if it asks whether its midnight is not later than that, or whether it
+/// is; true if it does. Of a time that is known, the planner makes key ranges anyway.
+fn on_their_days(expr: &mut Expr, schema: &DFSchema) -> bool {
+    let (date, time) = match expr {
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::LtEq | Operator::Gt, right }) => (left, right),
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::GtEq | Operator::Lt, right }) => (right, left),
+        _ => return false,
+    };
     let is_of_row = |expr: &Expr| expr.exists(|expr| Ok(is_column(expr))).unwrap_or(false);
-    let is_exact = |ty: &DataType| matches!(ty, DataType::Timestamp(TimeUnit::Microsecond, _));
+    let is_exact = |ty: DataType| matches!(ty, DataType::Timestamp(TimeUnit::Microsecond, _));
     let are_compared = is_of_row(date)
         && is_of_row(time)
         && settled_type(date, schema) == Some(DataType::Date32)
-        && settled_type(time, schema).as_ref().is_some_and(is_exact);
+        && settled_type(time, schema).is_some_and(is_exact);
     if are_compared {
-        *time = cast(std::mem::take(time), DataType::Date32);
+        **time = cast(std::mem::take(&mut **time), DataType::Date32);
     }
     are_compared
 }

@@ -191,11 +191,8 @@ impl ScanExec {
 
     /// Reads the rows that also pass `condition`, along the best path for the first of several on the same columns.
     pub fn of_condition(&self, condition: Predicate) -> Result<Scan> {
-        let (planned, first) = (self.planned()?, self.narrowed.get().and_then(Option::as_ref));
-        let bound = match first.filter(|first| matches!(first.spec.access.method, Method::Scan { .. })) {
-            Some(first) => self.request.narrow_as(planned, condition, first)?,
-            None => self.request.narrow(planned, condition)?,
-        };
+        let first = self.narrowed.get().and_then(Option::as_ref);
+        let bound = self.request.narrow_as(self.planned()?, condition, first)?;
         let scan = self.scan(&bound, Arc::clone(&self.counters), 0)?;
         // EXPLAIN ANALYZE shows the first of them.
         let _ = self.narrowed.set(Some(bound));

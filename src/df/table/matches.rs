@@ -1,10 +1,8 @@
 //! Estimates what the rows with one value in each of some columns take: those that an outer row of a join finds.
 
-use std::sync::{Arc, Mutex, PoisonError};
-
 use super::{Bound, ScanRequest};
 use crate::access::{COST, Each, Path};
-use crate::df::statistics::GROWN;
+use crate::df::samples::Samples;
 use crate::key::ColumnId;
 use crate::plan::{CmpOp, Field};
 
@@ -17,39 +15,9 @@ pub struct Matches {
     pub work: f64,
 }
 
-/// What was counted for values that the table has, by columns. All runs of a cached plan share it.
-#[derive(Clone, Default)]
-pub(super) struct Samples(Arc<Mutex<Vec<Sample>>>);
-
-struct Sample {
-    of: Box<[Field]>,
-    /// Rows (count) of the table at the time.
-    rows: f64,
-    /// `None`: there were no such values, or no key has them together.
-    found: Option<Matches>,
-}
-
-impl Sample {
-    /// The table has not grown or shrunk much since.
-    fn holds(&self, rows: f64) -> bool {
-        rows.max(self.rows) <= GROWN * rows.min(self.rows).max(1.0)
-    }
-}
-
-impl Samples {
-    /// The sample of these columns of a table with so many rows, counted if there is none.
-    fn of(&self, fields: &[Field], rows: f64, count: impl FnOnce() -> Option<Matches>) -> Option<Matches> {
-        let known = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(sample) = known().iter().find(|sample| *sample.of == *fields && sample.holds(rows)) {
-            return sample.found;
-        }
-        let found = count();
-        let mut known = known();
-        known.retain(|sample| *sample.of != *fields);
-        known.push(Sample { of: fields.into(), rows, found });
-        found
-    }
-}
+/// What was counted for values that the table has, by columns; `None`: there were no such values, or no key has them
+/// together.
+pub(super) type MatchSamples = Samples<Box<[Field]>, Option<Matches>>;
 
 impl ScanRequest {
     /// The column leads some rowkey or index key, or stands behind columns there that have one value in each run.
@@ -128,32 +96,13 @@ impl ScanRequest {
 
     /// Rows with values that some row has in these columns.
     fn sampled(&self, bound: &Bound, fields: &[Field]) -> Option<Matches> {
-        self.samples.of(fields, self.entries(&bound.binding), || {
+        let (columns, entries) = (Box::from(fields), self.entries(&bound.binding));
+        self.samples.known(&columns, entries).unwrap_or_else(|| {
             let terms: Vec<_> = fields.iter().map(|field| (*field, CmpOp::Eq)).collect();
-            let found = self.bound_for_values(bound, &terms).ok()??;
-            Some(Matches { rows: found.rows, work: found.spec.access.work() })
+            let found = self.bound_for_values(bound, &terms).ok().flatten();
+            let found = found.map(|found| Matches { rows: found.rows, work: found.spec.access.work() });
+            self.samples.keep(columns, entries, found);
+            found
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_sample_is_counted_again_when_the_table_has_grown() {
-        let samples = Samples::default();
-        let field = Field::Column(ColumnId(1));
-        let mut counted = 0;
-        let mut rows_found = |rows: f64| {
-            let count = || {
-                counted += 1;
-                (rows > 0.0).then_some(Matches { rows: rows / 10.0, work: rows })
-            };
-            samples.of(&[field], rows, count).map(|found| found.rows)
-        };
-        let found = [0.0, 0.0, 100.0, 150.0, 1000.0, 600.0, 400.0].map(&mut rows_found);
-        assert_eq!(found, [None, None, Some(10.0), Some(10.0), Some(100.0), Some(100.0), Some(40.0)]);
-        assert_eq!(counted, 4);
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use arrow::datatypes::{Schema, SchemaRef};
 
-use super::matches::Samples;
+use super::matches::MatchSamples;
 use super::{Binding, QueryRelation};
 use crate::access::{
     Access, Again, COST, Choice, Each, FirstRun, Guards, Method, Need, OrderBy, Path, Statistics, along,
@@ -54,7 +54,7 @@ pub struct ScanRequest {
     pub(super) each: Option<Each>,
     /// Rows may come in any order.
     pub any_order: bool,
-    pub(super) samples: Samples,
+    pub(super) samples: MatchSamples,
     pub(super) jumps: JumpSamples,
 }
 
@@ -148,7 +148,7 @@ impl ScanRequest {
             rows: first.map_or(self.rows, |first| RowGoal::First(first.rows)),
             any_order: self.any_order && first.is_none_or(|first| first.order.is_empty()),
             each: None,
-            samples: Samples::default(),
+            samples: MatchSamples::default(),
             ..self.clone()
         }
     }
@@ -284,31 +284,30 @@ impl ScanRequest {
 
     /// Chooses the path anew for the rows that also pass one more condition.
     pub fn narrow(&self, bound: &Bound, condition: Predicate) -> Result<Bound> {
-        let predicate = Predicate::and([bound.need.predicate.clone(), condition]);
-        let need = Need { predicate, ..bound.need.clone() };
-        let choice = choose(self.relation.source(), &need, &self.statistics(&bound.binding))?;
-        Ok(self.bound(need, choice, bound.binding.clone()))
+        self.narrow_as(bound, condition, None)
     }
 
-    /// [`ScanRequest::narrow`] along the path that was chosen for another condition on the same columns, unless it reads
-    /// all entries for this one.
-    pub fn narrow_as(&self, bound: &Bound, condition: Predicate, other: &Bound) -> Result<Bound> {
-        let predicate = Predicate::and([bound.need.predicate.clone(), condition.clone()]);
+    /// [`ScanRequest::narrow`] along the path that was chosen for `another` condition on the same columns, unless it is no
+    /// single path, or reads all entries for this one.
+    pub fn narrow_as(&self, bound: &Bound, condition: Predicate, another: Option<&Bound>) -> Result<Bound> {
+        let predicate = Predicate::and([bound.need.predicate.clone(), condition]);
         let need = Need { predicate, ..bound.need.clone() };
         let (source, stats) = (self.relation.source(), self.statistics(&bound.binding));
-        let Access { path, method, .. } = &other.spec.access;
-        let access = match method {
-            Method::Scan { skip: Some(_), .. } => path_access(source, &need, *path, &stats),
-            _ => along(source, &need, *path, &stats),
+        let same = another.and_then(|Bound { spec, chosen, .. }| {
+            let access = match &spec.access.method {
+                // Without a probe it would not jump.
+                Method::Scan { skip: Some(_), .. } => path_access(source, &need, spec.access.path, &stats)?,
+                Method::Scan { skip: None, .. } => along(source, &need, spec.access.path, &stats)?,
+                Method::Empty | Method::Get(_) | Method::Gather { .. } => return None,
+            };
+            let choice = Choice { access, chosen: chosen.clone(), rejected: Vec::new(), note: None };
+            (!choice.access.method.is_whole()).then_some(choice)
+        });
+        let choice = match same {
+            Some(choice) => choice,
+            None => choose(source, &need, &stats)?,
         };
-        match access {
-            Some(access) if !access.method.is_whole() => {
-                let choice =
-                    Choice { access, chosen: other.chosen.clone(), rejected: Vec::new(), note: None };
-                Ok(self.bound(need, choice, bound.binding.clone()))
-            }
-            _ => self.narrow(bound, condition),
-        }
+        Ok(self.bound(need, choice, bound.binding.clone()))
     }
 
     /// [`ScanRequest::narrow`], in an order or a prefix of it, of which about so many rows will be read. `None` if that
@@ -522,7 +521,7 @@ impl ScanRequest {
 
     /// Positions of `output` in keys and rows: cached, as most runs share them.
     fn places(&self, access: &Access, output: &Arc<[Field]>) -> Arc<ScanSources> {
-        let compares = !(access.filter.is_true() && access.entry_filter.is_true());
+        let compares = !access.passes_all();
         if compares || !Arc::ptr_eq(output, &self.output) {
             return Arc::new(self.sources(access, output));
         }

@@ -321,20 +321,15 @@ impl<'m> BtreePosition<'m> {
 
     /// Moves as [`Btree::seek`] would, but searches in the lowest page from here up below which `key` lies.
     pub(super) fn seek(&mut self, key: &[u8]) -> Result<()> {
-        let mut level = self.levels.len();
-        while level > 0 {
+        let is_below =
+            |(from, to): Separators<'m>| from.is_none_or(|from| from <= key) && to.is_none_or(|to| key < to);
+        let mut level = self.levels.len().saturating_sub(1);
+        while level > 0 && !is_below(self.separators_of(level)?) {
             level -= 1;
-            let (from, to) = self.separators_of(level)?;
-            if from.is_none_or(|from| from <= key) && to.is_none_or(|to| key < to) {
-                break;
-            }
         }
-        let Some((found, above)) = self.levels[..].get(..=level).and_then(<[Level<'m>]>::split_last) else {
-            return Ok(());
-        };
-        let Level { page, number, .. } = *found;
+        let Some(&Level { page, number, .. }) = self.levels.get(level) else { return Ok(()) };
         let damaged = || self.tree.damaged(number);
-        let at = towards(key, &page, above.last()).ok_or_else(damaged)?;
+        let at = towards(key, &page, self.levels[..level].last()).ok_or_else(damaged)?;
         let below = if page.is_leaf() { None } else { Some(page.child(at).ok_or_else(damaged)?) };
         self.levels[level].at = at;
         if let Some(child) = below {

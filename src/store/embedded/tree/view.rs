@@ -272,6 +272,29 @@ impl<'a> TreeCursor<'a> {
         let (keyspace, limit) = (tree.keyspace, far.cloned());
         Ok(TreeCursor { keyspace, direction, limit, place: Some(place), ended: false })
     }
+
+    /// Shows entries to `visit`. A damaged key may look as if the range ended before it, and a damaged page may lead
+    /// astray. So the key of the entry that ends the range is proved, and keys must ascend.
+    #[inline]
+    fn show(&mut self, mut visit: impl FnMut(&'a [u8], &'a [u8]) -> Result<bool>) -> Result<bool> {
+        let TreeCursor { keyspace, direction, limit, place, ended: has_ended } = self;
+        let Some(found) = place.as_mut().filter(|_| !*has_ended) else { return Ok(false) };
+        let mut ended = false;
+        let is_past = |key: &[u8]| match (&limit, *direction) {
+            (None, _) => false,
+            (Some(limit), Direction::Forward) => compare(key, limit).is_ge(),
+            (Some(limit), Direction::Reverse) => compare(key, limit).is_lt(),
+        };
+        let stopped = found.walk(*direction, |key, stored| {
+            ended = is_past(key);
+            match ended {
+                true => prove_key(*keyspace, key, stored).map(|()| false),
+                false => visit(key, unseal(*keyspace, key, stored)?),
+            }
+        })?;
+        *has_ended = ended || !stopped;
+        Ok(!*has_ended)
+    }
 }
 
 /// The end of a range from which a walk starts, and the other one; `None`: that of the keyspace.
@@ -300,31 +323,6 @@ fn prove(place: &BtreePosition<'_>, range: &KeyRange, direction: Direction) -> R
     place.first_must(direction, is_right)
 }
 
-impl<'a> TreeCursor<'a> {
-    /// Shows entries to `visit`. A damaged key may look as if the range ended before it, and a damaged page may lead
-    /// astray. So the key of the entry that ends the range is proved, and keys must ascend.
-    #[inline]
-    fn show(&mut self, mut visit: impl FnMut(&'a [u8], &'a [u8]) -> Result<bool>) -> Result<bool> {
-        let TreeCursor { keyspace, direction, limit, place, ended: has_ended } = self;
-        let Some(found) = place.as_mut().filter(|_| !*has_ended) else { return Ok(false) };
-        let mut ended = false;
-        let is_past = |key: &[u8]| match (&limit, *direction) {
-            (None, _) => false,
-            (Some(limit), Direction::Forward) => compare(key, limit).is_ge(),
-            (Some(limit), Direction::Reverse) => compare(key, limit).is_lt(),
-        };
-        let stopped = found.walk(*direction, |key, stored| {
-            ended = is_past(key);
-            match ended {
-                true => prove_key(*keyspace, key, stored).map(|()| false),
-                false => visit(key, unseal(*keyspace, key, stored)?),
-            }
-        })?;
-        *has_ended = ended || !stopped;
-        Ok(!*has_ended)
-    }
-}
-
 impl Cursor for TreeCursor<'_> {
     fn next(&mut self) -> Result<Option<Entry<'_>>> {
         let mut found = None;
@@ -338,8 +336,8 @@ impl Cursor for TreeCursor<'_> {
     fn move_to(&mut self, range: &KeyRange) -> Result<bool> {
         let (near, far) = ends(range, self.direction);
         let (Some(place), Some(key)) = (&mut self.place, near) else { return Ok(false) };
-        self.ended = range.is_empty();
-        if self.ended {
+        self.ended = true;
+        if range.is_empty() {
             return Ok(true);
         }
         place.seek(key)?;
@@ -347,6 +345,7 @@ impl Cursor for TreeCursor<'_> {
         if self.limit.as_ref() != far {
             self.limit = far.cloned();
         }
+        self.ended = false;
         Ok(true)
     }
 
