@@ -4,11 +4,10 @@ use super::behind::BehindPrefix;
 use super::choose::path_access;
 use super::cost::{COST, Statistics};
 use super::path::{Access, Method, Need, Path, Source};
+use super::stretch::{FirstRun, Stretch, if_few, is_cheap, keys};
 use super::unprobed::Unprobed;
-use crate::key::{ColumnId, KeyLayout, KeyRanges};
-use crate::plan::{CmpOp, Filter, LayoutRole, Predicate, RangeShape, short_stretch};
-use crate::schema::EntryKey;
-use crate::store::Direction;
+use crate::key::ColumnId;
+use crate::plan::{CmpOp, Predicate, RangeShape};
 use crate::value::Value;
 
 /// The path of the statement's previous run, if for these parameters too no other path can be much cheaper:
@@ -71,57 +70,6 @@ pub fn along(source: Source<'_>, need: &Need, path: Path, stats: &dyn Statistics
     path_access(source, need, path, &Unprobed::new(stats))
 }
 
-/// The access, if it reads few entries.
-fn if_few(mut access: Access, source: Source<'_>, stats: &dyn Statistics) -> Option<Access> {
-    let Method::Scan { ranges, skip: None, .. } = &access.method else { return None };
-    let (Entries::About(found) | Entries::AtLeast(found)) = entries_in(ranges, &access, source, stats);
-    access.entries = found as f64;
-    (found < COST.probe_entries).then_some(access)
-}
-
-/// Entries (count) in some ranges.
-enum Entries {
-    About(u64),
-    /// A walk up to a bound did not come to their end.
-    AtLeast(u64),
-}
-
-/// The entries in the ranges of an access, by the store's estimate or else by a walk up to a bound.
-fn entries_in(ranges: &KeyRanges, access: &Access, source: Source<'_>, stats: &dyn Statistics) -> Entries {
-    let keyspace = access.keyspace(source);
-    match stats.estimate(keyspace, ranges) {
-        Some(found) => Entries::About(found),
-        None => match stats.probe(keyspace, ranges, COST.probe_entries) {
-            found if found < COST.probe_entries => Entries::About(found),
-            at_least => Entries::AtLeast(at_least),
-        },
-    }
-}
-
-/// The access, with the number of its entries: what is done with the rows may depend on how many there are.
-fn counted(access: Access, source: Source<'_>, looked_at: Option<u64>, stats: &dyn Statistics) -> Access {
-    let Method::Scan { ranges, .. } = &access.method else { return access };
-    let found = match entries_in(ranges, &access, source, stats) {
-        Entries::About(found) => found as f64,
-        // It may be many more: as many as in the first run are a guess.
-        Entries::AtLeast(found) => access.all_entries.max(found as f64),
-    };
-    let entries = looked_at.map_or(found, |rows| found.min(rows as f64));
-    Access { entries, all_entries: found, ..access }
-}
-
-/// Whatever the data is, no path could be much cheaper. `looked_at`: the most rows (count) read.
-fn is_cheap(access: &Access, looked_at: Option<u64>) -> bool {
-    let is_short = || {
-        looked_at.is_some_and(|rows| rows < COST.probe_entries) || !matches!(access.path, Path::IndexFetch(_))
-    };
-    match &access.method {
-        Method::Empty | Method::Get(_) => true,
-        Method::Scan { skip: Some(_), .. } | Method::Gather { .. } => false,
-        Method::Scan { .. } => access.passes_all() && access.ordered && is_short(),
-    }
-}
-
 /// The access of a statement, for any values: from parameters to key bytes without planning.
 #[derive(Clone, Debug)]
 pub struct Again {
@@ -131,22 +79,6 @@ pub struct Again {
     /// The others, and whether index entries decide them.
     rest: Vec<usize>,
     rest_of_entries: bool,
-}
-
-/// A run of a statement, and the access chosen for it.
-pub struct FirstRun<'r> {
-    /// What was read.
-    pub source: Source<'r>,
-    /// What was wanted.
-    pub need: &'r Need,
-    /// The access.
-    pub access: &'r Access,
-    /// The conditions, of which comparisons of columns are given.
-    pub conditions: &'r [Option<(ColumnId, CmpOp)>],
-    /// What a comparison (position) compared with.
-    pub value: &'r dyn Fn(usize) -> Option<&'r Value>,
-    /// Some of the conditions (positions), with the values of the run.
-    pub filled: &'r dyn Fn(&[usize]) -> Option<Predicate>,
 }
 
 /// Keys made from the values of comparisons.
@@ -244,7 +176,7 @@ impl Again {
             }
             KnownKeys::Stretch(stretch, shape) => (stretch, shape),
         };
-        let (layout, _) = keys(source, stretch.path)?;
+        let (layout, _) = keys(source, stretch.path())?;
         let mut access = stretch.reading(shape.ranges(layout, value)?);
         let place = if self.rest_of_entries { &mut access.entry_filter } else { &mut access.filter };
         *place = rest.into();
@@ -257,116 +189,4 @@ impl Again {
         }
         if self.rest.is_empty() { None } else { if_few(access, source, stats).map(|access| (access, None)) }
     }
-}
-
-/// A path that reads one key range with no residual filter. The statement fixes its direction, the parameters
-/// only its bounds: so the path can be reused and priced without looking at others.
-#[derive(Clone, Copy, Debug)]
-pub struct Stretch {
-    path: Path,
-    direction: Direction,
-    ordered: bool,
-    /// Counted for the first parameters.
-    entries: f64,
-    /// Only a few rows of each group are needed: with many rows, jumping from group to group would be better.
-    each: bool,
-}
-
-impl Stretch {
-    /// The path of an access of this kind, chosen by nothing but comparisons of columns.
-    pub fn of(source: Source<'_>, need: &Need, access: &Access) -> Option<Stretch> {
-        if need.hints.full {
-            return None;
-        }
-        stretch(source, access.path, &need.predicate)?;
-        Stretch::of_range(need, access)
-    }
-
-    /// The path of an access that reads one range, for a condition beside `others`, which are left to check.
-    pub fn beside(
-        source: Source<'_>,
-        need: &Need,
-        access: &Access,
-        condition: &Predicate,
-        others: &Predicate,
-    ) -> Option<Stretch> {
-        let is_one_range = access.checks(others) && stretch(source, access.path, condition).is_some();
-        Stretch::of_range(need, access).filter(|_| is_one_range && !need.hints.full)
-    }
-
-    /// The path of an access that reads ranges one by one.
-    pub(super) fn of_range(need: &Need, access: &Access) -> Option<Stretch> {
-        let Method::Scan { direction, merge: None, skip: None, .. } = access.method else { return None };
-        let Access { path, ordered, entries, .. } = *access;
-        Some(Stretch { path, direction, ordered, entries, each: need.each.is_some() })
-    }
-
-    /// The access for other values of the same comparisons; `None` as for [`choose_again`].
-    pub fn access(
-        &self,
-        source: Source<'_>,
-        predicate: &Predicate,
-        looked_at: Option<u64>,
-        stats: &dyn Statistics,
-    ) -> Option<Access> {
-        let access = self.reading(stretch(source, self.path, predicate)?);
-        match self.is_cheap(&access, looked_at) {
-            true => Some(counted(access, source, looked_at, stats)),
-            false => if_few(access, source, stats),
-        }
-    }
-
-    /// The access for other values of the same comparisons, whatever it costs; `None` if it would not be of
-    /// this kind.
-    pub fn along(&self, source: Source<'_>, predicate: &Predicate) -> Option<Access> {
-        if self.each {
-            return None;
-        }
-        stretch(source, self.path, predicate).map(|ranges| self.reading(ranges))
-    }
-
-    fn is_cheap(&self, access: &Access, looked_at: Option<u64>) -> bool {
-        !self.each && is_cheap(access, looked_at)
-    }
-
-    pub(super) fn path(&self) -> Path {
-        self.path
-    }
-
-    /// The access that reads these ranges.
-    pub(super) fn reading(&self, ranges: KeyRanges) -> Access {
-        let Stretch { path, direction, ordered, entries, .. } = *self;
-        Access {
-            path,
-            method: match ranges.is_empty() {
-                true => Method::Empty,
-                false => Method::Scan { ranges, direction, merge: None, skip: None },
-            },
-            entry_filter: Filter::all(),
-            filter: Filter::all(),
-            ordered,
-            entries,
-            all_entries: entries,
-            cost: 0.0,
-        }
-    }
-}
-
-/// The key range along this path that needs no residual filter, if there is one.
-fn stretch(source: Source<'_>, path: Path, predicate: &Predicate) -> Option<KeyRanges> {
-    let (layout, role) = keys(source, path)?;
-    short_stretch(predicate, layout, role)
-}
-
-/// The layout of the keys along this path.
-pub(super) fn keys(source: Source<'_>, path: Path) -> Option<(&KeyLayout, LayoutRole)> {
-    Some(match (source, path) {
-        (Source::Table(table), Path::Primary) => (&table.key, LayoutRole::Primary),
-        (Source::Table(table), Path::IndexOnly(id) | Path::IndexFetch(id)) => {
-            let index = table.index_by_id(id).filter(|index| index.filter.is_none())?;
-            let EntryKey { layout, role } = index.sorted_by(&table.key);
-            (layout, *role)
-        }
-        (Source::Index(_, index), _) => (&index.layout, LayoutRole::Index),
-    })
 }

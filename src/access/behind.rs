@@ -1,8 +1,8 @@
 //! The ranges of a repeated statement whose equal columns make up a prefix of the keys: `k.assignee = u.id AND k.status
 //! <> 'done'`. For other values of these columns, the same ranges lie behind another prefix.
 
-use super::again::{FirstRun, Stretch, keys};
 use super::path::{Access, Method, Source};
+use super::stretch::{FirstRun, Stretch, keys};
 use crate::key::{ColumnId, RangesBehind};
 use crate::plan::{CmpOp, Field, Filter, Predicate, RangeShape};
 use crate::value::Value;
