@@ -11,7 +11,7 @@ use super::session::Session;
 use super::view::column_named;
 use super::write::insert_cells;
 use crate::error::{Error, Kind, Result, sqlstate};
-use crate::exec::transfer::{self, CsvOptions, FileFormat, FileReader, OnError, RowsFile, TextOptions};
+use crate::exec::transfer::{self, CsvOptions, FileFormat, OnError, RowChunks, RowsFile, TextOptions};
 use crate::exec::watch::Watch;
 use crate::key::ColumnId;
 use crate::schema::TableDef;
@@ -60,7 +60,7 @@ fn shown(file: &CopyFile) -> &str {
 /// The rows of a file, chunk by chunk.
 pub struct FileRows<'a> {
     file: &'a CopyFile,
-    reader: Box<dyn FileReader>,
+    reader: RowChunks,
     size: Option<u64>,
     label: String,
 }
@@ -130,20 +130,22 @@ fn left_out(file: &CopyFile, rows: u64, first: Option<&Error>, why: &str) -> Opt
     })
 }
 
-/// A warning about JSON's `null` in a file where that is NULL, if there is any.
-fn json_nulls(file: &CopyFile, nulls: u64) -> Option<Warning> {
-    let path = shown(file);
+/// A warning about values that a file has as NULL, if there are any.
+fn nulls_written(file: &CopyFile, nulls: u64) -> Option<Warning> {
+    let path = file.path.as_deref().unwrap_or("STDOUT");
     let what = match nulls {
         0 => return None,
         1 => format!("1 value of {path} reads back as NULL"),
         n => format!("{n} values of {path} read back as NULL"),
     };
-    Some(Warning {
-        code: None,
-        what,
-        why: "in JSON lines the null of a JSON column is written as NULL is".into(),
-        hint: "FORMAT csv and FORMAT parquet tell them apart".into(),
-    })
+    let (why, hint) = match file.format {
+        CopyFormat::Text => ("'' is written as NULL is", "without NULL '' in the options they differ"),
+        CopyFormat::Csv | CopyFormat::Jsonl | CopyFormat::Parquet => (
+            "in JSON lines the null of a JSON column is written as NULL is",
+            "FORMAT csv and FORMAT parquet tell them apart",
+        ),
+    };
+    Some(Warning { code: None, what, why: why.into(), hint: hint.into() })
 }
 
 fn no_stream(stream: &str, way: &str) -> Error {
@@ -187,7 +189,7 @@ async fn copy_to(session: &mut Session, copy: &Copy, params: &[Value]) -> Result
     }
     let nulls = writer.finish()?;
     view.watch.finish(&label, rows, "rows");
-    let warnings = json_nulls(&copy.file, nulls).into_iter().collect();
+    let warnings = nulls_written(&copy.file, nulls).into_iter().collect();
     session.streams.output = stdout;
     Ok(Outcome { affected: Some(rows), warnings, ..session.done("COPY") })
 }

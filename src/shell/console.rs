@@ -14,7 +14,7 @@ use super::render::{self, Expanded, OutputFormat, RenderError, ResultRows, Style
 use super::script::{self, Input, ScriptSource};
 use super::tokens::{TokenKind, tokens};
 use super::variables::Variables;
-use crate::engine::{CancelHandle, Database, Outcome, RowsFile, Session};
+use crate::engine::{CancelHandle, Database, Outcome, RowsFile, Session, Warning};
 use crate::error::{Error, Kind, LINE_WIDTH, Result, Span, sqlstate};
 use crate::value::Value;
 
@@ -257,7 +257,10 @@ impl Console {
             self.failed = true;
         }
         let printed = match self.session.take_rows() {
-            Some(mut rows) => outcome.and_then(|_| Ok(rows.copy_to(self.writer())?)),
+            Some(mut rows) => outcome.and_then(|outcome| {
+                rows.copy_to(self.writer())?;
+                Ok(self.warn(&outcome.warnings)?)
+            }),
             None => outcome.and_then(|outcome| print(self, outcome, started)),
         };
         self.progress.clear();
@@ -285,10 +288,7 @@ impl Console {
         }
         let (format, style) = (self.settings.format, self.style());
         self.on_screen(|out| render::outcome(out, format, style, outcome))?;
-        for warning in warnings {
-            self.tell(&warning.to_string())?;
-        }
-        Ok(())
+        Ok(self.warn(&warnings)?)
     }
 
     /// Prints a definition or a plan, without decoration.
@@ -339,6 +339,10 @@ impl Console {
         self.writer().flush()?;
         writeln!(self.err, "{message}")?;
         self.err.flush()
+    }
+
+    fn warn(&mut self, warnings: &[Warning]) -> io::Result<()> {
+        warnings.iter().try_for_each(|warning| self.tell(&warning.to_string()))
     }
 
     /// Writes `text` for a person: to stdout, or to stderr if stdout is jsonl.

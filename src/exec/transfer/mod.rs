@@ -1,14 +1,15 @@
 //! Reads rows from files and writes rows into them: the formats behind COPY.
 //!
-//! In: [`open`] a file → a [`FileReader`] yields chunks of rows, each cell already of its column's type,
+//! In: [`open`] a file → [`RowChunks`] yields chunks of rows, each cell already of its column's type,
 //! or *not given*, so that the column's default applies. A row that does not fit stops the copy, or is
 //! skipped and counted ([`OnError`]); its error names line, column, value and reason.
 //!
 //! Out: [`create`] a file → a [`FileWriter`] takes record batches. The file appears under its name only when it is
 //! complete: a copy that fails leaves nothing.
 //!
-//! What is written reads back as the same values, but for the `null` of a JSON column in JSON lines. Both text formats
-//! write VARBINARY as plain hex and read it with or without `\x`; CSV writes '' as `""` and NULL as nothing.
+//! What is written reads back as the same values, but for the `null` of a JSON column in JSON lines, and for '' where
+//! [`TextOptions::null`] is ''. Both text formats read VARBINARY as hex with or without `\x`; CSV writes '' as `""` and
+//! NULL as nothing.
 
 mod csv;
 mod file;
@@ -63,24 +64,6 @@ pub enum FileFormat {
     Parquet,
 }
 
-/// Yields the rows of a file.
-pub trait FileReader: Send {
-    /// The next rows, after examining at most `rows_max` (at least 1); `None` at the end.
-    ///
-    /// Errors: under [`OnError::Stop`] `Invalid`, naming line, column and value; always `Invalid` when the rest of
-    /// the file cannot be parsed, and `Unavailable` when it cannot be read.
-    fn next_chunk(&mut self, rows_max: usize) -> Result<Option<Vec<RowCells>>>;
-
-    /// Bytes of the file consumed so far, for progress.
-    fn bytes_read(&self) -> u64;
-
-    /// Rows left out so far.
-    fn skipped(&self) -> u64;
-
-    /// Why the first of them was left out.
-    fn first_skipped(&self) -> Option<&Error>;
-}
-
 /// Takes the rows of a file. Dropped before [`finish`](FileWriter::finish), it leaves no file.
 pub trait FileWriter: Send {
     /// Adds the rows of a batch of the writer's schema.
@@ -98,22 +81,19 @@ pub fn open(
     format: &FileFormat,
     target: &TargetColumns,
     on_error: OnError,
-) -> Result<Box<dyn FileReader>> {
+) -> Result<RowChunks> {
     let file = File::open(path).map_err(|e| cannot("open", path, e))?;
     if file.metadata().is_ok_and(|found| found.is_dir()) {
         return Err(cannot("read", path, std::io::ErrorKind::IsADirectory.into()));
     }
     let text = |file| BufReader::with_capacity(1 << 16, file);
-    Ok(match format {
-        FileFormat::Csv(options) => {
-            Box::new(RowChunks::new(CsvReader::new(text(file), target, options.clone())?, on_error))
-        }
-        FileFormat::Text(options) => {
-            Box::new(RowChunks::new(TextReader::new(text(file), target, options.clone()), on_error))
-        }
-        FileFormat::Jsonl => Box::new(RowChunks::new(JsonlReader::new(text(file), target)?, on_error)),
-        FileFormat::Parquet => Box::new(RowChunks::new(ParquetReader::new(file, target)?, on_error)),
-    })
+    let source: Box<dyn RowSource> = match format {
+        FileFormat::Csv(options) => Box::new(CsvReader::new(text(file), target, options.clone())?),
+        FileFormat::Text(options) => Box::new(TextReader::new(text(file), target, options.clone())?),
+        FileFormat::Jsonl => Box::new(JsonlReader::new(text(file), target)?),
+        FileFormat::Parquet => Box::new(ParquetReader::new(file, target)?),
+    };
+    Ok(RowChunks::new(source, on_error))
 }
 
 /// Starts a file to write rows of `schema` to.
@@ -123,7 +103,7 @@ pub fn create(path: &Path, format: &FileFormat, schema: SchemaRef) -> Result<Box
     let file = NewFile::create(path)?;
     Ok(match format {
         FileFormat::Csv(options) => Box::new(CsvWriter::new(file, &schema, options.clone())?),
-        FileFormat::Text(options) => Box::new(TextWriter::new(file, options.clone())),
+        FileFormat::Text(options) => Box::new(TextWriter::new(file, options.clone())?),
         FileFormat::Jsonl => Box::new(JsonlWriter::new(file, schema)?),
         FileFormat::Parquet => Box::new(ParquetWriter::new(file, schema)?),
     })
@@ -154,23 +134,24 @@ pub trait RowSource: Send {
     fn bytes_read(&self) -> u64;
 }
 
-/// Gives rows in chunks, and skips or refuses invalid ones.
-pub struct RowChunks<S> {
-    source: S,
+/// The rows of a file in chunks; invalid ones are skipped or refused.
+pub struct RowChunks {
+    source: Box<dyn RowSource>,
     on_error: OnError,
     skipped: u64,
     first_skipped: Option<Error>,
 }
 
-impl<S: RowSource> RowChunks<S> {
-    /// The rows of `source`.
-    pub fn new(source: S, on_error: OnError) -> Self {
+impl RowChunks {
+    fn new(source: Box<dyn RowSource>, on_error: OnError) -> Self {
         RowChunks { source, on_error, skipped: 0, first_skipped: None }
     }
-}
 
-impl<S: RowSource> FileReader for RowChunks<S> {
-    fn next_chunk(&mut self, rows_max: usize) -> Result<Option<Vec<RowCells>>> {
+    /// The next rows, after examining at most `rows_max` (at least 1); `None` at the end.
+    ///
+    /// Errors: under [`OnError::Stop`] `Invalid`, naming line, column and value; always `Invalid` when the rest of
+    /// the file cannot be parsed, and `Unavailable` when it cannot be read.
+    pub fn next_chunk(&mut self, rows_max: usize) -> Result<Option<Vec<RowCells>>> {
         let mut rows = Vec::new();
         let bytes_end = self.source.bytes_read().saturating_add(CHUNK_BYTES);
         // Skipped rows count too, so that a file of nothing else can be stopped.
@@ -192,15 +173,18 @@ impl<S: RowSource> FileReader for RowChunks<S> {
         Ok(Some(rows))
     }
 
-    fn bytes_read(&self) -> u64 {
+    /// Bytes of the file consumed so far, for progress.
+    pub fn bytes_read(&self) -> u64 {
         self.source.bytes_read()
     }
 
-    fn skipped(&self) -> u64 {
+    /// Rows left out so far (count).
+    pub fn skipped(&self) -> u64 {
         self.skipped
     }
 
-    fn first_skipped(&self) -> Option<&Error> {
+    /// Why the first of them was left out.
+    pub fn first_skipped(&self) -> Option<&Error> {
         self.first_skipped.as_ref()
     }
 }

@@ -25,7 +25,7 @@ fn csv() -> FileFormat {
 }
 
 /// A reader of `bytes`.
-fn reader(bytes: impl AsRef<[u8]>, format: &FileFormat, on_error: OnError) -> Result<Box<dyn FileReader>> {
+fn reader(bytes: impl AsRef<[u8]>, format: &FileFormat, on_error: OnError) -> Result<RowChunks> {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("in");
     fs::write(&path, bytes).unwrap();
@@ -168,6 +168,30 @@ fn a_json_null_that_json_lines_write_as_null_is_counted() {
 }
 
 #[test]
+fn a_text_like_the_null_string_is_no_null() {
+    let columns = target(&[("a", ColumnType::Varchar), ("b", ColumnType::Varchar)]);
+    let row = |a: &str| vec![Value::Text(a.into()), Value::Null];
+    let written = |null: &str, text: &str| {
+        let format = FileFormat::Text(TextOptions { null: null.into(), ..TextOptions::default() });
+        written(&columns, &[row(text)], &format, |path| fs::read_to_string(path).unwrap())
+    };
+    assert_eq!(written("x", "x"), "\\x78\tx\n");
+    assert_eq!(written("NULL", "NULL"), "\\x4eULL\tNULL\n");
+    assert_eq!(written("\\t", "\t"), "\\x09\t\\t\n");
+    assert_eq!(written("", ""), "\t\n");
+}
+
+#[test]
+fn text_options_that_contradict_are_refused() {
+    for (delimiter, null) in
+        [(b't', "\\N"), (b'\\', "\\N"), (b'.', ""), (b'\t', "a\tb"), (b'|', "x\\"), (b'|', "\\.")]
+    {
+        let format = FileFormat::Text(TextOptions { delimiter, null: null.into() });
+        assert!(reader("1\t2\tx\n", &format, OnError::Stop).is_err(), "{format:?}");
+    }
+}
+
+#[test]
 fn text_files_look_as_they_should() {
     let columns = target(&[
         ("id", ColumnType::BigInt),
@@ -234,8 +258,35 @@ fn expected(rows: Vec<Vec<Value>>, columns: &[(String, ColumnType)], format: &Fi
     rows.into_iter().map(|row| row.into_iter().zip(columns).map(cell).collect()).collect()
 }
 
+/// Options of the text format; some of them are refused.
+fn text_options() -> impl Strategy<Value = FileFormat> {
+    let delimiter = prop::sample::select(b"\t\t\t|;,N X.x7\\\n".to_vec());
+    let null = prop::sample::select(vec![
+        "\\N", "\\N", "", "x", "X", "1", "NULL", "\\t", "a\tb", "\\", "\\\\", "\\.", "é",
+    ]);
+    (delimiter, null)
+        .prop_map(|(delimiter, null)| FileFormat::Text(TextOptions { delimiter, null: null.to_owned() }))
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn what_is_written_as_text_reads_back((columns, rows) in table(), format in text_options()) {
+        let directory = tempfile::tempdir().unwrap();
+        let schema = Arc::new(Schema::new(columns.iter().map(|(name, ty)| field(name, *ty, true)).collect::<Vec<_>>()));
+        let Ok(_) = create(&directory.path().join("out"), &format, schema) else {
+            prop_assert!(reader("", &format, OnError::Stop).is_err(), "{format:?}");
+            return Ok(());
+        };
+        let read = written(&columns, &rows, &format, |path| {
+            open(path, &format, &columns, OnError::Stop).and_then(|mut r| r.next_chunk(100))
+        });
+        let is_null = matches!(&format, FileFormat::Text(options) if options.null.is_empty());
+        let cell = |value: Value| Some(if is_null && value == Value::Text(String::new()) { Value::Null } else { value });
+        let expected: Vec<RowCells> = rows.into_iter().map(|row| row.into_iter().map(cell).collect()).collect();
+        prop_assert_eq!(read.unwrap().unwrap_or_default(), expected, "{:?}", format);
+    }
 
     #[test]
     fn what_is_written_reads_back((columns, rows) in table()) {

@@ -28,6 +28,28 @@ impl Default for TextOptions {
     }
 }
 
+impl TextOptions {
+    /// Errors: what is written so could not be told apart when it is read.
+    fn check(&self) -> Result<()> {
+        let breaks = |b: u8| matches!(b, b'\r' | b'\n');
+        let means_more = |b: u8| matches!(b, b'\\' | b'.' | b'a'..=b'z' | b'0'..=b'9');
+        let wrong = if breaks(self.delimiter) || means_more(self.delimiter) || !self.delimiter.is_ascii() {
+            "a delimiter is one ASCII character on the line, and no backslash, point, digit or small letter"
+        } else if !self.is_null_apart() || self.null.bytes().any(breaks) || self.null == "\\." {
+            "the null string must be a value: no delimiter or line break in it, no backslash at its end"
+        } else {
+            return Ok(());
+        };
+        Err(Error::invalid("these options of FORMAT text do not go together").why(wrong))
+    }
+
+    /// Whether a value that is NULL ends where the delimiter behind it begins.
+    fn is_null_apart(&self) -> bool {
+        let null = self.null.as_bytes();
+        split(&[null, &[self.delimiter]].concat(), self.delimiter) == [null, b""]
+    }
+}
+
 /// The characters that have a letter behind the backslash.
 const LETTERS: [(u8, u8); 6] =
     [(b'b', 0x08), (b't', b'\t'), (b'n', b'\n'), (b'v', 0x0b), (b'f', 0x0c), (b'r', b'\r')];
@@ -45,10 +67,11 @@ pub struct TextReader<R> {
 }
 
 impl<R: BufRead> TextReader<R> {
-    /// Reads rows of all columns of `target`, in order.
-    pub fn new(input: R, target: &TargetColumns, options: TextOptions) -> Self {
+    /// Reads rows of all columns of `target`, in order. Errors: `Invalid`, of the options.
+    pub fn new(input: R, target: &TargetColumns, options: TextOptions) -> Result<Self> {
+        options.check()?;
         let target = target.to_vec();
-        TextReader { input, target, options, line: Vec::new(), number: 0, bytes_read: 0 }
+        Ok(TextReader { input, target, options, line: Vec::new(), number: 0, bytes_read: 0 })
     }
 
     /// Reads the next line, without its end; `false` at the end of the rows.
@@ -165,23 +188,43 @@ pub struct TextWriter {
     options: TextOptions,
     cell: String,
     rows: Vec<u8>,
+    /// Empty texts written (count), if these read back as NULL.
+    nulls: u64,
 }
 
 impl TextWriter {
-    /// Writes to `out`.
-    pub fn new(out: NewFile, options: TextOptions) -> Self {
-        TextWriter { out, options, cell: String::new(), rows: Vec::new() }
+    /// Writes to `out`. Errors: `Invalid`, of the options.
+    pub fn new(out: NewFile, options: TextOptions) -> Result<Self> {
+        options.check()?;
+        Ok(TextWriter { out, options, cell: String::new(), rows: Vec::new(), nulls: 0 })
     }
 
-    /// Writes the cell, with backslashes where they are needed.
+    /// Writes the cell, which is not NULL and must not read so.
     fn put(&mut self) {
-        for byte in self.cell.bytes() {
-            let letter = LETTERS.iter().find(|(_, meant)| *meant == byte).map(|(letter, _)| *letter);
-            match letter {
-                Some(letter) => self.rows.extend([b'\\', letter]),
-                None if byte == b'\\' || byte == self.options.delimiter => self.rows.extend([b'\\', byte]),
-                None => self.rows.push(byte),
+        let start = self.rows.len();
+        let TextWriter { options, cell, rows, .. } = self;
+        escape(cell.as_bytes(), options.delimiter, rows);
+        if rows[start..] != *options.null.as_bytes() {
+            return;
+        }
+        match cell.as_bytes().split_first() {
+            Some((first, others)) => {
+                rows.truncate(start);
+                rows.extend(format!("\\x{first:02x}").bytes());
+                escape(others, options.delimiter, rows);
             }
+            None => self.nulls += 1,
+        }
+    }
+}
+
+/// Writes a text with backslashes where they are needed.
+fn escape(text: &[u8], delimiter: u8, out: &mut Vec<u8>) {
+    for &byte in text {
+        match LETTERS.iter().find(|(_, meant)| *meant == byte) {
+            Some((letter, _)) => out.extend([b'\\', *letter]),
+            None if byte == b'\\' || byte == delimiter => out.extend([b'\\', byte]),
+            None => out.push(byte),
         }
     }
 }
@@ -211,7 +254,7 @@ impl FileWriter for TextWriter {
     }
 
     fn finish(self: Box<Self>) -> Result<u64> {
-        self.out.commit().map(|()| 0)
+        self.out.commit().map(|()| self.nulls)
     }
 }
 
@@ -221,7 +264,7 @@ mod tests {
 
     fn rows(text: &str, target: &[(&str, ColumnType)]) -> Vec<Result<RowCells>> {
         let target: Vec<_> = target.iter().map(|(name, ty)| ((*name).to_owned(), *ty)).collect();
-        let mut reader = TextReader::new(text.as_bytes(), &target, TextOptions::default());
+        let mut reader = TextReader::new(text.as_bytes(), &target, TextOptions::default()).unwrap();
         std::iter::from_fn(|| reader.next_row().unwrap()).collect()
     }
 
