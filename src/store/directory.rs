@@ -29,8 +29,9 @@ const LOG_FOLDER: &str = "log";
 const LSM_FOLDER: &str = "lsm";
 const SCRATCH_FILE: &str = "SCRATCH";
 
-/// How long to wait for the lock, and how often to try it.
+/// How long to wait for the lock, for readers that read a long log while they hold it, and how often to try it.
 const PATIENCE: Duration = Duration::from_millis(100);
+const PATIENCE_WITH_READERS: Duration = Duration::from_secs(20);
 const LOOK: Duration = Duration::from_millis(5);
 
 /// Length of the file written to see whether the disk is full: more than another process, which also ran out of room,
@@ -242,8 +243,10 @@ fn take_lock(path: &Path) -> Result<Lock> {
     let since = Instant::now();
     let locked = loop {
         match lock.try_lock() {
-            // A reader that opens the database holds the lock for a moment.
-            Err(TryLockError::WouldBlock) if since.elapsed() < PATIENCE => thread::sleep(LOOK),
+            // A reader that opens the database holds the lock until it has read the log.
+            Err(TryLockError::WouldBlock) if since.elapsed() < PATIENCE || is_only_read(&lock, since) => {
+                thread::sleep(LOOK);
+            }
             locked => break locked,
         }
     };
@@ -252,6 +255,12 @@ fn take_lock(path: &Path) -> Result<Lock> {
         Err(TryLockError::WouldBlock) => Err(open_elsewhere(path)),
         Err(TryLockError::Error(e)) => Err(unusable(path, e)),
     }
+}
+
+/// Whether readers alone hold the lock, and they may still end in time.
+fn is_only_read(lock: &File, since: Instant) -> bool {
+    let is_shared = since.elapsed() < PATIENCE_WITH_READERS && lock.try_lock_shared().is_ok();
+    is_shared && lock.unlock().is_ok()
 }
 
 fn open_elsewhere(path: &Path) -> Error {
@@ -388,5 +397,24 @@ mod tests {
         drop(directory);
         Directory::open(&path, None).unwrap();
         drop(inherited);
+    }
+
+    #[test]
+    fn a_writer_waits_for_readers_but_not_for_another_writer() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("db");
+        let directory = Directory::open(&path, None).unwrap();
+        directory.finish().unwrap();
+        let refused = Directory::open(&path, None).err().unwrap();
+        assert!(refused.what().contains("is open in another process"), "{refused}");
+        assert!(Directory::open_read_only(&path, None).unwrap().keep_closed().is_none());
+        drop(directory);
+        let reading = Directory::open_read_only(&path, None).unwrap().keep_closed().expect("no writer");
+        let reads = thread::spawn(move || {
+            thread::sleep(3 * PATIENCE);
+            drop(reading);
+        });
+        Directory::open(&path, None).unwrap();
+        reads.join().unwrap();
     }
 }

@@ -376,16 +376,18 @@ impl Shared {
 
     fn close(&self, log: &mut Log) -> Result<()> {
         self.trust.check()?;
-        if log.bytes() > LEFT_BYTES {
-            self.empty_memtables(log)?;
-        } else {
-            self.move_full()?;
-            let active = &self.newest().active;
-            if !active.is_empty() {
-                self.put_into_tree(active)?;
-            }
-        }
-        log.close()
+        let moved = match log.bytes() > LEFT_BYTES {
+            true => self.empty_memtables(log),
+            false => self.move_full().and_then(|()| self.move_active()),
+        };
+        // The log keeps what could not be moved.
+        log.close().and(moved)
+    }
+
+    /// Moves the active memtable, and leaves its log.
+    fn move_active(&self) -> Result<()> {
+        let active = &self.newest().active;
+        if active.is_empty() { Ok(()) } else { self.put_into_tree(active) }
     }
 }
 
