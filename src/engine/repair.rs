@@ -31,6 +31,8 @@ pub fn table(db: &Database, name: &Ident, dry_run: bool, watch: &Watch) -> Resul
     let table = of_name(&catalog, name)?;
     let found = losses(&table, &*snapshot, &Watch { cancel: watch.cancel.clone(), ..Watch::default() })?;
     found.iter().try_for_each(|(table, losses)| losses.remove(table, &mut *writer))?;
+    // Last check for cancellation: a commit is not interrupted.
+    watch.cancel.check()?;
     writer.commit()?;
     Ok((found.iter().map(|(_, losses)| losses.rows()).sum(), report(found, dry_run)?))
 }

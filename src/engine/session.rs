@@ -57,6 +57,8 @@ struct OpenTransaction {
 struct SavepointMark {
     catalog: Arc<Catalog>,
     written: Savepoint,
+    /// The settings, if SET LOCAL had set some.
+    set_locally: Option<SessionSettings>,
 }
 
 /// The statement to run, as text or parsed.
@@ -436,6 +438,10 @@ impl Session {
                 let warnings = self.alter_together(changes).await?;
                 self.db.background.purge(&self.db);
                 Ok(Outcome { warnings, ..self.done(tag) })
+            }
+            Statement::CreateTable(create) if let Some(query) = &create.query => {
+                let (warnings, rows) = super::ddl::create_table_as(self, create, query, params).await?;
+                Ok(self.after_write(Outcome { warnings, affected: Some(rows), ..self.done(tag) }))
             }
             definition => {
                 let warnings = super::ddl::run(self, definition).await?;

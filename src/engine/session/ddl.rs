@@ -78,7 +78,7 @@ impl Session {
     /// Several ALTER TABLEs, of which all happen or none: in the open transaction, or else in one of their own.
     pub(super) async fn alter_together(&mut self, changes: &[AlterTable]) -> Result<Vec<Warning>> {
         if self.open.is_some() {
-            let mark = self.open()?.mark();
+            let mark = self.mark()?;
             let altered = self.alter_each(changes).await;
             return altered.inspect_err(|_| self.return_to(&mark));
         }

@@ -23,11 +23,6 @@ impl OpenTransaction {
     fn new(base: Arc<Catalog>, transaction: Transaction, as_of_us: i64) -> OpenTransaction {
         OpenTransaction { catalog: Arc::clone(&base), base, transaction, as_of_us, savepoints: Vec::new() }
     }
-
-    /// The current state, for a savepoint.
-    pub(super) fn mark(&self) -> SavepointMark {
-        SavepointMark { catalog: Arc::clone(&self.catalog), written: self.transaction.savepoint() }
-    }
 }
 
 impl Session {
@@ -215,9 +210,20 @@ impl Session {
         self.restore_settings();
     }
 
-    pub(super) fn savepoint(&mut self, name: &Ident) -> Result<Outcome> {
+    /// The current state of the open transaction, for a savepoint.
+    pub(super) fn mark(&mut self) -> Result<SavepointMark> {
+        let set_locally = self.lasting.as_ref().map(|_| self.settings.clone());
         let open = self.open()?;
-        open.savepoints.push((name_of(name), open.mark()));
+        Ok(SavepointMark {
+            catalog: Arc::clone(&open.catalog),
+            written: open.transaction.savepoint(),
+            set_locally,
+        })
+    }
+
+    pub(super) fn savepoint(&mut self, name: &Ident) -> Result<Outcome> {
+        let mark = self.mark()?;
+        self.open()?.savepoints.push((name_of(name), mark));
         Ok(self.done("SAVEPOINT"))
     }
 
@@ -247,6 +253,10 @@ impl Session {
         if let Some(open) = &mut self.open {
             open.transaction.rollback_to(&mark.written);
             open.catalog = Arc::clone(&mark.catalog);
+        }
+        match &mark.set_locally {
+            Some(settings) => self.settings.clone_from(settings),
+            None => self.restore_settings(),
         }
     }
 

@@ -393,7 +393,7 @@ fn stage(
     // Rows that the statement has added, or will change in any case.
     let mut met = HashSet::new();
     let mut conflicts: Vec<Conflict> = Vec::new();
-    let n = proposed.len();
+    let n = proposed.iter().map(|proposed| proposed.number as usize + 1).max().unwrap_or(0);
     writer.read(proposed.iter().map(|proposed| &proposed.rowkey))?;
     for NumberedRow { mut rowkey, row, number } in proposed {
         if table.key.is_drawn() {
