@@ -9,7 +9,6 @@ use crate::key::ColumnId;
 use crate::schema::TableDef;
 use crate::sql::Overriding;
 use crate::store::{BulkWriter, Reads, WriteBatch};
-use crate::value::Value;
 
 /// Rows that a load skipped because the table does not accept them.
 #[derive(Default)]
@@ -49,20 +48,34 @@ pub fn load(
     table: &TableDef,
     (columns, overriding): (&[ColumnId], Option<Overriding>),
     skipped: Option<&mut Skipped>,
-    mut next: impl FnMut() -> Result<Option<Vec<Vec<Option<Value>>>>>,
+    next: impl FnMut() -> Result<Option<Vec<RowCells>>>,
 ) -> Result<u64> {
-    let (_load, writer) = view.db.load(&view.watch.cancel)?;
+    let (_load, mut writer) = view.db.load(&view.watch.cancel)?;
     check_reads(view, table, &*writer)?;
     let locked = locked(view)?;
     let is_empty = locked.snapshot.reader()?.entries(table.rows())? == 0;
     let before = (!is_empty).then(|| RowsBefore::new(&*locked.snapshot, locked.as_of_us));
-    let mut loader = Loader::new(table, writer, before, &view.watch);
+    let loader = Loader::new(table, &mut *writer, before, &view.watch);
+    let rows = fill(loader, &locked, table, (columns, overriding), skipped, next)?;
+    commit(view, table, writer)?;
+    Ok(rows)
+}
+
+/// Writes the rows of [`load`] through a loader; they are there once its writer commits. Gives their number.
+pub fn fill(
+    mut loader: Loader<'_>,
+    locked: &StatementView,
+    table: &TableDef,
+    (columns, overriding): (&[ColumnId], Option<Overriding>),
+    skipped: Option<&mut Skipped>,
+    mut next: impl FnMut() -> Result<Option<Vec<RowCells>>>,
+) -> Result<u64> {
     // Identity counters advance from chunk to chunk and are written at the end.
     let mut counters = WriteBatch::default();
     let mut before = 0;
     let mut completed = |rows: Vec<RowCells>, before: usize| {
         let cells = PartialRows { columns: columns.to_vec(), rows, overriding, before, written: &[] };
-        view.db.runtime().block_on(complete(&locked, table, cells, &mut counters))
+        locked.db.runtime().block_on(complete(locked, table, cells, &mut counters))
     };
     match skipped {
         None => loader.add_all(|| {
@@ -91,8 +104,7 @@ pub fn load(
         }
     }
     counters.mutations.iter().try_for_each(|mutation| loader.write(mutation))?;
-    // Nobody else has written meanwhile, so this checks what was read since the first check.
-    loader.commit(|writer| check_reads(view, table, writer))
+    loader.finish()
 }
 
 /// The view of a statement that has the bulk door open: no other writer gets in, so what it reads, identity

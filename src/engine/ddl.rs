@@ -4,6 +4,7 @@ mod alter;
 mod in_rows;
 mod options;
 mod retype;
+mod table_as;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -32,6 +33,7 @@ use crate::sql::{
 use crate::value::{ColumnType, Value};
 
 use options::TableOptions;
+pub use table_as::create_table_as;
 
 /// Columns of a table (count), at most.
 pub const COLUMNS_MAX: usize = 4096;
@@ -45,13 +47,6 @@ pub async fn run(session: &mut Session, statement: &Statement) -> Result<Vec<War
             vet::table(session, create, &columns(create)?).await?;
             session.change_catalog(|catalog| create_table(catalog, create))
         }
-        Statement::CreateTableAs(create) => Err(Error::unsupported("CREATE TABLE AS is not supported")
-            .why("a table needs a key layout, and a query does not provide one")
-            .hint(format!(
-                "CREATE TABLE {} (..., PRIMARY KEY (...)), then INSERT INTO ... SELECT",
-                create.name
-            ))
-            .at(span_of_name(&create.name))),
         Statement::DropTable { if_exists, names } => {
             change(session, |catalog| drop_tables(catalog, names, *if_exists))
         }
@@ -249,7 +244,10 @@ fn create_table(catalog: &Catalog, create: &CreateTable) -> DdlResult<Vec<Warnin
     let Some(keys) = &create.primary_key else {
         return Err(Error::invalid(format!("table \"{name}\" has no PRIMARY KEY"))
             .why("the key layout says under which rowkey each row is stored, so ALTER TABLE cannot add it later")
-            .hint("add PRIMARY KEY (col), or PRIMARY KEY (reverse(lpad(id, 12))) and the like")
+            .hint(match (&create.query, create.columns.first()) {
+                (Some(_), Some(first)) => format!("CREATE TABLE {} (PRIMARY KEY ({})) AS SELECT ...", create.name, name_sql(&name_of(&first.name))),
+                _ => "add PRIMARY KEY (col), or PRIMARY KEY (reverse(lpad(id, 12))) and the like".to_owned(),
+            })
             .state(sqlstate::INVALID_TABLE_DEFINITION)
             .at(span_of_name(&create.name)));
     };
@@ -621,7 +619,7 @@ fn create_view(session: &mut Session, create: &CreateView) -> Result<Vec<Warning
     // offered: they end with the process, and a view does not.
     let view = StatementView { moments: Arc::default(), ..session.view()? };
     let columns = create.columns.iter().map(new_name).collect::<Result<Vec<_>>>()?;
-    let checked = view.check_query((*create.query).clone(), columns.len());
+    let checked = view.columns_of((*create.query).clone(), columns.len(), &[]);
     checked.map_err(|e| e.at(span_of_name(&create.name)))?;
     let define = |catalog: &Catalog| {
         match catalog.find(&name) {

@@ -36,7 +36,7 @@ const CHUNKS_WAITING: usize = 1;
 /// Loads rows through a bulk writer.
 pub struct Loader<'a> {
     table: &'a TableDef,
-    writer: Box<dyn BulkWriter + 'a>,
+    writer: &'a mut dyn BulkWriter,
     watch: &'a Watch,
     gathered: EntrySorter<'a>,
     /// The keyspaces are empty in the store, so keys can collide only within the sorter.
@@ -139,7 +139,7 @@ impl<'a> Loader<'a> {
     /// Begins a load of new rows into `table`, which has those of `before`; `None`: it has none yet.
     pub fn new(
         table: &'a TableDef,
-        writer: Box<dyn BulkWriter + 'a>,
+        writer: &'a mut dyn BulkWriter,
         before: Option<RowsBefore<'a>>,
         watch: &'a Watch,
     ) -> Self {
@@ -203,7 +203,7 @@ impl<'a> Loader<'a> {
             None => Rowkey::from(key),
         };
         let is_gone = match &mut self.before {
-            Some(before) => before.purge(self.table, &holder, &mut *self.writer)?,
+            Some(before) => before.purge(self.table, &holder, self.writer)?,
             None => false,
         };
         Ok((!is_gone).then_some((holder, entry)))
@@ -318,14 +318,12 @@ impl<'a> Loader<'a> {
 
     /// Makes one more change in the same atomic step.
     pub fn write(&mut self, mutation: &Mutation) -> Result<()> {
-        mutation.write_to(&mut *self.writer)
+        mutation.write_to(self.writer)
     }
 
-    /// Writes all entries and makes everything durable, if `check` agrees; gives the number of rows.
-    pub fn commit(mut self, check: impl FnOnce(&dyn BulkWriter) -> Result<()>) -> Result<u64> {
+    /// Writes all entries, for the writer's commit; gives the number of rows.
+    pub fn finish(mut self) -> Result<u64> {
         self.write_gathered()?;
-        check(&*self.writer)?;
-        self.writer.commit()?;
         Ok(self.gathered.rows)
     }
 }

@@ -16,8 +16,6 @@ use crate::value::{ColumnType, Value};
 pub enum Statement {
     /// `CREATE TABLE t (...)`
     CreateTable(Box<CreateTable>),
-    /// `CREATE TABLE t AS SELECT ...`
-    CreateTableAs(Box<CreateTableAs>),
     /// `DROP TABLE t, u`
     DropTable { if_exists: bool, names: Vec<Ident> },
     /// `TRUNCATE TABLE t`
@@ -113,6 +111,8 @@ pub struct CreateTable {
     pub options: Vec<OptionDef>,
     /// `SPLIT ...`: regions to begin with.
     pub split: Option<Split>,
+    /// `AS query`: the other columns, and the rows to begin with.
+    pub query: Option<Box<Query>>,
 }
 
 /// A column of CREATE TABLE or ADD COLUMN.
@@ -202,17 +202,6 @@ pub struct OptionDef {
     pub value: Value,
     /// Place of the option.
     pub span: Span,
-}
-
-/// `CREATE TABLE name AS query`
-#[derive(Clone, Debug, PartialEq)]
-pub struct CreateTableAs {
-    /// `IF NOT EXISTS`
-    pub if_not_exists: bool,
-    /// Name of the table.
-    pub name: Ident,
-    /// Its rows.
-    pub query: Box<Query>,
 }
 
 /// `ALTER TABLE name op`
@@ -571,8 +560,8 @@ impl Statement {
     /// The statement's name, as a command tag and in messages: `CREATE TABLE`, `SELECT`.
     pub fn kind_name(&self) -> &'static str {
         match self {
+            Statement::CreateTable(create) if create.query.is_some() => "CREATE TABLE AS",
             Statement::CreateTable(_) => "CREATE TABLE",
-            Statement::CreateTableAs(_) => "CREATE TABLE AS",
             Statement::DropTable { .. } => "DROP TABLE",
             Statement::Truncate { .. } => "TRUNCATE TABLE",
             Statement::AlterTable(_) | Statement::AlterTogether(_) => "ALTER TABLE",

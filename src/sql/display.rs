@@ -63,10 +63,6 @@ impl Display for Statement {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Statement::CreateTable(table) => table.fmt(f),
-            Statement::CreateTableAs(table) => {
-                let exists = when(table.if_not_exists, "IF NOT EXISTS ");
-                write!(f, "CREATE TABLE {exists}{} AS {}", table.name, table.query)
-            }
             Statement::DropTable { if_exists, names } => {
                 write!(f, "DROP TABLE {}{}", when(*if_exists, "IF EXISTS "), List(names))
             }
@@ -152,7 +148,7 @@ impl Display for Statement {
 
 impl Display for CreateTable {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "CREATE TABLE {}{} (", when(self.if_not_exists, "IF NOT EXISTS "), self.name)?;
+        write!(f, "CREATE TABLE {}{}", when(self.if_not_exists, "IF NOT EXISTS "), self.name)?;
         let key = self.primary_key.iter().map(|keys| format!("PRIMARY KEY ({})", List(keys)));
         let elements: Vec<String> = (self.columns.iter().map(ToString::to_string))
             .chain(key)
@@ -160,12 +156,16 @@ impl Display for CreateTable {
             .chain(self.checks.iter().map(ToString::to_string))
             .chain(self.families.iter().map(ToString::to_string))
             .collect();
-        write!(f, "{}){}", List(&elements), Options(&self.options))?;
-        match &self.split {
-            Some(points @ Split::At(_)) => write!(f, " SPLIT ON {points}"),
-            Some(into) => write!(f, " SPLIT {into}"),
-            None => Ok(()),
+        if self.query.is_none() || !elements.is_empty() {
+            write!(f, " ({})", List(&elements))?;
         }
+        write!(f, "{}", Options(&self.options))?;
+        match &self.split {
+            Some(points @ Split::At(_)) => write!(f, " SPLIT ON {points}")?,
+            Some(into) => write!(f, " SPLIT {into}")?,
+            None => {}
+        }
+        write!(f, "{}", Clause("AS", self.query.as_ref()))
     }
 }
 

@@ -27,10 +27,10 @@ macro_rules! walk {
                             for check in & $($mut)? table.checks {
                                 check.expr.visit(v)?;
                             }
-                            match & $($mut)? table.split {
-                                Some(split) => split_of(split, v),
-                                None => ControlFlow::Continue(()),
+                            if let Some(split) = & $($mut)? table.split {
+                                split_of(split, v)?;
                             }
+                            table.query.visit(v)
                         }
                         Statement::AlterTable(alter) => change_of(& $($mut)? alter.op, v),
                         Statement::AlterTogether(changes) => {
@@ -43,7 +43,6 @@ macro_rules! walk {
                             keys_of(& $($mut)? index.keys, v)?;
                             index.filter.visit(v)
                         }
-                        Statement::CreateTableAs(table) => table.query.visit(v),
                         Statement::CreateView(view) => view.query.visit(v),
                         Statement::Query(query) => query.visit(v),
                         Statement::Explain(explain) => explain.statement.visit(v),

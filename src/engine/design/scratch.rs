@@ -122,7 +122,8 @@ impl ScratchDatabase {
         let copy = self.define(table, layout)?;
         let every = reader.entries(table.rows())?.div_ceil(ROWS).max(1);
         let label = format!("copying {}", table.name);
-        let mut loader = Loader::new(&copy, self.db.store().bulk()?, None, watch);
+        let mut writer = self.db.store().bulk()?;
+        let mut loader = Loader::new(&copy, &mut *writer, None, watch);
         let mut cursor = reader.cursor(table.rows(), &KeyRange::all(), Direction::Forward)?;
         let mut n: u64 = 0;
         while let Some((key, value)) = cursor.next()? {
@@ -132,7 +133,8 @@ impl ScratchDatabase {
             }
             n += 1;
         }
-        loader.commit(|_| Ok(()))?;
+        loader.finish()?;
+        writer.commit()?;
         Ok(every)
     }
 

@@ -51,18 +51,17 @@ impl Parser<'_> {
     fn create_table(&mut self) -> Result<Statement> {
         let if_not_exists = self.if_not_exists();
         let name = self.object_name("the name of the table")?;
-        if self.word("AS") {
-            let query = self.query()?;
-            return Ok(Statement::CreateTableAs(Box::new(CreateTableAs { if_not_exists, name, query })));
-        }
-        self.expect_token(Token::LParen)?;
         let mut elements = Elements::default();
-        self.list(|p| p.table_element(&mut elements))?;
-        self.end_of_list()?;
+        if !self.peek_words(&["AS"]) {
+            self.expect_token(Token::LParen)?;
+            self.list(|p| p.table_element(&mut elements))?;
+            self.end_of_list()?;
+        }
         self.kinds_of_table();
         let options = self.options()?;
         self.no_bare_option("WITH ")?;
         let split = if self.word("SPLIT") { Some(self.split()?) } else { None };
+        let query = if self.word("AS") { Some(self.query()?) } else { None };
         let Elements { columns, primary_key, uniques, checks, families } = elements;
         Ok(Statement::CreateTable(Box::new(CreateTable {
             if_not_exists,
@@ -74,6 +73,7 @@ impl Parser<'_> {
             families,
             options,
             split,
+            query,
         })))
     }
 
