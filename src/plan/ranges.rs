@@ -49,8 +49,6 @@ pub struct Ranges {
     pub points: bool,
     /// Leading parts (count), up to the last one that narrows the ranges in every alternative.
     pub bound_parts: usize,
-    /// Nothing narrows the ranges: all keys are read.
-    pub unbound_leading: bool,
     /// Columns that have one known value in every row that matches.
     pub fixed: BTreeMap<ColumnId, Value>,
     /// Columns that have one of several known values in every row that matches.
@@ -98,7 +96,6 @@ struct AlternativeRanges {
     points: bool,
     bound_parts: usize,
     narrowed: usize,
-    bound: bool,
     /// Conjuncts (by number) that the ranges do not guarantee.
     unsure: BTreeSet<usize>,
 }
@@ -113,23 +110,14 @@ impl AlternativeRanges {
         role: LayoutRole,
     ) -> Option<AlternativeRanges> {
         let Reach { mut ranges, mut points, bound_parts, narrowed, mut sure } = reach;
-        let rowkey = known.values(Field::Rowkey);
-        if let Some(set) = rowkey {
+        if let Some(set) = known.values(Field::Rowkey) {
             let (allowed, single) = rowkey_ranges(set, layout, role);
             ranges = ranges.intersect(&allowed);
             points |= single;
             sure.insert(Sure::Values(Field::Rowkey));
         }
         let unsure = terms.iter().filter(|t| !is_sure(&t.fact, known, &sure)).map(|t| t.conjunct).collect();
-        let bound = bound_parts > 0 || rowkey.is_some();
-        (!ranges.is_empty()).then_some(AlternativeRanges {
-            ranges,
-            points,
-            bound_parts,
-            narrowed,
-            bound,
-            unsure,
-        })
+        (!ranges.is_empty()).then_some(AlternativeRanges { ranges, points, bound_parts, narrowed, unsure })
     }
 }
 
@@ -156,7 +144,6 @@ struct Union {
     points: bool,
     bound_parts: usize,
     narrowed: usize,
-    bound: bool,
     unsure: BTreeSet<usize>,
 }
 
@@ -169,7 +156,6 @@ impl Union {
             points: true,
             bound_parts: usize::MAX,
             narrowed: usize::MAX,
-            bound: true,
             unsure: BTreeSet::new(),
         }
     }
@@ -185,7 +171,6 @@ impl Union {
         self.points &= found.points;
         self.bound_parts = self.bound_parts.min(found.bound_parts);
         self.narrowed = self.narrowed.min(found.narrowed);
-        self.bound &= found.bound;
         self.unsure.extend(found.unsure);
     }
 
@@ -215,7 +200,6 @@ impl Union {
             residual,
             points,
             bound_parts: if self.count > 0 { self.bound_parts } else { 0 },
-            unbound_leading: self.count > 0 && !self.bound,
             ranges,
             listed: several.collect(),
             fixed,

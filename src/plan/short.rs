@@ -21,7 +21,6 @@ pub fn short_ranges(predicate: &Predicate, layout: &KeyLayout, role: LayoutRole)
         residual: Predicate::and(residual),
         points: shape.points,
         bound_parts: shape.bound_parts,
-        unbound_leading: false,
         fixed: shape.known.iter().map(|(id, term)| (*id, values[*term].clone())).collect(),
         listed: BTreeMap::new(),
         skipping: None,
@@ -123,7 +122,7 @@ impl RangeShape {
                 // No later part is restricted, and no bucket must be fanned out.
                 _ if parts[at..].iter().any(|part| {
                     let is_asked = part.columns().iter().any(|id| is_open(id, at));
-                    part.is_random() || part.fan_out().is_some() || is_asked
+                    part.is_random() || part.buckets().is_some() || is_asked
                 }) =>
                 {
                     return None;

@@ -95,7 +95,6 @@ impl TableDef {
         let is_sound = ty(history.ended_at) == Some(ColumnType::TimestampTz)
             && history.keyspaces.len() == self.families.len()
             && history.key.is_sound(&ty, Tail::Nothing)
-            && history.key.columns().iter().all(|id| ty(*id).is_some())
             && last.is_some_and(|part| {
                 part.columns().first() == self.written_at.as_ref() && part.facts().width.is_some()
             });
