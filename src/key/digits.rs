@@ -81,11 +81,6 @@ impl KeyPart {
         }
     }
 
-    /// Is it a bucket part, whose values [`KeyPart::fan_out`] lists?
-    pub fn has_buckets(&self) -> bool {
-        self.form.transform.buckets().is_some()
-    }
-
     /// Are its bytes distributed evenly, as those of a hash or a byte-reversed number?
     pub fn is_even(&self) -> bool {
         let bytes = matches!(self.form.transform, Transform::Md5(_) | Transform::ReverseBytes(_));

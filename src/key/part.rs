@@ -161,11 +161,6 @@ impl KeyPart {
         self.descending
     }
 
-    /// Are the values of its column integers?
-    pub fn is_of_integers(&self) -> bool {
-        self.form.ty().is_some_and(ColumnType::is_integer)
-    }
-
     /// Its SQL, as written.
     pub fn sql(&self) -> &str {
         &self.sql
@@ -476,11 +471,16 @@ impl KeyPart {
         self.form.transform.buckets()
     }
 
-    /// All byte strings of a bucket part, sorted, NULL included; `None` for other parts.
-    pub fn fan_out(&self) -> Option<Vec<Vec<u8>>> {
+    /// All byte strings of a bucket part, sorted, NULL included; `None` for other parts, and if there are more than `max`.
+    pub fn fan_out(&self, max: usize) -> Option<Vec<Vec<u8>>> {
         let buckets = self.buckets()?;
-        let mut all: Vec<Vec<u8>> = Vec::with_capacity(buckets as usize + 1);
-        all.extend(self.null_bytes());
+        let null = self.null_bytes();
+        let count = buckets as usize + usize::from(null.is_some());
+        if count > max {
+            return None;
+        }
+        let mut all: Vec<Vec<u8>> = Vec::with_capacity(count);
+        all.extend(null);
         all.extend((0..buckets).map(|bucket| {
             let mut bytes = Vec::with_capacity(bucket_width(buckets).into());
             put_bucket(bucket, buckets, &mut bytes);

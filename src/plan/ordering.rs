@@ -72,7 +72,7 @@ impl Ranges {
         let is_known = |id: &ColumnId| self.fixed.contains_key(id) || self.listed.contains_key(id);
         let mut next = Vec::new();
         if part.is_random() || !part.columns().iter().all(is_known) {
-            let buckets = part.fan_out().filter(|all| all.len() * branches.len() <= MERGED_MAX)?;
+            let buckets = part.fan_out(MERGED_MAX / branches.len().max(1))?;
             let behind = |branch: &Branch<'v>, bucket: &[u8]| Branch {
                 bytes: [&branch.bytes, bucket].concat(),
                 values: branch.values.clone(),

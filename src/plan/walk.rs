@@ -227,7 +227,7 @@ enum PartStep<'k> {
     /// Bound the part by what it may compute.
     Results(Results),
     /// Try every bucket, because a later part narrows the ranges.
-    FanOut(Vec<Vec<u8>>),
+    FanOut,
     /// Stop: nothing restricts the part.
     Stop,
 }
@@ -268,7 +268,13 @@ impl<'k> LayoutWalk<'k> {
                     true
                 }
                 PartStep::Results(results) => self.results(i, results),
-                PartStep::FanOut(buckets) => self.fan_out(&buckets),
+                PartStep::FanOut => match part.fan_out(self.room()) {
+                    Some(buckets) => {
+                        self.multiply(&buckets);
+                        true
+                    }
+                    None => false,
+                },
                 PartStep::Stop => false,
             };
             if !passed || self.branches.is_empty() {
@@ -300,8 +306,8 @@ impl<'k> LayoutWalk<'k> {
         if let Some(results) = self.known.results(part) {
             return PartStep::Results(results);
         }
-        match part.fan_out() {
-            Some(buckets) if self.is_useful_after(i) => PartStep::FanOut(buckets),
+        match part.buckets() {
+            Some(_) if self.is_useful_after(i) => PartStep::FanOut,
             _ => PartStep::Stop,
         }
     }
@@ -310,7 +316,7 @@ impl<'k> LayoutWalk<'k> {
     fn is_useful_after(&self, i: usize) -> bool {
         let next = (i + 1..self.parts.len()).map(|j| self.step(j));
         next.into_iter()
-            .find(|step| !matches!(step, PartStep::Literal | PartStep::FanOut(_)))
+            .find(|step| !matches!(step, PartStep::Literal | PartStep::FanOut))
             .is_some_and(|step| !matches!(step, PartStep::Stop))
     }
 
@@ -338,8 +344,7 @@ impl<'k> LayoutWalk<'k> {
             part.columns().iter().copied().filter(|c| !self.taken.contains(c)).collect();
         let lists: Vec<(ColumnId, Vec<&Value>)> =
             free.into_iter().filter_map(|c| Some((c, self.choices(c)?))).collect();
-        let count = lists.iter().fold(self.branches.len(), |n, (_, list)| n.saturating_mul(list.len()));
-        if count + self.ended.len() > self.limit {
+        if lists.iter().fold(1usize, |n, (_, list)| n.saturating_mul(list.len())) > self.room() {
             if let [(column, _)] = lists[..] {
                 self.bound_around(i, column);
             }
@@ -370,8 +375,7 @@ impl<'k> LayoutWalk<'k> {
         let part = &self.parts[i];
         let (points, intervals): (Vec<&Interval>, Vec<&Interval>) =
             set.intervals().iter().partition(|interval| as_point(interval).is_some());
-        let count = self.branches.len().saturating_mul(set.intervals().len() + usize::from(set.has_null()));
-        if count + self.ended.len() > self.limit {
+        if set.intervals().len() + usize::from(set.has_null()) > self.room() {
             self.bound_around(i, column);
             return false;
         }
@@ -404,30 +408,31 @@ impl<'k> LayoutWalk<'k> {
 
     /// Ends ranges of what the part may compute; single results continue as branches. False if that makes too many.
     fn results(&mut self, i: usize, Results { whole, images, sure }: Results) -> bool {
-        let count = self.branches.len().saturating_mul(whole.len() + images.len());
-        if count + self.ended.len() > self.limit {
+        if whole.len() + images.len() > self.room() {
             return false;
         }
         let images: Vec<KeyRange> = images.into_iter().map(|image| image.range).collect();
         self.end(&images, sure, i + 1);
-        let passed = self.fan_out(&whole);
+        self.multiply(&whole);
         self.sure.extend(sure);
         self.bound_parts = i + 1;
-        passed
+        true
     }
 
-    /// Multiplies the branches by the buckets; false if that makes too many.
-    fn fan_out(&mut self, buckets: &[Vec<u8>]) -> bool {
-        if self.branches.len().saturating_mul(buckets.len()) + self.ended.len() > self.limit {
-            return false;
-        }
-        let with = |branch: &Branch<'k>, bucket: &[u8]| {
+    /// Values (count) by which all branches may be multiplied.
+    fn room(&self) -> usize {
+        self.limit.saturating_sub(self.ended.len()) / self.branches.len().max(1)
+    }
+
+    /// Multiplies the branches by the bytes of a part.
+    fn multiply(&mut self, all: &[Vec<u8>]) {
+        let with = |branch: &Branch<'k>, bytes: &[u8]| {
             let mut branch = branch.clone();
-            branch.bytes.extend_from_slice(bucket);
+            branch.bytes.extend_from_slice(bytes);
             branch
         };
-        self.branches = self.branches.iter().flat_map(|b| buckets.iter().map(move |k| with(b, k))).collect();
-        true
+        self.branches =
+            self.branches.iter().flat_map(|b| all.iter().map(move |bytes| with(b, bytes))).collect();
     }
 
     /// Records that the branches' bytes determine the value of the part's column, if the part is injective.

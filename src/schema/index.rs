@@ -97,7 +97,7 @@ impl IndexDef {
     pub fn sorted_by(&self, table: &KeyLayout) -> &EntryKey {
         self.sorted_by.0.get_or_init(|| {
             let has_pointer = !self.unique && !self.holds_primary;
-            let scatters = |part: &KeyPart| part.is_random() || part.fan_out().is_some();
+            let scatters = |part: &KeyPart| part.is_random() || part.buckets().is_some();
             let all = table.parts().len();
             let parts = match has_pointer {
                 true => table.parts().iter().position(scatters).unwrap_or(all),

@@ -153,7 +153,7 @@ fn bucket_end(layout: &KeyLayout, key: &[u8]) -> Option<usize> {
     if first.columns().is_empty() && !first.is_random() {
         return None;
     }
-    first.has_buckets().then(|| layout.end_of(0, key, 0)).flatten()
+    first.buckets().is_some().then(|| layout.end_of(0, key, 0)).flatten()
 }
 
 /// Is the key a single text, so that any structure in it is the user's own?

@@ -136,13 +136,14 @@ fn bleeding(s: &Subject<'_>) -> Vec<Finding> {
 /// Buckets that are too full, or empty.
 fn skewed_salt(s: &Subject<'_>) -> Vec<Finding> {
     let (Some(counted), Some(part)) = (s.counted(), s.layout().parts().first()) else { return Vec::new() };
-    let Some(all) = part.fan_out() else { return Vec::new() };
-    let null = part.null_bytes();
-    let buckets: Vec<&Vec<u8>> = all.iter().filter(|bytes| Some(*bytes) != null.as_ref()).collect();
-    let average = counted.entries as f64 / buckets.len() as f64;
-    if buckets.len() < 2 || average < 20.0 {
+    let Some(count) = part.buckets() else { return Vec::new() };
+    let average = counted.entries as f64 / f64::from(count);
+    if count < 2 || average < 20.0 {
         return Vec::new();
     }
+    let mut buckets = part.fan_out(usize::MAX).unwrap_or_default();
+    let null = part.null_bytes();
+    buckets.retain(|bytes| Some(bytes) != null.as_ref());
     let of = |bucket: &Vec<u8>| counted.buckets.get(bucket).copied().unwrap_or(0);
     let empty = buckets.iter().filter(|bucket| of(bucket) == 0).count();
     let Some(fullest) = buckets.iter().max_by_key(|bucket| of(bucket)) else { return Vec::new() };
@@ -153,17 +154,17 @@ fn skewed_salt(s: &Subject<'_>) -> Vec<Finding> {
     let seen = format!(
         "bucket {} of {} holds {} of {} keys, where an even share is {}{empties}",
         String::from_utf8_lossy(fullest),
-        buckets.len(),
+        count,
         percent(of(fullest) as f64 / counted.entries as f64),
         grouped(counted.entries),
-        percent(1.0 / buckets.len() as f64),
+        percent(1.0 / f64::from(count)),
     );
     let why = "a salt is there to spread writes, and this one sends them to few places";
     // A hash of the key columns spreads best.
     let names: Vec<String> =
         s.table.key.columns().iter().map(|id| name_sql(s.table.column_name(*id))).collect();
-    let hashed = format!("md5_bucket({}, {})", names.join(", "), buckets.len());
-    let better = if part.sql() == hashed { format!("random({})", buckets.len()) } else { hashed };
+    let hashed = format!("md5_bucket({}, {})", names.join(", "), count);
+    let better = if part.sql() == hashed { format!("random({})", count) } else { hashed };
     vec![s.finding(LintRule::SkewedSalt, seen, why, s.with_layout(&s.layout().sql_with(0, &better)))]
 }
 
@@ -177,7 +178,7 @@ fn fan_out(s: &Subject<'_>) -> Vec<Finding> {
     for warning in warnings.filter(|w| w.concern == Concern::FanOut) {
         let fanned: Vec<_> = known.iter().filter(|query| query.fans_out).collect();
         let part = &layout.parts()[warning.part];
-        let Some(buckets) = part.fan_out().map(|all| all.len()) else { continue };
+        let Some(buckets) = part.buckets() else { continue };
         let mut severity = Severity::Note;
         let seen = match (known.len(), fanned.iter().max_by_key(|query| query.ranges)) {
             (0, _) => warning.what,
@@ -234,7 +235,7 @@ fn few_keys(s: &Subject<'_>) -> Vec<Finding> {
         [column] => !grows(s, *column),
         _ => false,
     });
-    if leading > FEW_STARTS || layout.parts()[0].has_buckets() || index.unique || !is_better {
+    if leading > FEW_STARTS || layout.parts()[0].buckets().is_some() || index.unique || !is_better {
         return Vec::new();
     }
     let mut parts = parts_of(layout);

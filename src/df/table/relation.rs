@@ -86,7 +86,7 @@ impl QueryRelation {
                     i.layout
                         .parts()
                         .iter()
-                        .find(|part| is_id(part) || part.fan_out().is_none())
+                        .find(|part| is_id(part) || part.buckets().is_none())
                         .filter(is_id)
                         .is_some()
                 };

@@ -10,7 +10,7 @@ use crate::engine::view::StatementView;
 use crate::error::Result;
 use crate::exec::scan::ScanSpec;
 use crate::exec::watch::Watch;
-use crate::key::{ColumnId, KeyLayout, KeyPart, KeyRange, Rowkey};
+use crate::key::{ColumnId, KeyLayout, KeyRange, Rowkey};
 use crate::plan::Predicate;
 use crate::schema::TableDef;
 use crate::store::{Direction, KeyspaceId, Reader};
@@ -88,7 +88,7 @@ fn queries(view: &StatementView, table: &TableDef) -> Result<Vec<QueryFacts>> {
     let fact = |sql: &str, spec: &ScanSpec, walk: &Access| {
         let index = walk.index(spec.source());
         let layout = index.map_or(&table.key, |index| &index.layout);
-        let has_buckets = layout.parts().first().is_some_and(KeyPart::has_buckets);
+        let has_buckets = layout.parts().first().is_some_and(|part| part.buckets().is_some());
         let is_walk = matches!(walk.method, Method::Scan { .. });
         let ranges = match &walk.method {
             Method::Get(keys) => keys.len(),
