@@ -80,6 +80,18 @@ impl Database {
 
     /// Runs a query from async code, on a tokio runtime; read its record batches with
     /// [`RowStream::next_batch`].
+    ///
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> rowkeydb::Result<()> {
+    /// # let db = rowkeydb::Database::in_memory()?;
+    /// let mut rows = db.query_async("SELECT $1 AS n", &[7.into()]).await?;
+    /// while let Some(batch) = rows.next_batch().await {
+    ///     assert_eq!(batch?.num_rows(), 1);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn query_async(&self, sql: &str, params: &[Value]) -> Result<RowStream> {
         Ok(Session::brief(self.clone()).execute_async(sql, params).await?.rows)
     }
