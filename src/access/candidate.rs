@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::cost::{COST, Jumping, Sorted, Statistics, entries_in, jumping_in, residual_share};
+use super::cost::{COST, Jumping, Sorted, Statistics, entries_in, jumping_in, residual_share, sorting};
 use super::path::{Access, Method, Need, OrderBy, Path};
 use crate::key::{ColumnId, KeyLayout, KeyOrder, KeyPart, Rowkey};
 use crate::plan::{EachOf, FanOut, Field, Filter, Ranges, Skipping, ordering};
@@ -52,8 +52,8 @@ pub(super) fn candidate(
     }
     let Price { entries, mut cost, all_entries } = price;
     cost += range_count as f64 * COST.seek;
-    if !ordered && all_entries > 1.0 {
-        cost += all_entries * all_entries.log2() * COST.compare;
+    if !ordered {
+        cost += sorting(all_entries);
     }
     let filter = skip.as_ref().map_or(found.residual, |skip: &Arc<Skipping>| skip.residual.clone());
     let method = if found.ranges.is_empty() {

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use super::candidate::candidate;
-use super::cost::{COST, Sorted, Statistics, counted_in, residual_share};
+use super::cost::{COST, Sorted, Statistics, counted_in, residual_share, sorting};
 use super::path::{Access, Choice, Each, Method, Need, OrderBy, Path, Source};
 use super::several::several;
 use super::unprobed::Unprobed;
@@ -180,7 +180,7 @@ fn look_closer(access: &mut Access, source: Source<'_>, stats: &dyn Statistics) 
             Path::IndexFetch(_) => more * residual_share(stats, &access.entry_filter),
             Path::Primary | Path::IndexOnly(_) => 0.0,
         };
-        access.cost += more * COST.entry + fetched * COST.get + entries * entries.log2() * COST.compare;
+        access.cost += more * COST.entry + fetched * COST.get + sorting(entries);
         access.entries = entries;
     }
 }

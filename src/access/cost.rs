@@ -1,7 +1,7 @@
 //! The cost model, in units of one entry scanned in order.
 //!
-//! The constants come from the measurements in `design.md` §8: an entry scanned costs about 0.09 µs, a GET
-//! 1.3 µs, a seek about as much.
+//! The constants come from measurements (`point_get` and `range_scan` in `benches/peers`): an entry scanned costs about
+//! 0.09 µs, a GET 1.3 µs, a seek about as much.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -48,10 +48,12 @@ pub struct CostModel {
     pub partial_entries_min: u64,
     /// Entries that a probe reads, at most, to measure a range.
     pub probe_entries: u64,
-    /// Limits of a longer probe without statistics: a share of the guess, and a maximum. A probe costs little
-    /// compared with acting on a guess that is ten times too high.
-    pub long_probe: (f64, u64),
-    /// A probe of jumps, about: what costs less needs no better path.
+    /// Share of a guess that a longer probe reads without statistics. It costs little compared with acting on a guess
+    /// that is ten times too high.
+    pub long_probe_share: f64,
+    /// Entries that a longer probe reads, at most.
+    pub long_probe_entries: u64,
+    /// A probe of jumps, about, in entries: what costs less needs no better path.
     pub probe_of_jumps: f64,
     /// Jumps (count) beyond which a probe would not reach the end, so that ANALYZE's numbers are used.
     pub probed_jumps: f64,
@@ -79,7 +81,8 @@ pub const COST: CostModel = CostModel {
     entries_min: 1000,
     partial_entries_min: 50,
     probe_entries: 200,
-    long_probe: (0.25, 4000),
+    long_probe_share: 0.25,
+    long_probe_entries: 4000,
     probe_of_jumps: 1000.0,
     probed_jumps: 200.0,
     short_entries: 32.0,
@@ -179,8 +182,15 @@ pub fn entries_in(stats: &dyn Statistics, sorted: Sorted<'_>, predicate: &Predic
 
 /// Entries to probe before a guess is believed.
 fn long_probe(collected: Option<&TableStatistics>, guess: f64) -> u64 {
-    let (share, most) = COST.long_probe;
-    if collected.is_some() { 0 } else { ((guess * share) as u64).min(most) }
+    match collected {
+        Some(_) => 0,
+        None => ((guess * COST.long_probe_share) as u64).min(COST.long_probe_entries),
+    }
+}
+
+/// Cost of sorting this many entries.
+pub fn sorting(entries: f64) -> f64 {
+    if entries > 1.0 { entries * entries.log2() * COST.compare } else { 0.0 }
 }
 
 /// Entries inside `ranges`, counted, if the keyspace is smaller than the model assumes; otherwise `None`.
@@ -212,6 +222,11 @@ pub fn jumping_in(
     scanned: f64,
 ) -> Option<Jumping> {
     let groups = |entries: f64| Jumping { jumps: entries, possible: entries };
+    let expected = || {
+        let bound = bound_fields(sorted.layout, found);
+        let gap = skipping.by.fields().into_iter().filter(|field| !bound.contains(field)).collect();
+        scanned * share(stats.collected(), predicate, &found.fixed, &gap)
+    };
     if skipping.skip.each_of().is_some() && stats.entries(sorted.keyspace) < sorted.entries_min {
         return Some(groups(scanned * COST.jump_share));
     }
@@ -219,25 +234,19 @@ pub fn jumping_in(
         if is_scattered(sorted.layout, predicate) {
             return None;
         }
-        let bound = bound_fields(sorted.layout, found);
-        let gap = skipping.by.fields().into_iter().filter(|field| !bound.contains(field)).collect();
-        let possible = scanned * share(stats.collected(), predicate, &found.fixed, &gap);
-        return Some(Jumping { jumps: scanned * COST.jump_share, possible });
+        return Some(Jumping { jumps: scanned * COST.jump_share, possible: expected() });
     }
     let told = stats.collected().and_then(|c| c.prefixes(sorted.keyspace, skipping.gap)).map(|prefixes| {
         let read = scanned / (stats.entries(sorted.keyspace) as f64).max(1.0);
         if skipping.skip.each_of().is_some() {
             return groups((prefixes as f64 * read).clamp(1.0, scanned.max(1.0)));
         }
-        let bound = bound_fields(sorted.layout, found);
-        let gap = skipping.by.fields().into_iter().filter(|field| !bound.contains(field)).collect();
-        let possible = scanned * share(stats.collected(), predicate, &found.fixed, &gap);
         // To each prefix, and after each of its possible values to the next.
         let values: f64 =
             possible_values(&skipping.by).values().map(|set| set.intervals().len() as f64).product();
         let prefixes = (prefixes as f64 * read).max(1.0);
         let of_each = 1.0 + values.max(1.0).min(scanned / prefixes);
-        Jumping { jumps: (of_each * prefixes).min(scanned), possible }
+        Jumping { jumps: (of_each * prefixes).min(scanned), possible: expected() }
     });
     if let Some(told) = told.filter(|told| told.jumps > COST.probed_jumps) {
         return Some(told);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::candidate::{candidate, order_of};
 use super::choose::{fields_of, held_fields, index_walk};
-use super::cost::{COST, Sorted, Statistics, residual_share, share};
+use super::cost::{COST, Sorted, Statistics, residual_share, share, sorting};
 use super::path::{Access, Method, Need, Path, SetOp};
 use crate::plan::{Field, Filter, LayoutRole, Predicate, Ranges, ranges};
 use crate::schema::{IndexDef, IndexId, TableDef};
@@ -313,9 +313,4 @@ impl Common {
 /// Does the condition restrict a field that keys are sorted by? Otherwise it cannot find rows by itself.
 fn bounds_one_of(sorted_by: &BTreeSet<Field>, term: &Predicate) -> bool {
     term.fields().iter().any(|field| sorted_by.contains(field))
-}
-
-/// Cost of sorting this many entries.
-fn sorting(entries: f64) -> f64 {
-    if entries > 1.0 { entries * entries.log2() * COST.compare } else { 0.0 }
 }

@@ -55,10 +55,10 @@ fn plain_reason(access: &Access, layout: &KeyLayout, need: &Need) -> String {
                     };
                     match ranges.is_all() {
                         true => format!("jumps {over}"),
-                        false => format!("{}, jumping {over}", counted(n as f64, "range")),
+                        false => format!("{}, jumping {over}", counted_ranges(n)),
                     }
                 }
-                None => counted(n as f64, "range"),
+                None => counted_ranges(n),
             };
             format!("{read}, about {}{order}", counted_entries(access.entries))
         }
@@ -84,8 +84,8 @@ fn counted_entries(entries: f64) -> String {
 }
 
 /// `1 range`, `20 ranges`
-fn counted(n: f64, what: &str) -> String {
-    if n == 1.0 { format!("1 {what}") } else { format!("{n} {what}s") }
+fn counted_ranges(n: usize) -> String {
+    if n == 1 { "1 range".into() } else { format!("{n} ranges") }
 }
 
 /// Why a path lost on price.
