@@ -209,11 +209,9 @@ impl KeyPart {
         let content = match (&self.form.transform, value) {
             (Transform::Modulo { buckets, .. }, Value::Int(n)) => {
                 let count = i64::from(*buckets);
-                (n.unsigned_abs() < u64::from(*buckets)).then(|| {
-                    let mut content = Vec::new();
-                    put_bucket(n.rem_euclid(count) as u32, *buckets, &mut content);
-                    content
-                })
+                let mut content = Vec::new();
+                let put = put_bucket(n.rem_euclid(count) as u32, *buckets, &mut content);
+                (put.is_ok() && n.unsigned_abs() < u64::from(*buckets)).then_some(content)
             }
             (Transform::Md5(_), Value::Text(digits)) => bytes_of_hex(digits),
             (_, Value::Text(text)) => {

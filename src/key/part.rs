@@ -268,8 +268,7 @@ impl KeyPart {
 
     fn put_random(&self, entropy: Option<u64>, buckets: u32, out: &mut Vec<u8>) -> Result<(), Rule> {
         let drawn = entropy.ok_or(Rule::Drawn)? % u64::from(buckets);
-        put_bucket(drawn as u32, buckets, out);
-        Ok(())
+        put_bucket(drawn as u32, buckets, out)
     }
 
     fn put_hashed<'v>(
@@ -281,8 +280,7 @@ impl KeyPart {
     ) -> Result<(), Rule> {
         let inputs = || columns.iter().zip(&self.form.types).map(|(&c, &ty)| normal(ty, value(c)));
         inputs().try_for_each(|input| input.map(drop))?;
-        put_bucket(bucket_of(inputs().filter_map(Result::ok), buckets), buckets, out);
-        Ok(())
+        put_bucket(bucket_of(inputs().filter_map(Result::ok), buckets), buckets, out)
     }
 
     fn put_null(&self, out: &mut Vec<u8>) -> Result<(), Rule> {
@@ -481,11 +479,11 @@ impl KeyPart {
         }
         let mut all: Vec<Vec<u8>> = Vec::with_capacity(count);
         all.extend(null);
-        all.extend((0..buckets).map(|bucket| {
+        all.extend((0..buckets).filter_map(|bucket| {
             let mut bytes = Vec::with_capacity(bucket_width(buckets).into());
-            put_bucket(bucket, buckets, &mut bytes);
+            put_bucket(bucket, buckets, &mut bytes).ok()?;
             self.turn(&mut bytes);
-            bytes
+            Some(bytes)
         }));
         if self.descending {
             all.sort();

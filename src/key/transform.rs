@@ -286,8 +286,7 @@ impl Form {
                 }
             }
             Transform::Modulo { buckets, .. } => {
-                put_bucket(n.rem_euclid((*buckets).into()) as u32, *buckets, out);
-                Ok(())
+                put_bucket(n.rem_euclid((*buckets).into()) as u32, *buckets, out)
             }
             Transform::ToChar { .. } => self.put_time(ty, n, out),
             _ => {
@@ -431,15 +430,8 @@ pub(super) fn bucket_width(buckets: u32) -> u16 {
 }
 
 /// Appends a bucket number as text.
-pub(super) fn put_bucket(bucket: u32, buckets: u32, out: &mut Vec<u8>) {
-    let width = usize::from(bucket_width(buckets));
-    let start = out.len();
-    out.resize(start + width, b'0');
-    let mut n = bucket;
-    for digit in out[start..].iter_mut().rev() {
-        *digit = b'0' + (n % 10) as u8;
-        n /= 10;
-    }
+pub(super) fn put_bucket(bucket: u32, buckets: u32, out: &mut Vec<u8>) -> Result<(), Rule> {
+    text::put_digits(bucket.into(), 0, bucket_width(buckets), out)
 }
 
 /// The bucket of `md5_bucket(values, buckets)` as its part writes it: decimal text, as wide as `buckets - 1`.

@@ -53,8 +53,8 @@ pub(super) const SEALED: u8 = 0b1000_0000;
 /// Ids below this fit into one byte, and so do counts of such ids.
 const NARROW_IDS: u16 = 255;
 
-/// In a list of so many ids (count) or fewer, a linear search is fastest.
-const FEW: usize = 16;
+/// Columns (count) of a row, at most, that is read as [`Narrow`].
+const NARROW_COLUMNS_MAX: usize = 16;
 
 /// What a column is packed from.
 enum PackSource<'v> {
@@ -120,7 +120,8 @@ fn pack_from<'v>(
     out: &mut Vec<u8>,
 ) -> Result<()> {
     // Ids and data ends of the non-NULL columns. The data is first written to `out`, then moved behind the frame.
-    let mut packed: Vec<(u16, u32)> = Vec::with_capacity(columns.size_hint().1.unwrap_or(0).min(FEW));
+    let mut packed: Vec<(u16, u32)> =
+        Vec::with_capacity(columns.size_hint().1.unwrap_or(0).min(NARROW_COLUMNS_MAX));
     let base = out.len();
     for (ColumnId(id), source) in columns {
         let Some(source) = source else { continue };
@@ -260,7 +261,7 @@ impl<'a> Narrow<'a> {
         let (&[head, count], rest) = bytes.split_first_chunk::<2>()?;
         let (ids, rest) = rest.split_at_checked(count.into())?;
         let (ends, data) = rest.split_at_checked(count.into())?;
-        (head == VERSION && ids.len() <= FEW).then_some(Narrow { ids, ends, data })
+        (head == VERSION && ids.len() <= NARROW_COLUMNS_MAX).then_some(Narrow { ids, ends, data })
     }
 
     #[inline(always)]

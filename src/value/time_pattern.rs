@@ -9,7 +9,8 @@
 //! | `Day`, `Dy` | name of the day of the week, padded to 9; three letters of it | passed over |
 //! | `Q`, `WW`, `W`, `D`, `CC` | quarter, week of the year and of the month, day 1 to 7 from Sunday on, century | no |
 //! | `HH24`, `HH12` or `HH`, `AM` or `PM`, `A.M.` | hour, half of the day | yes |
-//! | `MI`, `SS`, `MS`, `US`, `SSSS` | minute, second, its thousandths and millionths, second of the day | yes |
+//! | `MI`, `SS`, `SSSS` or `SSSSS` | minute, second, second of the day | yes |
+//! | `MS` or `FF3`, `US` or `FF6` | thousandths and millionths of the second | yes |
 //! | `FM` before one of them | without padding | |
 //! | `TH`, `th` behind a number | `1ST`, `2nd` | yes |
 //! | `"text"`, punctuation, blanks | themselves | yes |
@@ -138,7 +139,7 @@ const PATTERNS: [(&str, Field); 37] = [
 ];
 
 const KNOWN: &str = "YYYY, YY, IYYY, Q, MM, Month, Mon, WW, IW, W, DDD, DD, Day, Dy, D, ID, CC, HH24, HH12, HH, AM, PM, \
-                     MI, SS, MS, US, SSSS, FM before and TH behind them, punctuation and \"quoted text\"";
+                     MI, SS, MS, US, FF3, FF6, SSSS, SSSSS, FM before and TH behind them, punctuation and \"quoted text\"";
 
 const KNOWN_FIXED: &str =
     "YYYY, YY, MM, DD, DDD, HH24, HH12, HH, AM, PM, MI, SS, MS, US, punctuation and \"quoted text\"";
