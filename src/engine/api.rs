@@ -14,7 +14,7 @@ use super::outcome::{Outcome, OutputColumn, RowStream};
 use super::plans::Parsed;
 use super::runtime::with_stack;
 use super::session::Session;
-use super::turns::Losses;
+use super::turns::Defeats;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::encoded::NextRows;
 use crate::sql::Splitter;
@@ -178,7 +178,7 @@ impl Database {
     /// # }
     /// ```
     pub fn transaction<T>(&self, mut work: impl FnMut(&mut Session) -> Result<T>) -> Result<T> {
-        let mut losses = Losses::default();
+        let mut defeats = Defeats::default();
         let mut session = self.session();
         loop {
             session.execute("BEGIN", &[])?;
@@ -187,7 +187,7 @@ impl Database {
                 false => Ok(out),
             });
             let is_time_for_a_turn = match done {
-                Err(e) => losses.again(e)?,
+                Err(e) => defeats.again(e)?,
                 done => return done,
             };
             session.abandon();

@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use super::Database;
-use super::turns::{Losses, Priority};
+use super::turns::{Defeats, Priority};
 use super::view::StatementView;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::dml::{ChangeSet, ROWS_READ};
@@ -84,13 +84,13 @@ pub fn purge_before(db: &Database, table: &TableDef, as_of_us: i64, watch: &Watc
         purge_before(db, past, as_of_us, watch)?;
     }
     let mut purge = Purge { as_of_us, watch, rest: KeyRange::all(), looked_at: 0, purged: 0 };
-    let (mut losses, mut priority) = (Losses::default(), None);
+    let (mut defeats, mut priority) = (Defeats::default(), None);
     loop {
         match purge.step(db, table, priority.as_ref()) {
-            Ok(true) => (losses, priority) = (Losses::default(), None),
+            Ok(true) => (defeats, priority) = (Defeats::default(), None),
             Ok(false) => break,
             Err(e) => {
-                if losses.again(e)? {
+                if defeats.again(e)? {
                     priority = Some(db.shared.turns.take_priority(&watch.cancel)?);
                 }
             }

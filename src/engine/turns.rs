@@ -53,9 +53,9 @@ struct State {
 
 /// Conflicts that a transaction has lost (count).
 #[derive(Default)]
-pub struct Losses(usize);
+pub struct Defeats(usize);
 
-impl Losses {
+impl Defeats {
     /// Counts a lost conflict; true: time to take priority. Errors: `error` is no conflict, or there were too
     /// many.
     pub fn again(&mut self, error: Error) -> Result<bool> {

@@ -11,7 +11,7 @@ use super::{OpenTransaction, Session};
 use crate::catalog::Catalog;
 use crate::engine::outcome::Warning;
 use crate::engine::settings::SessionSettings;
-use crate::engine::turns::Losses;
+use crate::engine::turns::Defeats;
 use crate::engine::view::StatementView;
 use crate::engine::{DdlResult, ddl, expiry};
 use crate::error::Result;
@@ -82,7 +82,7 @@ impl Session {
             let altered = self.alter_each(changes).await;
             return altered.inspect_err(|_| self.return_to(&mark));
         }
-        let (mut losses, mut has_priority) = (Losses::default(), false);
+        let (mut defeats, mut has_priority) = (Defeats::default(), false);
         loop {
             let (watch, settings) = (self.watch.clone(), self.settings.clone());
             let mut own = Session { watch, settings, ..Session::new(self.db.clone()) };
@@ -92,7 +92,7 @@ impl Session {
             own.begin(false)?;
             let altered = own.alter_each(changes).await;
             match altered.and_then(|warnings| own.run_commit().map(|_| warnings)) {
-                Err(e) => has_priority |= losses.again(e)?,
+                Err(e) => has_priority |= defeats.again(e)?,
                 altered => return altered,
             }
         }

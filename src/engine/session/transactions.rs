@@ -10,7 +10,7 @@ use crate::df::query::Moment;
 use crate::engine::analyze;
 use crate::engine::outcome::Outcome;
 use crate::engine::plans::CachedQueries;
-use crate::engine::turns::{Losses, Priority};
+use crate::engine::turns::{Defeats, Priority};
 use crate::engine::view::StatementView;
 use crate::engine::write::{self, StatementWrites, WriteInputs};
 use crate::error::{Error, Result, sqlstate};
@@ -47,11 +47,11 @@ impl Session {
         if self.open.is_some() {
             return Box::pin(self.write_once(statement, given, None)).await;
         }
-        let (mut losses, mut priority) = (Losses::default(), None);
+        let (mut defeats, mut priority) = (Defeats::default(), None);
         loop {
             match Box::pin(self.write_once(statement, given, priority.as_ref())).await {
                 Err(e) => {
-                    if losses.again(e)? {
+                    if defeats.again(e)? {
                         priority = Some(self.db.shared.turns.take_priority(&self.watch.cancel)?);
                     }
                 }
