@@ -29,7 +29,7 @@ use super::ddl::{free_name, index_layout, layout_warnings, new_index, new_name};
 use super::expiry;
 use super::formulas::Formulas;
 use super::outcome::Warning;
-use super::rekey;
+use super::rekeying;
 use super::session::Session;
 use super::view::column_named;
 use crate::catalog::{CATALOG_KEYSPACE, Catalog, CatalogEdit, build_key};
@@ -126,7 +126,7 @@ struct Defined {
 /// Defines the index, in state Building; `None` if it exists and IF NOT EXISTS was given.
 fn define(db: &Database, catalog: &Catalog, create: &CreateIndex) -> Result<Option<Defined>> {
     let table = catalog.table(&name_of(&create.table)).map_err(|e| e.at(span_of_name(&create.table)))?;
-    rekey::refuse(&table)?;
+    rekeying::refuse(&table)?;
     let name = match &create.name {
         Some(name) => new_name(name)?,
         None => free_name(catalog, &table, &create.keys, create.unique),
@@ -174,7 +174,7 @@ pub fn repair(db: &Database, name: &Ident, watch: &Watch) -> Result<()> {
     }
     let builder = db.change_catalog(&watch.cancel, |catalog| {
         let (table, index) = catalog.index(&name_of(name)).map_err(|e| e.at(span_of_name(name)))?;
-        rekey::refuse(&table)?;
+        rekeying::refuse(&table)?;
         // Clearing what another builder writes would leave a Ready index with gaps.
         let builder =
             Builder::with(db, index.id).ok_or_else(|| being_built(&index.name).at(span_of_name(name)))?;

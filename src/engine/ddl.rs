@@ -15,7 +15,7 @@ use super::design::regions;
 use super::outcome::Warning;
 use super::session::{IN_STEPS, Session};
 use super::view::StatementView;
-use super::{Database, DdlResult, rekey, vet};
+use super::{Database, DdlResult, rekey, rekeying, vet};
 use crate::catalog::{Catalog, CatalogEdit, Relation};
 use crate::design::lint::LintRule;
 use crate::error::{Error, Result, Span, sqlstate};
@@ -134,7 +134,7 @@ fn truncate(catalog: &Catalog, name: &Ident) -> DdlResult<Vec<Warning>> {
 fn drop_index(catalog: &Catalog, name: &Ident, if_exists: bool) -> DdlResult<Vec<Warning>> {
     match catalog.index(&name_of(name)) {
         Ok((table, index)) => {
-            rekey::refuse(&table)?;
+            rekeying::refuse(&table)?;
             let mut edit = catalog.edit();
             edit.drop_index(&table, &index)?;
             finish(edit, Vec::new())

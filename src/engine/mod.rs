@@ -25,6 +25,7 @@ mod outcome;
 mod plans;
 mod query_rows;
 mod rekey;
+mod rekeying;
 mod repair;
 mod rows;
 mod runtime;

@@ -18,6 +18,7 @@ use super::analyze;
 use super::build::{self, Job};
 use super::ddl::{layout_warnings, primary_layout, table_if};
 use super::outcome::Warning;
+use super::rekeying::being_rekeyed;
 use crate::catalog::{Catalog, CatalogEdit};
 use crate::error::{Error, Kind, Result, sqlstate};
 use crate::exec::rekey::verify;
@@ -199,18 +200,6 @@ fn undo(db: &Database, id: IndexId) -> Result<()> {
         edit.drop_rekey(table, rekey)?;
         Ok(((), Some(edit.finish()?)))
     })
-}
-
-/// Errors: the table is being re-keyed, so its definition cannot change.
-pub fn refuse(table: &TableDef) -> Result<()> {
-    table.rekey.as_ref().map_or(Ok(()), |rekey| Err(being_rekeyed(table, rekey)))
-}
-
-fn being_rekeyed(table: &TableDef, rekey: &Rekey) -> Error {
-    Error::new(Kind::Unavailable, format!("\"{}\" is being re-keyed", table.name))
-        .why(format!("its next layout is ({}); until then its definition stays", rekey.next.key.sql()))
-        .hint(format!("wait for that to end, or ALTER TABLE {} REKEY CANCEL", name_sql(&table.name)))
-        .state(sqlstate::OBJECT_STATE)
 }
 
 fn find(catalog: &Catalog, id: IndexId) -> Option<(&TableDef, &Rekey)> {

@@ -6,7 +6,7 @@ use arrow::record_batch::RecordBatch;
 use sqlparser::ast::Ident;
 
 use super::Database;
-use super::rekey;
+use super::rekeying;
 use super::show::problem_rows;
 use crate::catalog::Catalog;
 use crate::error::Result;
@@ -39,7 +39,7 @@ pub fn table(db: &Database, name: &Ident, dry_run: bool, watch: &Watch) -> Resul
 
 fn of_name(catalog: &Catalog, name: &Ident) -> Result<Arc<TableDef>> {
     let table = catalog.table(&name_of(name)).map_err(|e| e.at(span_of_name(name)))?;
-    rekey::refuse(&table)?;
+    rekeying::refuse(&table)?;
     Ok(table)
 }
 

@@ -10,7 +10,7 @@ use crate::engine::design::regions;
 use crate::engine::outcome::Warning;
 use crate::engine::session::Session;
 use crate::engine::view::column_named;
-use crate::engine::{DdlResult, rekey, vet};
+use crate::engine::{DdlResult, rekeying, vet};
 use crate::error::{Error, Kind, Result, sqlstate};
 use crate::key::ColumnId;
 use crate::schema::{FamilyId, IndexDef, TableDef};
@@ -23,7 +23,7 @@ use crate::sql::{
 /// re-keyed.
 pub fn altered(catalog: &Catalog, alter: &AlterTable) -> Result<Option<Arc<TableDef>>> {
     let table = table_if(catalog, &alter.name, alter.if_exists)?;
-    table.iter().try_for_each(|table| rekey::refuse(table))?;
+    table.iter().try_for_each(|table| rekeying::refuse(table))?;
     Ok(table)
 }
 
@@ -148,7 +148,7 @@ pub fn rename_index(
     index: &IndexDef,
     to: &Ident,
 ) -> DdlResult<Vec<Warning>> {
-    rekey::refuse(table)?;
+    rekeying::refuse(table)?;
     let name = new_name(to)?;
     catalog.check_free(&name).map_err(|e| e.at(span_of_name(to)))?;
     let mut table = table.clone();
