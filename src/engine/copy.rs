@@ -16,7 +16,7 @@ use crate::exec::watch::Watch;
 use crate::key::ColumnId;
 use crate::schema::TableDef;
 use crate::sql::{Copy, CopyFile, CopyFormat, CopySource, Overriding};
-use crate::value::Value;
+use crate::value::{Value, quoted_name};
 
 /// Rows (count) per chunk on their way from a file to the loader; four chunks are in memory.
 const CHUNK_ROWS: usize = 2048;
@@ -162,11 +162,10 @@ async fn copy_to(session: &mut Session, copy: &Copy, params: &[Value]) -> Result
     let query = match &copy.source {
         CopySource::Query(query) => (**query).clone(),
         CopySource::Table { name, columns } => {
-            let list: Vec<String> =
-                columns.iter().map(|c| super::rows::quote(&crate::sql::name_of(c))).collect();
+            let list: Vec<String> = columns.iter().map(|c| quoted_name(&crate::sql::name_of(c))).collect();
             let list = if list.is_empty() { "*".into() } else { list.join(", ") };
             let name = crate::sql::name_of(name);
-            crate::sql::parse_query(&format!("SELECT {list} FROM {}", super::rows::quote(&name)))?
+            crate::sql::parse_query(&format!("SELECT {list} FROM {}", quoted_name(&name)))?
         }
     };
     let (mut stream, schema) = view.stream(query, params).await?;

@@ -6,7 +6,6 @@ use sqlparser::ast::{Expr, Query, SelectItem, SetExpr};
 
 use super::Database;
 use super::ddl::COLUMNS_MAX;
-use super::rows::quote;
 use crate::access::Guards;
 use crate::catalog::Catalog;
 use crate::df::index_terms::too_much_for_an_index;
@@ -17,6 +16,7 @@ use crate::key::ColumnId;
 use crate::plan::{Formula, Predicate};
 use crate::schema::TableDef;
 use crate::sql::{KeyExpr, is_key_form, name_sql, not_a_formula, parse_query, span_of};
+use crate::value::quoted_name;
 
 /// Finds formulas and adds a hidden column to `table` for each.
 pub struct Formulas<'a> {
@@ -83,7 +83,7 @@ impl Formulas<'_> {
     }
 
     fn query(&self) -> Result<Query> {
-        parse_query(&format!("SELECT 1 FROM {}", quote(&self.table.name)))
+        parse_query(&format!("SELECT 1 FROM {}", quoted_name(&self.table.name)))
     }
 
     fn scope<'c>(&self, catalog: &'c Catalog) -> Result<NameScope<'c>> {

@@ -21,6 +21,7 @@ use crate::key::{ColumnId, KeyRange, KeyRanges, Rowkey};
 use crate::plan::{Field, Filter};
 use crate::row::field;
 use crate::schema::TableDef;
+use crate::sql::rewrite::ROWKEY;
 use crate::store::Direction;
 use crate::value::{ColumnType, Value};
 
@@ -54,7 +55,7 @@ impl Shape {
         let mut output: Vec<Field> = table.live_columns().map(|(id, _)| Field::Column(id)).collect();
         if !table.names_rowkey() {
             let ty = if table.key.is_text() { ColumnType::Varchar } else { ColumnType::Varbinary };
-            fields.push(field("rowkey", ty, false));
+            fields.push(field(ROWKEY, ty, false));
             output.push(Field::Rowkey);
         }
         let places = ScanSources::new(&table, None, &access(Method::Empty), &output);

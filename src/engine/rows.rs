@@ -11,9 +11,10 @@ use crate::error::{Error, Result, sqlstate};
 use crate::key::{ColumnId, Rowkey};
 use crate::row::{ColumnBuilder, any_value_at, field, value_at};
 use crate::schema::{Column, Identity, TableDef};
+use crate::sql::rewrite::ROWKEY;
 use crate::sql::{Overriding, name_sql};
 use crate::store::{Mutation, WriteBatch};
-use crate::value::{CastError, CastFault, ColumnType, Value};
+use crate::value::{CastError, CastFault, ColumnType, Value, quoted_name};
 
 /// Values given for some columns of some rows; `None` stands for the default.
 pub struct PartialRows<'a> {
@@ -206,7 +207,7 @@ pub async fn check_constraints(view: &StatementView, table: &TableDef, rows: &[V
     }
     let list: Vec<String> =
         table.checks.iter().enumerate().map(|(i, check)| format!("({}) AS check_{i}", check.sql)).collect();
-    let sql = format!("SELECT {} FROM {}", list.join(", "), quote(&table.name));
+    let sql = format!("SELECT {} FROM {}", list.join(", "), quoted_name(&table.name));
     let batch = batch_of(table, rows.iter().map(Vec::as_slice), None)?;
     let verdicts = view.compute(&sql, vec![(table.name.clone(), batch)], &[]).await?;
     if verdicts.num_rows() != rows.len() {
@@ -343,7 +344,7 @@ pub fn batch_of<'r>(
         for key in keys {
             builder.append(crate::exec::key_value(key, table.key.is_text())?)?;
         }
-        fields.push(field("rowkey", ty, false));
+        fields.push(field(ROWKEY, ty, false));
         builders.push(builder);
     }
     let arrays = builders.iter_mut().map(ColumnBuilder::finish).collect::<Result<_>>()?;
@@ -413,9 +414,4 @@ pub fn values_of<V: From<Value>>(batch: &RecordBatch) -> Result<Vec<Vec<V>>> {
         }
     }
     Ok(rows)
-}
-
-/// A name as an SQL identifier.
-pub fn quote(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
 }

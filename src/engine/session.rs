@@ -484,7 +484,7 @@ impl Session {
             );
         };
         let is_of_rows = matches!(*stmt.statement, Statement::Update(_) | Statement::Delete(_));
-        let scope = view.scope(is_of_rows.then_some(write::ROWKEY));
+        let scope = view.scope(is_of_rows.then_some(write::FOUND_ROWKEY));
         let planner = Planner::shared();
         let plan = planner.physical(planner.plan(query, &scope, params)?, &view.limits(), false).await?;
         if stmt.analyze {

@@ -8,7 +8,7 @@ use arrow::datatypes::{DataType, Schema};
 use sqlparser::ast::Expr;
 
 use super::plans::SourceQuery;
-use super::rows::{assign, literal, quote};
+use super::rows::{assign, literal};
 use super::session::Session;
 use crate::df::query::Planner;
 use crate::error::{Error, Result, Span, sqlstate};
@@ -16,6 +16,7 @@ use crate::row::field;
 use crate::schema::Column;
 use crate::sql::visit::visit_expressions;
 use crate::sql::{CheckDef, CreateTable, name_of, parse_query, span_of};
+use crate::value::quoted_name;
 
 /// Errors, with their places: a DEFAULT that names a column or does not fit its own; a CHECK that cannot be
 /// planned, or is no condition; either, if it depends on more than one row.
@@ -40,7 +41,7 @@ pub async fn check(
     of_one_row(&check.expr, "a CHECK", Some(check.span))?;
     let view = session.view()?;
     let fields: Vec<_> = columns.map(|column| field(&column.name, column.ty, true)).collect();
-    let query = parse_query(&format!("SELECT ({}) FROM {}", check.sql, quote(table)))?;
+    let query = parse_query(&format!("SELECT ({}) FROM {}", check.sql, quoted_name(table)))?;
     let rows = vec![(table.to_owned(), RecordBatch::new_empty(Arc::new(Schema::new(fields))))];
     let verdicts = view
         .select_from(SourceQuery::new(query), rows, &[])

@@ -30,7 +30,7 @@ use crate::schema::{TableDef, ViewDef};
 use crate::sql::rewrite::ROWKEY;
 use crate::sql::{self, Lifted, Statement, name_of, name_sql, span_of_name};
 use crate::store::{Direction, KeyspaceId, Recording, Snapshot};
-use crate::value::Value;
+use crate::value::{Value, quoted_name};
 
 /// Plan-cache prefix of projections over rows that are in no table.
 const MAP: &str = "map ";
@@ -443,7 +443,7 @@ impl StatementView {
 
     /// Output columns of a view.
     pub fn view_schema(&self, view: &ViewDef) -> Result<Schema> {
-        let query = sql::parse_query(&format!("SELECT * FROM {}", super::rows::quote(&view.name)))?;
+        let query = sql::parse_query(&format!("SELECT * FROM {}", quoted_name(&view.name)))?;
         let plan = Planner::shared().plan(query, &self.scope(None), &[])?;
         Ok(plan.schema().as_arrow().clone())
     }

@@ -8,9 +8,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::render::{Expanded, OutputFormat};
-use super::variables::quote;
 use crate::error::{Error, Result, sqlstate};
 use crate::suggest::did_you_mean;
+use crate::value::quoted_name;
 
 /// A parsed command.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -375,7 +375,7 @@ fn path(rest: &str) -> PathBuf {
 fn name(rest: &str) -> String {
     let plain = rest.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '.'));
     let quoted = rest.len() > 1 && rest.starts_with('"') && rest.ends_with('"');
-    if plain || quoted { rest.to_owned() } else { quote(rest, '"') }
+    if plain || quoted { rest.to_owned() } else { quoted_name(rest) }
 }
 
 /// `rest` without surrounding quotes.

@@ -9,8 +9,8 @@ use rustyline::completion::{Completer, FilenameCompleter, Pair};
 use super::commands::{COMMANDS, find, is_command};
 use super::keywords::{KEYWORDS, is_keyword};
 use super::tokens::{Token, TokenKind, is_name_part, tokens};
-use super::variables::quote;
 use crate::engine::Database;
+use crate::value::quoted_name;
 
 /// Completes words at the prompt.
 pub struct Completion {
@@ -200,7 +200,7 @@ fn starts_with(name: &str, word: &str) -> bool {
 fn written(name: &str) -> String {
     let plain = name.chars().all(|c| c.is_lowercase() || c.is_ascii_digit() || c == '_')
         && !name.starts_with(|c: char| c.is_ascii_digit());
-    if plain { name.to_owned() } else { quote(name, '"') }
+    if plain { name.to_owned() } else { quoted_name(name) }
 }
 
 /// A keyword in the case of the typed word.

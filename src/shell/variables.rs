@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 
 use super::tokens::{Token, TokenKind, is_name_part, is_name_start, tokens};
 use crate::error::{Error, Result};
+use crate::value::quoted_name;
 
 /// Variables and their values.
 #[derive(Clone, Debug, Default)]
@@ -74,8 +75,8 @@ impl Variables {
         let get = |name: &str| self.0.get(name).map(String::as_str);
         match name.kind {
             TokenKind::Word => get(name.text).map(Cow::Borrowed),
-            TokenKind::Text => get(unquoted(name.text, '\'')?).map(|v| Cow::Owned(quote(v, '\''))),
-            TokenKind::QuotedName => get(unquoted(name.text, '"')?).map(|v| Cow::Owned(quote(v, '"'))),
+            TokenKind::Text => get(unquoted(name.text, '\'')?).map(|v| Cow::Owned(quoted_text(v))),
+            TokenKind::QuotedName => get(unquoted(name.text, '"')?).map(|v| Cow::Owned(quoted_name(v))),
             _ => None,
         }
     }
@@ -89,18 +90,8 @@ fn unquoted(text: &str, quote: char) -> Option<&str> {
     text.strip_prefix(quote)?.strip_suffix(quote)
 }
 
-/// `text` in quotes, with quotes inside doubled.
-pub fn quote(text: &str, quote: char) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push(quote);
-    for c in text.chars() {
-        if c == quote {
-            out.push(quote);
-        }
-        out.push(c);
-    }
-    out.push(quote);
-    out
+fn quoted_text(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
 }
 
 #[cfg(test)]

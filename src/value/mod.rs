@@ -28,7 +28,7 @@ pub use json::{
     json_part, json_path, json_text, json_type,
 };
 pub use length::{length_of, length_text};
-pub use name::{is_reserved, name_sql};
+pub use name::{is_reserved, name_sql, quoted_name};
 pub use parse::{from_hex, is_hex};
 pub use time::{
     US_PER_DAY, date_in_range, moment_at, months_between, read_time, shifted, start_of_months,

@@ -7,7 +7,7 @@ use super::options::TableOptions;
 use super::{change, check, check_views, finish};
 use crate::engine::expiry;
 use crate::engine::outcome::Warning;
-use crate::engine::rows::{assign, check_null, defaults, number, quote};
+use crate::engine::rows::{assign, check_null, defaults, number};
 use crate::engine::session::Session;
 use crate::engine::view::{StatementView, column_named};
 use crate::error::{Error, Result, sqlstate};
@@ -19,7 +19,7 @@ use crate::row::value_at;
 use crate::schema::{IndexState, TableDef};
 use crate::sql::{AddColumn, AlterTable, CheckDef, OptionDef, name_of, name_sql, parse_query, span_of_name};
 use crate::store::{BulkWriter, Direction, WriteBatch};
-use crate::value::{ColumnType, Value};
+use crate::value::{ColumnType, Value, quoted_name};
 
 /// ADD COLUMN with a DEFAULT or an identity: fills in the existing rows.
 pub fn add_column(session: &mut Session, alter: &AlterTable, add: &AddColumn) -> Result<Vec<Warning>> {
@@ -57,7 +57,7 @@ pub fn set_not_null(session: &mut Session, alter: &AlterTable, name: &Ident) -> 
         };
         let id = column_named(&table, name)?;
         may_be_null(&mut table, id, false).map_err(|e| e.at(span_of_name(name)))?;
-        let (of, column) = (quote(&table.name), quote(&name_of(name)));
+        let (of, column) = (quoted_name(&table.name), quoted_name(&name_of(name)));
         let rows = count(view, &format!("{of} WHERE {column} IS NULL"))?;
         if rows > 0 {
             return Err(has_nulls(&table, name, rows));

@@ -6,7 +6,7 @@ use super::alter::{altered, refuse_if_used};
 use super::check_views;
 use super::in_rows::{Filling, purge};
 use crate::engine::outcome::Warning;
-use crate::engine::rows::{assign, batch_of, check_null, defaults, quote};
+use crate::engine::rows::{assign, batch_of, check_null, defaults};
 use crate::engine::session::Session;
 use crate::engine::view::{StatementView, column_named};
 use crate::error::{Error, Result, sqlstate};
@@ -16,7 +16,7 @@ use crate::row::any_value_at;
 use crate::schema::TableDef;
 use crate::sql::{AlterTable, NewType, name_of, name_sql, span_of_name};
 use crate::store::{BulkWriter, WriteBatch};
-use crate::value::Value;
+use crate::value::{Value, quoted_name};
 
 /// SET DATA TYPE.
 ///
@@ -125,7 +125,7 @@ impl Retyping<'_> {
         };
         let Retyping { view, old, .. } = self;
         let batch = batch_of(old, rows.iter().map(|row| &row.values[..]), None)?;
-        let sql = format!("SELECT ({using}) FROM {}", quote(&old.name));
+        let sql = format!("SELECT ({using}) FROM {}", quoted_name(&old.name));
         let computed =
             view.db.runtime().block_on(view.compute(&sql, vec![(old.name.clone(), batch)], &[]))?;
         if computed.num_rows() != rows.len() {

@@ -15,7 +15,7 @@ use crate::catalog::{Catalog, Relation};
 use crate::df::explain::{self, AccessWork, Ran};
 use crate::df::query::Planner;
 use crate::engine::view::StatementView;
-use crate::engine::write::ROWKEY;
+use crate::engine::write::FOUND_ROWKEY;
 use crate::engine::{Database, analyze};
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::bulk::Loader;
@@ -169,7 +169,7 @@ impl ScratchDatabase {
             ..self.db.session().view()?
         };
         let planner = Planner::shared();
-        let rowkey = names(query, ROWKEY).then_some(ROWKEY);
+        let rowkey = names(query, FOUND_ROWKEY).then_some(FOUND_ROWKEY);
         let plan = planner.plan(query.clone(), &here.scope(rowkey), params)?;
         let plan = planner.physical(plan, &view.limits(), false).await?;
         let (mut stream, _) = planner.run(Arc::clone(&plan), &view.limits())?;

@@ -13,7 +13,7 @@ use crate::design::spread::Spread;
 use crate::engine::copy::FileRows;
 use crate::engine::ddl::primary_layout;
 use crate::engine::outcome::Warning;
-use crate::engine::rows::{assign, quote, values_of};
+use crate::engine::rows::{assign, values_of};
 use crate::engine::show::{ShowColumn, numbers, rows_of, text};
 use crate::engine::view::StatementView;
 use crate::error::{Error, Result, sqlstate};
@@ -22,7 +22,7 @@ use crate::key::{ColumnId, KeyLayout, Rowkey};
 use crate::plan::{LayoutRole, ranges};
 use crate::schema::TableDef;
 use crate::sql::{CopyFile, Simulate, SimulateBy, WritesFrom, name_of, name_sql, parse_query, span_of};
-use crate::value::{ColumnType, Value};
+use crate::value::{ColumnType, Value, quoted_name};
 
 /// Regions (count), unless the statement or the table says otherwise.
 const REGIONS: usize = 16;
@@ -136,10 +136,10 @@ async fn source(
         }
         Some(WritesFrom::Query(query)) => of_query(view, table, (**query).clone(), &columns).await?,
         None => {
-            let names: Vec<String> = columns.iter().map(|id| quote(table.column_name(*id))).collect();
-            let order: Vec<String> = arrival.iter().map(|id| quote(table.column_name(*id))).collect();
+            let names: Vec<String> = columns.iter().map(|id| quoted_name(table.column_name(*id))).collect();
+            let order: Vec<String> = arrival.iter().map(|id| quoted_name(table.column_name(*id))).collect();
             let (names, order) = (names.join(", "), order.join(", "));
-            let sql = format!("SELECT {names} FROM {} ORDER BY {order}", quote(&table.name));
+            let sql = format!("SELECT {names} FROM {} ORDER BY {order}", quoted_name(&table.name));
             of_query(view, table, parse_query(&sql)?, &columns).await?
         }
     };

@@ -7,8 +7,8 @@ use sqlparser::ast::{Expr, LimitClause, OrderBy, OrderByKind, Query};
 
 use super::returned::{OtherColumns, Returned};
 use super::{
-    Assigned, ROWKEY, StatementWrites, WriteInputs, WriteTarget, assigned_columns, column_item, key_update,
-    name_in, relations, select,
+    Assigned, FOUND_ROWKEY, StatementWrites, WriteInputs, WriteTarget, assigned_columns, column_item,
+    key_update, name_in, relations, select,
 };
 use crate::engine::bulk::{check_reads, commit};
 use crate::engine::rows::{check_constraints, check_null, literal};
@@ -48,7 +48,7 @@ pub async fn update(view: &StatementView, stmt: &Update, given: WriteInputs<'_>)
     let assigned = Assigned::new(view, &table, &stmt.assignments, (&targets, params))?;
     let computed = assigned.computed().filter(|_| returned.takes_nothing());
     let query = queries.rows.of(computed, || update_query(stmt, &assigned, &returned))?;
-    let found = view.select_rowkeys(query, ROWKEY, params).await?;
+    let found = view.select_rowkeys(query, FOUND_ROWKEY, params).await?;
     let (found, taken) = returned.split(found)?;
     let target = WriteTarget::new(view, &table, (&stmt.table, &stmt.alias), &returned.items, params);
     Rewriting::new(target, found.num_rows(), Some(&assigned))
@@ -68,7 +68,7 @@ pub async fn delete(view: &StatementView, stmt: &Delete, given: WriteInputs<'_>)
         Returned::new(view, &table, &name_in(&stmt.table, &stmt.alias), &stmt.returning, &stmt.using)?;
     let computed = returned.takes_nothing().then(Vec::new);
     let query = queries.rows.of(computed, || delete_query(stmt, &returned))?;
-    let mut found = view.select_rowkeys(query, ROWKEY, params).await?;
+    let mut found = view.select_rowkeys(query, FOUND_ROWKEY, params).await?;
     if let Some(limit) = limit_of_pairs(stmt) {
         found = first_rows(found, limit_value(view, limit, params).await?)?;
     }
@@ -434,7 +434,7 @@ pub(super) fn deleted_rows(view: &StatementView, stmt: &Delete) -> Result<Query>
 /// Selects the rowkeys and computed values of an UPDATE, and what RETURNING takes from other tables.
 fn update_query(stmt: &Update, assigned: &Assigned, returned: &Returned) -> Result<Query> {
     let name = name_in(&stmt.table, &stmt.alias);
-    let mut list = vec![column_item(&name, ROWKEY)];
+    let mut list = vec![column_item(&name, FOUND_ROWKEY)];
     list.extend(assigned.items());
     list.extend(returned.selected());
     let from = relations(&name_of(&stmt.table), &name, &stmt.from)?;
@@ -444,7 +444,7 @@ fn update_query(stmt: &Update, assigned: &Assigned, returned: &Returned) -> Resu
 /// Selects the rowkeys of a DELETE, and what RETURNING takes from other tables.
 fn delete_query(stmt: &Delete, returned: &Returned) -> Result<Query> {
     let name = name_in(&stmt.table, &stmt.alias);
-    let mut list = vec![column_item(&name, ROWKEY)];
+    let mut list = vec![column_item(&name, FOUND_ROWKEY)];
     list.extend(returned.selected());
     let from = relations(&name_of(&stmt.table), &name, &stmt.using)?;
     let mut query = select(&stmt.hints, list, from, stmt.filter.clone())?;

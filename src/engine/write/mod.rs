@@ -25,7 +25,7 @@ use sqlparser::ast::{
 };
 
 use super::plans::CachedQueries;
-use super::rows::{always_identity, assign, batch_of, check_nulls, number, quote};
+use super::rows::{always_identity, assign, batch_of, check_nulls, number};
 use super::view::{StatementView, column_named};
 use crate::df::query::Planner;
 use crate::error::{Error, Result, Span, sqlstate};
@@ -33,14 +33,14 @@ use crate::exec::dml::{ChangeSet, RowChanges};
 use crate::key::{ColumnId, Rowkey};
 use crate::row::field;
 use crate::schema::TableDef;
-use crate::sql::rewrite;
+use crate::sql::rewrite::ROWKEY;
 use crate::sql::visit::visit;
 use crate::sql::{
     Assignment, InsertSource, Statement, expanded_star, is_default, name_of, parse_query, span_of,
     span_of_name, table_name_of,
 };
 use crate::store::WriteBatch;
-use crate::value::{ColumnType, Value};
+use crate::value::{ColumnType, Value, quoted_name};
 
 use returned::OtherColumns;
 
@@ -48,7 +48,7 @@ pub use change::{delete, update};
 pub use insert::{insert, insert_cells};
 
 /// Name of the rowkey in the SELECT of an UPDATE or DELETE; users cannot take it by accident.
-pub const ROWKEY: &str = "__rowkey";
+pub const FOUND_ROWKEY: &str = "__rowkey";
 
 /// Name of the relation that RETURNING selects from; users cannot take it by accident.
 const WRITTEN: &str = "__written";
@@ -160,7 +160,7 @@ impl<'a> WriteTarget<'a> {
         }
         let list: Vec<String> = list.iter().map(SelectItem::to_string).collect();
         // Subqueries in RETURNING read the table as it was before.
-        let (written, name) = (quote(WRITTEN), quote(&self.name));
+        let (written, name) = (quoted_name(WRITTEN), quoted_name(&self.name));
         let mut sql = format!("SELECT {} FROM {written} AS {name}", list.join(", "));
         // A subquery becomes a join, which may change the order of rows.
         if items.iter().any(|item| visit(item, &mut AnyQuery).is_break()) {
@@ -286,7 +286,7 @@ impl Visitor for OfOtherRows {
 fn assigned_columns(table: &TableDef, assignments: &[Assignment]) -> Result<Vec<ColumnId>> {
     let mut targets = Vec::with_capacity(assignments.len());
     for assignment in assignments {
-        if name_of(&assignment.column) == rewrite::ROWKEY && table.column_id(rewrite::ROWKEY).is_none() {
+        if name_of(&assignment.column) == ROWKEY && table.column_id(ROWKEY).is_none() {
             let columns = table.key.columns().into_iter().map(|id| table.column_name(id));
             let columns = columns.collect::<Vec<_>>().join(", ");
             let what = format!("the rowkey of \"{}\" is made of its columns", table.name);

@@ -18,6 +18,7 @@ use crate::catalog::Relation;
 use crate::engine::view::StatementView;
 use crate::error::{Error, Result};
 use crate::schema::TableDef;
+use crate::sql::rewrite::ROWKEY;
 use crate::sql::visit::visit_mut;
 use crate::sql::{expanded_star, name_of, name_sql, table_name_of};
 
@@ -167,7 +168,7 @@ impl Take<'_> {
         match expr {
             Expr::Identifier(column) => {
                 let column = name_of(column);
-                self.table.column_id(&column).is_none() && column != "rowkey"
+                self.table.column_id(&column).is_none() && column != ROWKEY
             }
             Expr::CompoundIdentifier(parts) => {
                 matches!(&parts[..], [table, _] if name_of(table) != self.name)
