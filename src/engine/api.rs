@@ -16,7 +16,7 @@ use super::runtime::with_stack;
 use super::session::Session;
 use super::turns::Defeats;
 use crate::error::{Error, Result, sqlstate};
-use crate::exec::encoded::NextRows;
+use crate::exec::next_rows::NextRows;
 use crate::sql::Splitter;
 use crate::value::Value;
 use row::RowBatch;

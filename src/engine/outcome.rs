@@ -13,7 +13,7 @@ use crate::df::cached::alone::Alone;
 use crate::df::cached::plan::renamed;
 use crate::df::query::BatchStream;
 use crate::error::Result;
-use crate::exec::encoded::NextRows;
+use crate::exec::next_rows::NextRows;
 use crate::exec::scan::BATCH_ROWS;
 use crate::exec::watch::CancelHandle;
 use crate::row::type_name;

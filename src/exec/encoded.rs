@@ -5,17 +5,14 @@
 
 use std::sync::Arc;
 
-use arrow::array::{RecordBatch, RecordBatchOptions};
-use arrow::datatypes::{FieldRef, SchemaRef};
-
-use super::joined::JoinedRows;
-use super::scan::{BATCH_BYTES, ScanSpec};
 use super::sink::{Room, Sink, no_value_in};
-use super::view::{OneEntry, ScanSources, Sources, StoredRowView};
-use crate::error::{Error, Result};
+use super::sources::{ScanSources, Sources};
+use super::spec::{BATCH_BYTES, ScanSpec};
+use super::view::{OneEntry, StoredRowView};
+use crate::error::Result;
 use crate::key::ColumnId;
 use crate::plan::Field;
-use crate::row::{self, ColumnBuilder, PackedRow, column_type_of, value_at};
+use crate::row::{self, PackedRow};
 use crate::value::Value;
 
 /// Expected rows (count) and bytes, for the first allocation.
@@ -24,79 +21,6 @@ const BYTES_EXPECTED: usize = 4096;
 
 /// Of a packed value longer than this, in bytes, only the wanted columns are kept.
 const PACKED_BYTES: usize = 1024;
-
-/// The next rows of some operator, for a consumer that asks for their values one by one.
-#[derive(Debug)]
-pub enum NextRows {
-    /// In their stored form.
-    Encoded(EncodedRows),
-    /// Rows of a join.
-    Joined(JoinedRows),
-    /// As Arrow columns.
-    Batch(RecordBatch),
-    /// A single row of these values.
-    Row(Vec<Value>),
-}
-
-impl NextRows {
-    /// Number of rows (count).
-    pub fn len(&self) -> usize {
-        match self {
-            NextRows::Encoded(rows) => rows.len(),
-            NextRows::Joined(rows) => rows.len(),
-            NextRows::Batch(batch) => batch.num_rows(),
-            NextRows::Row(_) => 1,
-        }
-    }
-
-    /// Approximate memory used, in bytes.
-    pub fn bytes(&self) -> usize {
-        match self {
-            NextRows::Encoded(rows) => rows.bytes.len(),
-            NextRows::Joined(rows) => rows.bytes(),
-            NextRows::Batch(batch) => batch.get_array_memory_size(),
-            NextRows::Row(values) => size_of_val(&values[..]),
-        }
-    }
-
-    /// The value of a column in one of the rows.
-    ///
-    /// Errors: `Corrupt` as for [`EncodedRows::value`]; `Unsupported` for an Arrow type without an SQL type.
-    pub fn value(&self, row: usize, column: usize) -> Result<Value> {
-        let batch = match self {
-            NextRows::Encoded(rows) => return rows.value(row, column),
-            NextRows::Joined(rows) => return rows.value(row, column),
-            NextRows::Row(values) => return Ok(values[column].clone()),
-            NextRows::Batch(batch) => batch,
-        };
-        let field = batch.schema_ref().field(column);
-        let ty = column_type_of(field).ok_or_else(|| {
-            Error::unsupported(format!("column \"{}\" has type {}", field.name(), field.data_type()))
-        })?;
-        value_at(batch.column(column), row, ty)
-    }
-
-    /// The rows from `first` on, as a batch with the columns of `schema`.
-    pub fn batch_from(&self, first: usize, schema: &SchemaRef) -> Result<RecordBatch> {
-        if let NextRows::Batch(batch) = self {
-            return Ok(batch.slice(first, batch.num_rows() - first));
-        }
-        let rows = self.len();
-        let column = |(column, field): (usize, &FieldRef)| {
-            let ty = column_type_of(field)
-                .ok_or_else(|| Error::internal("rows of a type that is none of ours"))?;
-            let mut builder = ColumnBuilder::new(ty, rows - first);
-            for row in first..rows {
-                builder.append(self.value(row, column)?.as_ref())?;
-            }
-            builder.finish()
-        };
-        let columns = schema.fields().iter().enumerate().map(column).collect::<Result<_>>()?;
-        let options = RecordBatchOptions::new().with_row_count(Some(rows - first));
-        RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)
-            .map_err(|e| Error::internal("rows do not fit their batch").caused_by(e))
-    }
-}
 
 /// Rows of a scan whose fields are all in one entry: see [`super::scan::Scan::next_rows`].
 #[derive(Debug)]
@@ -130,6 +54,11 @@ impl EncodedRows {
     /// There are no rows.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
+    }
+
+    /// Memory used, in bytes.
+    pub fn bytes(&self) -> usize {
+        self.bytes.len()
     }
 
     /// The value of one of the scan's columns in a row.

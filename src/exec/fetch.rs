@@ -4,8 +4,8 @@
 use std::ops::Range;
 
 use super::pull::{Pull, TOGETHER, dangling};
-use super::scan::{BATCH_ROWS, ScanCounters};
 use super::sink::Sink;
+use super::spec::{BATCH_ROWS, ScanCounters};
 use super::view::{RowScratch, see_entry};
 use super::walk::{Visited, Walk};
 use crate::error::{Error, Result};

@@ -4,9 +4,10 @@
 use std::collections::VecDeque;
 
 use super::pull::{Pull, TOGETHER, dangling};
-use super::scan::{ScanCounters, ScanSpec};
 use super::sink::Sink;
-use super::view::{RowScratch, Sources, StoredRowView, see_entry};
+use super::sources::Sources;
+use super::spec::{ScanCounters, ScanSpec};
+use super::view::{RowScratch, StoredRowView, see_entry};
 use super::walk::{Visited, Walk};
 use crate::access::{Access, Method, SetOp};
 use crate::error::Result;

@@ -8,8 +8,8 @@ use std::hash::{Hash, Hasher};
 
 use arrow::array::ArrayRef;
 
-use super::scan::{BATCH_ROWS, ScanSpec};
 use super::sink::{Room, Sink};
+use super::spec::{BATCH_ROWS, ScanSpec};
 use super::sums::{AggregateKind, AggregateTerm, ScanColumn, Total, double, number};
 use super::view::{StoredField, StoredRowView};
 use crate::error::Result;

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::scan::{ScanCounters, ScanSpec};
 use super::sink::Sink;
+use super::spec::{ScanCounters, ScanSpec};
 use super::view::{RowScratch, StoredRowView, see_entry};
 use super::walk::{Side, Visited, Walk};
 use crate::access::Path;

@@ -7,8 +7,9 @@ use arrow::array::{Array, ArrayRef};
 use arrow::datatypes::{Field, FieldRef, SchemaRef};
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 
-use super::scan::{BATCH_BYTES, ScanSpec};
-use super::view::{ScanSources, Sources, StoredField, StoredRowView};
+use super::sources::{ScanSources, Sources};
+use super::spec::{BATCH_BYTES, ScanSpec};
+use super::view::{StoredField, StoredRowView};
 use crate::error::{Error, Result};
 use crate::row::ColumnBuilder;
 

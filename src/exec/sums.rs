@@ -3,8 +3,8 @@
 use arrow::array::Float64Builder;
 use arrow::compute;
 
-use super::scan::{BATCH_ROWS, ScanSpec};
 use super::sink::{Room, Sink, no_value_in};
+use super::spec::{BATCH_ROWS, ScanSpec};
 use super::view::{StoredField, StoredRowView};
 use crate::error::{Error, Result, sqlstate};
 use crate::plan::Field;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::jump::{Jumper, Look};
 use super::pieces::pieces_of;
-use super::scan::{ScanCounters, ScanSpec};
+use super::spec::{ScanCounters, ScanSpec};
 use crate::access::Method;
 use crate::error::Result;
 use crate::key::{End, KeyRange, Rowkey};

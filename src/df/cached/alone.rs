@@ -24,7 +24,7 @@ use crate::df::operators::lookup::{Lookups, NestedRun};
 use crate::df::operators::scan::ScanExec;
 use crate::df::table::Binding;
 use crate::error::Result;
-use crate::exec::encoded::NextRows;
+use crate::exec::next_rows::NextRows;
 use crate::exec::scan::{PARALLEL_WORK, Scan};
 use crate::exec::watch::PlanText;
 

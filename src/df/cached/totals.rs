@@ -27,7 +27,7 @@ use crate::df::operators::scan::ScanExec;
 use crate::df::parallel::OF_A_SET;
 use crate::df::table::Binding;
 use crate::error::Result;
-use crate::exec::encoded::NextRows;
+use crate::exec::next_rows::NextRows;
 use crate::exec::scan::{PARALLEL_WORK, Scan};
 use crate::exec::shared::Adding;
 use crate::exec::sums::Total;

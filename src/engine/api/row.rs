@@ -11,7 +11,7 @@ use serde::forward_to_deserialize_any;
 use uuid::Uuid;
 
 use crate::error::{Error, Result, sqlstate};
-use crate::exec::encoded::NextRows;
+use crate::exec::next_rows::NextRows;
 use crate::value::{Value, decimal_to_double};
 
 /// A row of a result.

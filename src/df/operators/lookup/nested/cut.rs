@@ -8,7 +8,7 @@ use std::cmp::Ordering as Order;
 use arrow::compute::SortOptions;
 
 use crate::error::Result;
-use crate::exec::joined::{ColumnOf, JoinedRows};
+use crate::exec::next_rows::{ColumnOf, JoinedRows};
 use crate::value::Value;
 
 /// A sort, a limit, or both.

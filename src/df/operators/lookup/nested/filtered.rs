@@ -20,7 +20,7 @@ use crate::df::operators::lookup::instead::{compares_plainly, equal_columns};
 use crate::df::operators::scan::ScanExec;
 use crate::df::operators::seek::{SeekJoinExec, SeekLookup};
 use crate::df::table::OfRow;
-use crate::exec::joined::ColumnOf;
+use crate::exec::next_rows::ColumnOf;
 use crate::key::ColumnId;
 use crate::plan::Field;
 use crate::value::ColumnType;

@@ -40,8 +40,7 @@ use crate::df::operators::trial::TrialExec;
 use crate::df::table::{Binding, OfRow};
 use crate::df::wanted::FirstFound;
 use crate::error::Result;
-use crate::exec::encoded::NextRows;
-use crate::exec::joined::{ColumnOf, JoinedRows};
+use crate::exec::next_rows::{ColumnOf, JoinedRows, NextRows};
 use crate::exec::watch::PlanText;
 
 /// Limits of a nested run.

@@ -32,7 +32,7 @@ use crate::df::operators::scan::ScanExec;
 use crate::df::operators::seek::SeekJoinExec;
 use crate::df::table::OfRow;
 use crate::df::wanted::FirstFound;
-use crate::exec::joined::ColumnOf;
+use crate::exec::next_rows::ColumnOf;
 use crate::key::ColumnId;
 use crate::plan::Field;
 

@@ -16,7 +16,7 @@ use crate::df::operators::lookup::JoinKind;
 use crate::df::operators::lookup::instead::{given_as, is_plain};
 use crate::df::operators::scan::ScanExec;
 use crate::df::table::OfRow;
-use crate::exec::joined::ColumnOf;
+use crate::exec::next_rows::ColumnOf;
 use crate::plan::{CmpOp, Field};
 use crate::row::column_type_of;
 

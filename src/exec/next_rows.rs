@@ -1,15 +1,92 @@
-//! Rows of a join: each refers to one row of each joined table.
+//! Rows for a consumer that asks for their values one by one: those of a scan, of a join, or of a batch.
 //!
-//! Nothing is copied: a joined row says which rows it is made of, and a value is taken from its row when it is asked
-//! for.
+//! Nothing is copied for a join: a joined row says which rows it is made of, and a value is taken from its row when it is
+//! asked for.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use super::encoded::NextRows;
-use super::scan::BATCH_BYTES;
-use crate::error::Result;
+use arrow::array::{RecordBatch, RecordBatchOptions};
+use arrow::datatypes::{FieldRef, SchemaRef};
+
+use super::encoded::EncodedRows;
+use super::spec::BATCH_BYTES;
+use crate::error::{Error, Result};
+use crate::row::{ColumnBuilder, column_type_of, value_at};
 use crate::value::Value;
+
+/// The next rows of some operator.
+#[derive(Debug)]
+pub enum NextRows {
+    /// In their stored form.
+    Encoded(EncodedRows),
+    /// Rows of a join.
+    Joined(JoinedRows),
+    /// As Arrow columns.
+    Batch(RecordBatch),
+    /// A single row of these values.
+    Row(Vec<Value>),
+}
+
+impl NextRows {
+    /// Number of rows (count).
+    pub fn len(&self) -> usize {
+        match self {
+            NextRows::Encoded(rows) => rows.len(),
+            NextRows::Joined(rows) => rows.len(),
+            NextRows::Batch(batch) => batch.num_rows(),
+            NextRows::Row(_) => 1,
+        }
+    }
+
+    /// Approximate memory used, in bytes.
+    pub fn bytes(&self) -> usize {
+        match self {
+            NextRows::Encoded(rows) => rows.bytes(),
+            NextRows::Joined(rows) => rows.bytes(),
+            NextRows::Batch(batch) => batch.get_array_memory_size(),
+            NextRows::Row(values) => size_of_val(&values[..]),
+        }
+    }
+
+    /// The value of a column in one of the rows.
+    ///
+    /// Errors: `Corrupt` as for [`EncodedRows::value`]; `Unsupported` for an Arrow type without an SQL type.
+    pub fn value(&self, row: usize, column: usize) -> Result<Value> {
+        let batch = match self {
+            NextRows::Encoded(rows) => return rows.value(row, column),
+            NextRows::Joined(rows) => return rows.value(row, column),
+            NextRows::Row(values) => return Ok(values[column].clone()),
+            NextRows::Batch(batch) => batch,
+        };
+        let field = batch.schema_ref().field(column);
+        let ty = column_type_of(field).ok_or_else(|| {
+            Error::unsupported(format!("column \"{}\" has type {}", field.name(), field.data_type()))
+        })?;
+        value_at(batch.column(column), row, ty)
+    }
+
+    /// The rows from `first` on, as a batch with the columns of `schema`.
+    pub fn batch_from(&self, first: usize, schema: &SchemaRef) -> Result<RecordBatch> {
+        if let NextRows::Batch(batch) = self {
+            return Ok(batch.slice(first, batch.num_rows() - first));
+        }
+        let rows = self.len();
+        let column = |(column, field): (usize, &FieldRef)| {
+            let ty = column_type_of(field)
+                .ok_or_else(|| Error::internal("rows of a type that is none of ours"))?;
+            let mut builder = ColumnBuilder::new(ty, rows - first);
+            for row in first..rows {
+                builder.append(self.value(row, column)?.as_ref())?;
+            }
+            builder.finish()
+        };
+        let columns = schema.fields().iter().enumerate().map(column).collect::<Result<_>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(rows - first));
+        RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)
+            .map_err(|e| Error::internal("rows do not fit their batch").caused_by(e))
+    }
+}
 
 /// A column of a joined table: index of the table, and index of the column in its rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
