@@ -75,6 +75,10 @@ impl<S: Store> Store for FailingStore<S> {
         self.fuse.check()?;
         Ok(Box::new(FailingBulk { inner: self.inner.bulk()?, fuse: self.fuse.clone() }))
     }
+
+    fn recount(&self, keyspace: KeyspaceId, more: i64) {
+        self.inner.recount(keyspace, more);
+    }
 }
 
 struct FailingBulk<'s> {

@@ -53,6 +53,10 @@ impl<S: Store> Store for TracedStore<S> {
         let inner = self.inner.bulk()?;
         Ok(Box::new(TracedBulk { inner, trace: self.trace.clone(), mutations: Vec::new() }))
     }
+
+    fn recount(&self, keyspace: KeyspaceId, more: i64) {
+        self.inner.recount(keyspace, more);
+    }
 }
 
 struct TracedBulk<'s> {
