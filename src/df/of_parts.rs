@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::expr::{FieldNames, compare_value, exact, flipped, never};
 use super::inverse::{number, text};
-use crate::key::{ColumnId, PartExpr, Transform, text_successor};
+use crate::key::{ColumnId, MD5_DIGITS, PartExpr, Transform, text_successor};
 use crate::plan::{CmpOp, Field, LikePattern, Predicate};
 use crate::row::column_type_of;
 use crate::value::{ColumnType, Value};
@@ -129,9 +129,6 @@ fn called(call: &ScalarFunction, names: &FieldNames) -> Option<Transform> {
         _ => None,
     }
 }
-
-/// Hex digits of an MD5.
-const MD5_DIGITS: u8 = 32;
 
 fn lpad(of: &Expr, width: u16, pad: &[Expr], names: &FieldNames) -> Option<Transform> {
     if let Some((column, ColumnType::Varchar)) = column(of, names) {

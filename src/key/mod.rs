@@ -94,4 +94,4 @@ pub use problem::{BadKey, Concern, KeyError, LayoutError, Rule, Warning};
 pub use range::{End, KeyRange, KeyRanges, RangesBehind};
 pub use rowkey::{KEY_BYTES_MAX, KeyHead, Rowkey, hex, in_key_order, prefix_end};
 pub use time_format::TimeFormat;
-pub use transform::{ColumnId, Transform, md5_bucket, md5_digits, put_md5_digits};
+pub use transform::{ColumnId, MD5_DIGITS, Transform, md5_bucket, md5_digits, put_md5_digits};

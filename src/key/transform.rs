@@ -441,9 +441,12 @@ pub fn md5_bucket<'a>(values: impl Iterator<Item = ValueRef<'a>>, buckets: u32) 
     format!("{:0width$}", bucket_of(values, buckets))
 }
 
+/// Hex digits of an MD5 (count).
+pub const MD5_DIGITS: u8 = 32;
+
 /// The hex digits of `md5(value)`.
 pub fn md5_digits(value: ValueRef<'_>) -> String {
-    let mut digits = String::with_capacity(32);
+    let mut digits = String::with_capacity(MD5_DIGITS.into());
     put_md5_digits(value, &mut digits);
     digits
 }

@@ -32,15 +32,13 @@ use sqlparser::ast::{
 use super::ast::KeyExpr;
 use super::name_of;
 use crate::error::{Error, Result, sqlstate};
-use crate::key::{BUCKETS_MAX, ColumnId, PartSpec, Transform};
+use crate::key::{BUCKETS_MAX, ColumnId, MD5_DIGITS, PartSpec, Transform};
 use crate::suggest::did_you_mean;
 use crate::value::name_sql;
 
 /// A column that key expressions can name: its folded name and its id.
 pub type KeyColumn<'a> = (&'a str, ColumnId);
 
-/// Hex digits of an MD5.
-const MD5_DIGITS: u8 = 32;
 /// Characters of the widest fixed-width part; every store refuses longer keys.
 const WIDTH_MAX: u64 = 1_000;
 
