@@ -14,6 +14,7 @@ use sqlparser::ast::{
 use super::name_of;
 use super::parser::parse_query;
 use super::same::folded;
+use super::star::is_star;
 use super::using::replace_names;
 use super::visit::{visit_expressions, visit_mut};
 
@@ -174,14 +175,10 @@ fn by_place(key: &mut Expr, items: &[SelectItem]) {
     let Expr::Value(ValueWithSpan { value: Value::Number(place, _), .. }) = key else { return };
     let place = place.parse::<usize>().ok().and_then(|place| place.checked_sub(1));
     // Positions are known only before the first wildcard.
-    let known = items.iter().take_while(|item| !is_wildcard(item)).nth(place.unwrap_or(usize::MAX));
+    let known = items.iter().take_while(|item| !is_star(item)).nth(place.unwrap_or(usize::MAX));
     if let Some(SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = known {
         *key = expr.clone();
     }
-}
-
-fn is_wildcard(item: &SelectItem) -> bool {
-    matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..))
 }
 
 /// Output names beside a wildcard, and their marked names.
@@ -205,11 +202,11 @@ pub fn output_name(name: &str) -> &str {
 
 fn name_items(select: &mut Select, is_outer: bool, in_tables: &HashSet<String>) -> MarkedNames {
     // A wildcard's columns are unknown here: a plain column beside it may be a duplicate.
-    let wildcard = is_outer && select.projection.iter().any(is_wildcard);
+    let wildcard = is_outer && select.projection.iter().any(is_star);
     // Outer queries cannot refer to either of two columns with the same name.
     let mut taken = if is_outer { HashSet::new() } else { twice(&select.projection) };
     // Nor can names be given again where not all of them are known.
-    let is_named = is_outer || !select.projection.iter().any(is_wildcard);
+    let is_named = is_outer || !select.projection.iter().any(is_star);
     let mut marked = MarkedNames::default();
     for (n, item) in select.projection.iter_mut().enumerate() {
         let renames = matches!(item, SelectItem::ExprWithAlias { .. });

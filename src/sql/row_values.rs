@@ -6,12 +6,13 @@
 //! EXISTS.
 
 use sqlparser::ast::{
-    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Query,
-    SelectItem, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, TableWithJoins, UnaryOperator, Value,
+    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Query, SetExpr,
+    TableAlias, TableAliasColumnDef, TableFactor, TableWithJoins, UnaryOperator, Value,
 };
 
 use super::shape::Copies;
 use super::span_of;
+use super::star::is_star;
 use crate::error::{Error, Result, sqlstate};
 
 /// Expands `expr` itself, if it compares rows; its operands are visited later.
@@ -118,7 +119,7 @@ pub const LOOKED_UP: &str = "(row)";
 fn lookup(row: &Expr, subquery: &Query, possibly: bool) -> Result<Option<Box<Query>>> {
     let Some(fields) = elements(row) else { return Ok(None) };
     if let SetExpr::Select(select) = &*subquery.body
-        && let wildcards = select.projection.iter().filter(|item| is_wildcard(item)).count()
+        && let wildcards = select.projection.iter().filter(|item| is_star(item)).count()
         && wildcards == 0
         && select.projection.len() != fields.len()
     {
@@ -147,10 +148,6 @@ fn lookup(row: &Expr, subquery: &Query, possibly: bool) -> Result<Option<Box<Que
         select.selection = all_of(equal);
     }
     Ok(Some(Box::new(around)))
-}
-
-fn is_wildcard(item: &SelectItem) -> bool {
-    matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..))
 }
 
 /// The elements of `(a, b)` or `ROW(a, b)`.

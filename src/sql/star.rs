@@ -13,6 +13,11 @@ use super::{name_of, span_of_name};
 use crate::error::{Error, Result, sqlstate};
 use crate::suggest::with_suggestion;
 
+/// Is it a `*`, of all relations or of one?
+pub(super) fn is_star(item: &SelectItem) -> bool {
+    matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..))
+}
+
 /// The options after a `*` in a select list.
 pub(super) fn star_options(item: &SelectItem) -> Option<&WildcardAdditionalOptions> {
     match item {

@@ -11,6 +11,7 @@ use sqlparser::ast::{
 };
 
 use super::outer_names::NamedColumns;
+use super::star::is_star;
 use super::using::shows;
 use super::visit::{visit_expressions, visit_mut};
 use super::{name_of, span_of};
@@ -89,8 +90,6 @@ pub(super) fn into_from(select: &mut Select) -> Result<()> {
             .hint(format!("put it behind FROM: {example}"))
             .at(span_of(&function.name))
     };
-    let is_star =
-        |item: &SelectItem| matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..));
     // Rows that are grouped by what it makes are made before.
     let is_its_output = |expr: &Expr| match (expr, place) {
         (Expr::Identifier(name), Some(n)) => select.projection.get(n).is_some_and(|item| shows(item, name)),
