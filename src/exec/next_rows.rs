@@ -1,7 +1,7 @@
 //! Rows for a consumer that asks for their values one by one: those of a scan, of a join, or of a batch.
 //!
-//! Nothing is copied for a join: a joined row says which rows it is made of, and a value is taken from its row when it is
-//! asked for.
+//! Nothing is copied for a join: a joined row says which rows it is made of, and a value is taken from its row when
+//! it is asked for.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
