@@ -7,7 +7,7 @@ use sqlparser::ast::{
 };
 
 use super::parser::{column_type, parse_query};
-use super::rewrite::{cast_as, cast_to, parameter_number, take};
+use super::rewrite::{cast_as, cast_to, parameter_place, take};
 use crate::error::Result;
 use crate::value::ColumnType;
 
@@ -61,7 +61,7 @@ pub const PARAMETER_DIGITS: u8 = 18;
 
 fn as_own_type(expr: &mut Expr, type_of: &dyn Fn(usize) -> Option<ColumnType>) {
     let Expr::Value(ValueWithSpan { value: Value::Placeholder(name), .. }) = expr else { return };
-    let ty = match parameter_number(name).and_then(|at| type_of(at - 1)) {
+    let ty = match parameter_place(name).and_then(type_of) {
         Some(ColumnType::Decimal { precision, scale }) => {
             Some(ColumnType::Decimal { precision: precision.max(PARAMETER_DIGITS), scale })
         }

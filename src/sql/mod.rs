@@ -65,7 +65,7 @@ pub use parser::{
 };
 pub use place::{may_have_place, point_at_literal};
 pub use recursive::prepare_recursions;
-pub use rewrite::{call_of as call, case_when, mentions_rowkey, parameter_count};
+pub use rewrite::{call, case_when, mentions_rowkey, parameter_count, parameter_place};
 pub use row_values::LOOKED_UP;
 pub use split::{Splitter, SqlText};
 pub use star::expanded_star;

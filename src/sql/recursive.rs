@@ -13,7 +13,7 @@ use sqlparser::ast::{
     Visitor, VisitorMut, With,
 };
 
-use super::rewrite::{call_of, cast_to, parameter_number};
+use super::rewrite::{call, cast_to, parameter_place};
 use super::visit::{visit, visit_mut};
 use super::{name_of, parse_query, span_of, span_of_name};
 use crate::error::{Error, Result};
@@ -123,7 +123,7 @@ impl Preparing<'_> {
             Expr::Nested(inner) => self.type_alone(inner),
             Expr::UnaryOp { op: UnaryOperator::Minus | UnaryOperator::Plus, expr } => self.type_alone(expr),
             Expr::Value(value) => match &value.value {
-                Value::Placeholder(name) => parameter_number(name).and_then(|at| (self.type_of)(at - 1)),
+                Value::Placeholder(name) => parameter_place(name).and_then(self.type_of),
                 Value::Number(digits, _) if !digits.contains(['e', 'E']) => {
                     digits.split_once('.').and_then(|(_, fraction)| decimal(fraction.len()))
                 }
@@ -144,7 +144,7 @@ fn decimal(scale: usize) -> Option<ColumnType> {
 fn mark(output: &mut Expr) {
     if !matches!(output, Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Value(_)) {
         let computed = std::mem::replace(output, Expr::value(Value::Null));
-        *output = call_of("coalesce", [computed]);
+        *output = call("coalesce", [computed]);
     }
 }
 

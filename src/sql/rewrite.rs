@@ -80,7 +80,7 @@ pub fn parameter_count(node: &impl Visit) -> usize {
         type Break = ();
         fn pre_visit_value(&mut self, value: &ValueWithSpan) -> ControlFlow<()> {
             if let Value::Placeholder(name) = &value.value {
-                self.0 = self.0.max(parameter_number(name).unwrap_or_default());
+                self.0 = self.0.max(parameter_place(name).map_or(0, |at| at + 1));
             }
             ControlFlow::Continue(())
         }
@@ -90,9 +90,10 @@ pub fn parameter_count(node: &impl Visit) -> usize {
     highest.0
 }
 
-/// The number in a parameter's name, `$n`.
-pub(super) fn parameter_number(name: &str) -> Option<usize> {
-    name.strip_prefix('$')?.parse().ok().filter(|n| (1..=PARAMETERS_MAX).contains(n))
+/// Position of a parameter by its name: of `$1`, 0.
+pub fn parameter_place(name: &str) -> Option<usize> {
+    let number = name.strip_prefix('$')?.parse().ok().filter(|n| (1..=PARAMETERS_MAX).contains(n))?;
+    Some(number - 1)
 }
 
 /// Does a statement, query or expression name the column `rowkey`, in whatever case or table?
@@ -321,7 +322,7 @@ impl VisitorMut for Normaliser {
 
     fn pre_visit_value(&mut self, value: &mut ValueWithSpan) -> ControlFlow<Error> {
         match &value.value {
-            Value::Placeholder(name) if parameter_number(name).is_none() => {
+            Value::Placeholder(name) if parameter_place(name).is_none() => {
                 let error = Error::invalid(format!("{name} is not a parameter"))
                     .why(format!("parameters are $1 to ${PARAMETERS_MAX}, or ?"))
                     .state(sqlstate::SYNTAX);
@@ -413,7 +414,7 @@ fn plain_cast(cast: &mut Expr) -> Result<()> {
     }
     let Some(limit) = text_limit(data_type) else { return Ok(()) };
     *data_type = DataType::Varchar(None);
-    *cast = call_of("left", [take(cast), Expr::value(Value::Number(limit.to_string(), false))]);
+    *cast = call("left", [take(cast), Expr::value(Value::Number(limit.to_string(), false))]);
     Ok(())
 }
 
@@ -438,25 +439,20 @@ pub(super) fn cast_to(expr: &Expr, ty: ColumnType) -> Option<Expr> {
     parse_expr(&format!("CAST({expr} AS {ty})")).ok()
 }
 
-/// A call of a function with these arguments.
-pub fn call_of(name: &str, args: impl IntoIterator<Item = Expr>) -> Expr {
-    call(name, args.into_iter().map(unnamed).collect())
-}
-
 /// An argument of a function.
 pub fn unnamed(expr: Expr) -> FunctionArg {
     FunctionArg::Unnamed(FunctionArgExpr::Expr(expr))
 }
 
-/// A call of a function.
-pub(super) fn call(name: &str, args: Vec<FunctionArg>) -> Expr {
+/// A call of a function with these arguments.
+pub fn call(name: &str, args: impl IntoIterator<Item = Expr>) -> Expr {
     Expr::Function(Function {
         name: vec![Ident::new(name)].into(),
         uses_odbc_syntax: false,
         parameters: FunctionArguments::None,
         args: FunctionArguments::List(FunctionArgumentList {
             duplicate_treatment: None,
-            args,
+            args: args.into_iter().map(unnamed).collect(),
             clauses: Vec::new(),
         }),
         filter: None,

@@ -8,12 +8,12 @@ use std::convert::Infallible;
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    BinaryOperator, Distinct, Expr, FunctionArg, FunctionArgExpr, Ident, JoinConstraint, JoinOperator,
-    ObjectName, Query, Select, SelectItem, VisitMut, VisitorMut,
+    BinaryOperator, Distinct, Expr, Ident, JoinConstraint, JoinOperator, ObjectName, Query, Select,
+    SelectItem, VisitMut, VisitorMut,
 };
 
 use super::name_of;
-use super::rewrite::constraint_of;
+use super::rewrite::{call, constraint_of};
 use super::visit::visit_mut;
 use super::wildcard::last_ident;
 use crate::error::{Error, Result};
@@ -317,6 +317,5 @@ impl VisitorMut for Replace<'_> {
 }
 
 fn coalesce(left: Expr, right: Expr) -> Expr {
-    let args = [left, right].map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg))).to_vec();
-    super::rewrite::call("coalesce", args)
+    call("coalesce", [left, right])
 }
