@@ -1,15 +1,21 @@
-//! What is below operators that pass rows on: as they are, or with some of their columns.
+//! What a plan is made of: the scan below operators that pass rows on, operators anywhere in it, and its columns.
 
 use std::sync::Arc;
 
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::window::WindowExpr;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 
 use super::operators::scan::ScanExec;
 use super::rules::kept_sorts::FixedExec;
+use crate::error::Result;
+use crate::sql;
 
 /// The input of an operator that passes its rows on unchanged.
 pub fn passed_on(plan: &dyn ExecutionPlan) -> Option<&Arc<dyn ExecutionPlan>> {
@@ -56,4 +62,31 @@ pub fn picks(projection: &ProjectionExec) -> Option<Vec<usize>> {
 /// Position of the column, if the expression is one.
 pub fn place(expr: &Arc<dyn PhysicalExpr>) -> Option<usize> {
     expr.downcast_ref::<Column>().map(Column::index)
+}
+
+/// The plan has an operator of this kind.
+pub fn holds(plan: &Arc<dyn ExecutionPlan>, is_it: &dyn Fn(&dyn ExecutionPlan) -> bool) -> bool {
+    is_it(&**plan) || plan.children().into_iter().any(|child| holds(child, is_it))
+}
+
+/// The windows of an operator that adds their columns to those of its input.
+pub fn windows(plan: &dyn ExecutionPlan) -> Option<&[Arc<dyn WindowExpr>]> {
+    let bounded = plan.downcast_ref::<BoundedWindowAggExec>().map(|windows| windows.window_expr());
+    bounded.or_else(|| plan.downcast_ref::<WindowAggExec>().map(|windows| windows.window_expr()))
+}
+
+/// A batch of these columns under the names of a schema.
+pub fn renamed(columns: Vec<ArrayRef>, rows: usize, schema: &SchemaRef) -> Result<RecordBatch> {
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
+}
+
+/// A plan's schema under the names that the statement gave.
+pub fn output_schema(schema: &SchemaRef) -> SchemaRef {
+    let marked = |field: &Arc<Field>| sql::output_name(field.name()) != field.name();
+    if !schema.fields().iter().any(marked) {
+        return Arc::clone(schema);
+    }
+    let fields = schema.fields().iter().map(|f| f.as_ref().clone().with_name(sql::output_name(f.name())));
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }

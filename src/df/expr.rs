@@ -16,8 +16,8 @@ use crate::df::expressions::like;
 use crate::error::Result;
 use crate::key::PartExpr;
 use crate::plan::{CmpOp, Field, Formula, LikePattern, PLAIN_ESCAPE, Predicate};
-use crate::row::{any_value_at, arrow_type};
-use crate::value::{ColumnType, US_PER_DAY, Value};
+use crate::row::{any_value_at, arrow_type, column_type_of};
+use crate::value::{ColumnType, US_PER_DAY, Value, canonical_double};
 
 /// Fields of one relation as queries name them.
 #[derive(Clone, Debug, Default)]
@@ -366,4 +366,30 @@ pub fn value_of(scalar: &ScalarValue) -> Result<Value> {
     }
     let array = scalar.to_array().map_err(super::errors::df_error)?;
     any_value_at(&*array, 0)
+}
+
+/// The type of a parameter with this value; `None` for NULL.
+pub fn type_of_value(value: &Value) -> Option<ColumnType> {
+    let ty = scalar_of(value).ok()?.data_type();
+    column_type_of(&arrow::datatypes::Field::new("", ty, true))
+}
+
+/// A value as DataFusion's scalar.
+pub fn scalar_of(value: &Value) -> Result<ScalarValue> {
+    Ok(match value {
+        Value::Null => ScalarValue::Null,
+        Value::Boolean(b) => ScalarValue::Boolean(Some(*b)),
+        Value::Int(i) => ScalarValue::Int64(Some(*i)),
+        Value::Double(d) => ScalarValue::Float64(Some(canonical_double(*d))),
+        Value::Decimal(d, scale) => {
+            let digits = d.unsigned_abs().checked_ilog10().map_or(1, |n| n as u8 + 1);
+            ScalarValue::Decimal128(Some(*d), digits.max(*scale), *scale as i8)
+        }
+        Value::Text(t) => ScalarValue::Utf8(Some(t.clone())),
+        Value::Bytes(b) => ScalarValue::Binary(Some(b.clone())),
+        Value::Date(d) => ScalarValue::Date32(Some(*d)),
+        Value::Timestamp(t) => ScalarValue::TimestampMicrosecond(Some(*t), None),
+        Value::TimestampTz(t) => ScalarValue::TimestampMicrosecond(Some(*t), Some("+00:00".into())),
+        Value::Uuid(_) => ScalarValue::Utf8(Some(value.to_string())),
+    })
 }

@@ -16,7 +16,7 @@
 //! | [`cached`] | plans that are made once and run many times |
 //! | [`errors`] | DataFusion's errors as ours |
 
-mod below;
+pub mod below;
 pub mod cached;
 mod computed;
 mod contained;

@@ -12,7 +12,7 @@ use std::pin::Pin;
 use std::sync::{Arc, LazyLock};
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::{Field, SchemaRef};
+use arrow::datatypes::SchemaRef;
 use datafusion::common::{ParamValues, ScalarValue};
 use datafusion::error::DataFusionError;
 use datafusion::execution::TaskContext;
@@ -32,11 +32,12 @@ use datafusion::prelude::SessionConfig;
 use futures::{Stream, StreamExt, TryStreamExt};
 use sqlparser::ast::{Function, ObjectNamePart, Query};
 
+use super::below::{output_schema, renamed};
 use super::cached::parameters;
-use super::cached::plan::{output_schema, renamed};
 use super::computed::computed_columns;
 use super::contained::Stage;
 use super::errors::df_error;
+use super::expr::scalar_of;
 use super::expressions::beside::{beside_columns, beside_subqueries};
 use super::expressions::binary_keys::texts_as_binary_keys;
 use super::expressions::checked::{CheckedNumbers, wide_integers};
@@ -113,7 +114,7 @@ use crate::exec::watch::CancelHandle;
 use crate::sql::mentions_rowkey;
 use crate::sql::rewrite::ROWKEY;
 use crate::store::Snapshot;
-use crate::value::{ColumnType, Value};
+use crate::value::Value;
 
 /// Limits of a join's dynamic filter: keys (count) and bytes of keys of the build side that narrow the probe side's
 /// scan.
@@ -325,7 +326,7 @@ impl Planner {
     }
 }
 
-/// DataFusion's logical rules, with three of our own; those that can give wrong results are wrapped or replaced.
+/// DataFusion's logical rules, with four of our own; those that can give wrong results are wrapped or replaced.
 fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let mut rules = Vec::new();
     for rule in Optimizer::new().rules {
@@ -532,30 +533,4 @@ impl Planner {
             .map_err(|e| Error::internal("batches of one query differ").caused_by(e))?;
         renamed(batch.columns().to_vec(), batch.num_rows(), &output_schema(&schema))
     }
-}
-
-/// The type of a parameter with this value; `None` for NULL.
-pub fn type_of_value(value: &Value) -> Option<ColumnType> {
-    let ty = scalar_of(value).ok()?.data_type();
-    crate::row::column_type_of(&Field::new("", ty, true))
-}
-
-/// A value as DataFusion's scalar.
-pub fn scalar_of(value: &Value) -> Result<ScalarValue> {
-    Ok(match value {
-        Value::Null => ScalarValue::Null,
-        Value::Boolean(b) => ScalarValue::Boolean(Some(*b)),
-        Value::Int(i) => ScalarValue::Int64(Some(*i)),
-        Value::Double(d) => ScalarValue::Float64(Some(crate::value::canonical_double(*d))),
-        Value::Decimal(d, scale) => {
-            let digits = d.unsigned_abs().checked_ilog10().map_or(1, |n| n as u8 + 1);
-            ScalarValue::Decimal128(Some(*d), digits.max(*scale), *scale as i8)
-        }
-        Value::Text(t) => ScalarValue::Utf8(Some(t.clone())),
-        Value::Bytes(b) => ScalarValue::Binary(Some(b.clone())),
-        Value::Date(d) => ScalarValue::Date32(Some(*d)),
-        Value::Timestamp(t) => ScalarValue::TimestampMicrosecond(Some(*t), None),
-        Value::TimestampTz(t) => ScalarValue::TimestampMicrosecond(Some(*t), Some("+00:00".into())),
-        Value::Uuid(_) => ScalarValue::Utf8(Some(value.to_string())),
-    })
 }

@@ -22,12 +22,13 @@ use sqlparser::ast::{self, ObjectName, Query};
 
 use super::cached::template::params_in;
 use super::errors::{df_error, to_df};
+use super::expr::type_of_value;
 use super::expressions::step_types::nothing_is_lost;
 use super::functions::{self, series, table_functions};
 use super::hints::Hinted;
 use super::information_schema;
 use super::plain_calls::{check_calls, plain_calls};
-use super::query::{NameScope, type_of_value};
+use super::query::NameScope;
 use super::rules::true_keys::{grouped_as_written, groups_by_wrong_keys};
 use super::table::{Binding, TableAdvice, TableSource};
 use super::with_queries::marked;

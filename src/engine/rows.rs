@@ -12,7 +12,7 @@ use crate::key::{ColumnId, Rowkey};
 use crate::row::{ColumnBuilder, any_value_at, field, value_at};
 use crate::schema::{Column, Identity, TableDef};
 use crate::sql::rewrite::ROWKEY;
-use crate::sql::{Overriding, name_sql};
+use crate::sql::{Overriding, name_sql, parameter_place};
 use crate::store::{Mutation, WriteBatch};
 use crate::value::{CastError, CastFault, ColumnType, Value, quoted_name};
 
@@ -391,8 +391,7 @@ pub fn literal(expr: &ast::Expr, params: &[Value]) -> Result<Option<Value>> {
         Sql::DollarQuotedString(text) => Value::Text(text.value.clone()),
         Sql::HexStringLiteral(hex) => Value::parse(&format!("\\x{hex}"), ColumnType::Varbinary)?,
         Sql::Placeholder(name) => {
-            let n: Option<usize> = name.strip_prefix('$').and_then(|n| n.parse().ok());
-            let value = n.and_then(|n| params.get(n.wrapping_sub(1)));
+            let value = parameter_place(name).and_then(|at| params.get(at));
             let missing = || {
                 Error::invalid(format!("parameter {name} has no value"))
                     .why(format!("{} were given", params.len()))

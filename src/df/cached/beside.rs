@@ -10,9 +10,9 @@ use datafusion::physical_plan::joins::CrossJoinExec;
 
 use super::alone::{Alone, one_of_all};
 use super::on_top::Above;
-use super::plan::renamed;
 use super::totals::{Totals, TotalsRun};
 use crate::access::Guards;
+use crate::df::below::renamed;
 use crate::df::table::Binding;
 use crate::error::{Error, Result};
 

@@ -20,9 +20,9 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 
 use super::grouping::Grouping;
-use super::plan::renamed;
 use super::windows::Windows;
 use super::{parameters, subquery_values};
+use crate::df::below::renamed;
 use crate::df::errors::df_error;
 use crate::error::Result;
 use crate::value::Value;

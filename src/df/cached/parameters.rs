@@ -124,7 +124,7 @@ pub fn settled(plan: LogicalPlan, params: &[Value], which: &[usize]) -> DfResult
     let value = |expr: Expr| {
         let Expr::Placeholder(param) = &expr else { return Transformed::no(expr) };
         let value = number(param).filter(|at| which.contains(at)).and_then(|at| params.get(at));
-        match value.and_then(|value| crate::df::query::scalar_of(value).ok()) {
+        match value.and_then(|value| crate::df::expr::scalar_of(value).ok()) {
             Some(scalar) => Transformed::yes(Expr::Literal(scalar, None)),
             None => Transformed::no(expr),
         }
@@ -251,7 +251,7 @@ fn typed_by(mut expr: Expr, params: &[Value]) -> Transformed<Expr> {
 /// Gives a parameter the type of its value, if that suits; true if it does.
 fn type_by_value(param: &mut Placeholder, params: &[Value], suits: &dyn Fn(&DataType) -> bool) -> bool {
     let value = number(param).and_then(|at| params.get(at)).filter(|value| !value.is_null());
-    let ty = value.and_then(|value| crate::df::query::scalar_of(value).ok()).map(|scalar| scalar.data_type());
+    let ty = value.and_then(|value| crate::df::expr::scalar_of(value).ok()).map(|scalar| scalar.data_type());
     let ty = ty.filter(suits).map(|ty| match ty {
         DataType::Decimal128(digits, scale) => DataType::Decimal128(digits.max(PARAMETER_DIGITS), scale),
         ty => ty,

@@ -21,7 +21,7 @@ use sqlparser::ast::{
 use super::aggregates::ScanAggregate;
 use super::page::{Paging, RowCount};
 use super::plan::UnboundPlan;
-use super::template::{self, Template, number_of, suited_or_same};
+use super::template::{self, Template, suited_or_same};
 use crate::access::OrderBy;
 use crate::catalog::Relation;
 use crate::df::expr::{flipped, parsed_comparison};
@@ -33,7 +33,7 @@ use crate::error::Result;
 use crate::exec::sums::{self, AggregateTerm};
 use crate::plan::{CmpOp, Field, Predicate};
 use crate::row::arrow_type;
-use crate::sql::{name_of, table_name_of};
+use crate::sql::{name_of, parameter_place, table_name_of};
 use crate::value::{ColumnType, Value};
 
 /// Plans a query; `None` if it needs DataFusion.
@@ -415,7 +415,7 @@ impl<'p> NamedTable<'p> {
         let Expr::Value(value) = expr else { return None };
         let literal = match &value.value {
             Literal::Placeholder(id) => {
-                let at = number_of(id)?;
+                let at = parameter_place(id)?;
                 return Some((self.params.get(at)?.clone(), Some(at)));
             }
             Literal::Boolean(truth) => Value::Boolean(*truth),

@@ -7,8 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use arrow::array::RecordBatch;
-use arrow::datatypes::{Field, Schema, SchemaRef};
+use arrow::datatypes::SchemaRef;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::datasource::source::DataSourceExec;
@@ -31,6 +30,7 @@ use super::page::Paging;
 use super::totals::Totals;
 use super::{parameters, subquery_values};
 use crate::access::{Guards, Need};
+use crate::df::below::{holds, output_schema};
 use crate::df::contained::Stage;
 use crate::df::errors::df_error;
 use crate::df::functions::series::SeriesExec;
@@ -46,7 +46,6 @@ use crate::df::table::Binding;
 use crate::df::ways::Shared;
 use crate::error::{Error, Result};
 use crate::exec::scan::ScanSpec;
-use crate::sql;
 
 /// Threads (count) that are expected to share a plan.
 const SHARED_BY: f64 = 2.0;
@@ -420,14 +419,6 @@ impl PlanForm {
     }
 }
 
-/// The plan has an operator of this kind.
-pub(in crate::df) fn holds(
-    plan: &Arc<dyn ExecutionPlan>,
-    is_it: &dyn Fn(&dyn ExecutionPlan) -> bool,
-) -> bool {
-    is_it(&**plan) || plan.children().into_iter().any(|child| holds(child, is_it))
-}
-
 enum Leaf {
     Same,
     New(Arc<dyn ExecutionPlan>),
@@ -469,22 +460,6 @@ fn each_node(
     let keep = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep);
     let plan = Arc::clone(plan).replace_children(changed, keep).and_then(ExecutionPlan::reset_state);
     operator(plan.map_err(df_error)?)
-}
-
-/// A batch of these columns under the names of a schema.
-pub fn renamed(columns: Vec<arrow::array::ArrayRef>, rows: usize, schema: &SchemaRef) -> Result<RecordBatch> {
-    let options = arrow::array::RecordBatchOptions::new().with_row_count(Some(rows));
-    Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
-}
-
-/// A plan's schema under the names that the statement gave.
-pub fn output_schema(schema: &SchemaRef) -> SchemaRef {
-    let marked = |field: &Arc<Field>| sql::output_name(field.name()) != field.name();
-    if !schema.fields().iter().any(marked) {
-        return Arc::clone(schema);
-    }
-    let fields = schema.fields().iter().map(|f| f.as_ref().clone().with_name(sql::output_name(f.name())));
-    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
 /// The plan holds at this moment only: it calls a function of the current time.

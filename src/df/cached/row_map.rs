@@ -12,7 +12,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
 
 use super::on_top::Above;
-use super::plan::{output_schema, renamed};
+use crate::df::below::{output_schema, renamed};
 use crate::df::contained::Stage;
 use crate::error::Result;
 use crate::value::Value;

@@ -12,7 +12,7 @@ use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext
 use datafusion::logical_expr::{BinaryExpr, ColumnarValue, Expr};
 use datafusion::physical_expr::create_physical_expr;
 
-use super::plan::renamed;
+use crate::df::below::renamed;
 use crate::df::errors::to_df;
 use crate::df::expr::{FieldNames, compare_value, comparison, exact, flipped, predicate};
 use crate::df::table::Binding;
@@ -20,6 +20,7 @@ use crate::df::tree::RewriteTree;
 use crate::plan::{CmpOp, Field, LikePattern, PLAIN_ESCAPE, Predicate};
 use crate::row::column_type_of;
 use crate::schema::Ttl;
+use crate::sql::parameter_place;
 use crate::value::{ColumnType, US_PER_DAY, Value, decimal_to_double, is_hex};
 
 /// A filter in our algebra with open parameters.
@@ -170,12 +171,7 @@ pub(in crate::df) fn place(placeholder: &Placeholder) -> Option<(usize, ColumnTy
 
 /// Position of a parameter, from 0.
 pub(in crate::df) fn number(placeholder: &Placeholder) -> Option<usize> {
-    number_of(&placeholder.id)
-}
-
-/// Position of `$1`, from 0.
-pub(in crate::df) fn number_of(id: &str) -> Option<usize> {
-    id.strip_prefix('$')?.parse::<usize>().ok()?.checked_sub(1)
+    parameter_place(&placeholder.id)
 }
 
 /// The value converted to this type without loss.
@@ -270,6 +266,6 @@ pub(in crate::df) fn value_of(
     data_type: &DataType,
     params: &[Value],
 ) -> Option<ScalarValue> {
-    let scalar = crate::df::query::scalar_of(&suited(params.get(at)?, ty)?).ok()?;
+    let scalar = crate::df::expr::scalar_of(&suited(params.get(at)?, ty)?).ok()?;
     scalar.cast_to(data_type).ok()
 }

@@ -19,9 +19,9 @@ use datafusion::physical_expr_common::physical_expr::fmt_sql;
 use datafusion::physical_expr_common::sort_expr::PhysicalSortExpr;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::projection::ProjectionExec;
-use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::physical_plan::{ExecutionPlan, displayable};
 
+use crate::df::below::windows;
 use crate::df::computed::shown;
 use crate::df::expr::value_of;
 use crate::df::rules::join_keys;
@@ -191,11 +191,6 @@ fn order(by: &[PhysicalSortExpr]) -> String {
         (true, false) => format!("{} DESC NULLS LAST", sql(&by.expr)),
     });
     by.collect::<Vec<_>>().join(", ")
-}
-
-fn windows(plan: &dyn ExecutionPlan) -> Option<&[Arc<dyn WindowExpr>]> {
-    let bounded = plan.downcast_ref::<BoundedWindowAggExec>().map(|exec| exec.window_expr());
-    bounded.or_else(|| plan.downcast_ref::<WindowAggExec>().map(|exec| exec.window_expr()))
 }
 
 /// `rank() OVER (PARTITION BY sensor ORDER BY ts)`

@@ -10,13 +10,12 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use super::doubles::peers;
-use crate::df::cached::template::number_of;
 use crate::df::errors::to_df;
-use crate::df::expr::parsed_comparison;
-use crate::df::query::scalar_of;
+use crate::df::expr::{parsed_comparison, scalar_of};
 use crate::df::rewrite::settled_type;
 use crate::error::{Error, Result, sqlstate};
 use crate::row::{ColumnBuilder, any_value_at, column_type_of, field};
+use crate::sql::parameter_place;
 use crate::value::{ColumnType, Value};
 use arrow::array::Array;
 use arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
@@ -87,7 +86,7 @@ impl JoinedParameters {
         if is_kept || param.field.as_ref().is_some_and(|field| !field.data_type().is_null()) {
             return;
         }
-        let are_bytes = number_of(&param.id).is_some_and(|at| self.are_bytes.get(at) == Some(&true));
+        let are_bytes = parameter_place(&param.id).is_some_and(|at| self.are_bytes.get(at) == Some(&true));
         let ty = if are_bytes { DataType::Binary } else { DataType::Utf8 };
         param.field = Some(Arc::new(Field::new(&param.id, ty.clone(), true)));
         *side = cast(std::mem::take(side), ty);
@@ -421,7 +420,7 @@ pub fn byte_casts(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> 
     }
 }
 
-/// The cast functions for types that are texts in Arrow, under the names used in `df::rewrite`.
+/// The cast functions for types that are texts in Arrow, under the names used in `df::plain_calls`.
 pub fn casts() -> impl Iterator<Item = ScalarUDF> {
     let all = [
         ("as_uuid", ColumnType::Uuid, false),

@@ -20,8 +20,8 @@ use datafusion::physical_plan::ExecutionPlan;
 pub use self::rows::SeriesExec;
 use self::rows::{Rows, Step};
 use crate::df::errors::to_df;
+use crate::df::expr::scalar_of;
 use crate::df::expr::value_of;
-use crate::df::query::scalar_of;
 use crate::error::{Error, Result, sqlstate};
 use crate::value::{ColumnType, Value};
 

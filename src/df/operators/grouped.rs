@@ -22,9 +22,8 @@ use datafusion::physical_plan::{
 };
 
 use super::scan::ScanExec;
-use crate::df::below::{picked, place};
+use crate::df::below::{holds, picked, place};
 use crate::df::cached::aggregates::ScanAggregate;
-use crate::df::cached::plan::holds;
 use crate::df::errors::to_df;
 use crate::df::operators::{inputs, over_changed};
 use crate::df::parallel;

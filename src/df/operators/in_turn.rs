@@ -20,7 +20,7 @@ use datafusion::physical_plan::{
 };
 use futures::TryStreamExt;
 
-use crate::df::cached::plan::holds;
+use crate::df::below::holds;
 use crate::df::operators::{in_one_part, operator, over_changed};
 use crate::df::parallel;
 

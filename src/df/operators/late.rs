@@ -17,7 +17,7 @@ use futures::TryStreamExt;
 
 use super::operator;
 use super::scan::ScanExec;
-use crate::df::cached::plan::holds;
+use crate::df::below::holds;
 use crate::df::tree::RewriteTree;
 
 /// The plan with late starts of threads that read what a join tells.

@@ -11,7 +11,6 @@ use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::error::Result as DfResult;
 use datafusion::physical_expr::expressions::{Column, DynamicFilterPhysicalExpr, UnKnownColumn};
 use datafusion::physical_expr::utils::collect_columns;
-use datafusion::physical_expr::window::WindowExpr;
 use datafusion::physical_expr::{PhysicalExpr, split_conjunction};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
@@ -25,14 +24,13 @@ use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::union::UnionExec;
-use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 
 use super::dynamic_filter::is_late;
 use super::lookup::LookupJoinExec;
 use super::over_changed;
 use super::scan::ScanExec;
 use super::seek::SeekJoinExec;
-use crate::df::below::passed_on;
+use crate::df::below::{passed_on, windows};
 use crate::df::join_sides::{keeps, output_of};
 use crate::df::tree::RewriteTree;
 
@@ -165,7 +163,7 @@ fn below(node: &Plan, filter: &Filter) -> DfResult<Vec<Option<Filter>>> {
         let below = moved(filter, &|at| Some(column(at)))?;
         return Ok(vec![below.filter(|below| !collect_columns(below).is_empty())]);
     }
-    if let Some(windows) = windows(node) {
+    if let Some(windows) = windows(&**node) {
         // A condition on columns that partition every window drops whole partitions.
         let partitions = |at: usize| {
             let is_it = |by: &Filter| by.downcast_ref::<Column>().is_some_and(|by| by.index() == at);
@@ -214,12 +212,6 @@ fn passes_all(node: &dyn ExecutionPlan) -> bool {
         || node.is::<RepartitionExec>()
         || node.is::<SortExec>()
         || node.is::<SortPreservingMergeExec>()
-}
-
-/// The windows of an operator that adds their columns to those of its input.
-fn windows(node: &Plan) -> Option<&[Arc<dyn WindowExpr>]> {
-    let bounded = node.downcast_ref::<BoundedWindowAggExec>().map(|windows| windows.window_expr());
-    bounded.or_else(|| node.downcast_ref::<WindowAggExec>().map(|windows| windows.window_expr()))
 }
 
 fn column(plan: &Plan, at: usize) -> Option<Filter> {

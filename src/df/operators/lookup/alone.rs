@@ -13,8 +13,7 @@ use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 
 use super::{LookupJoinExec, ROWS_MAX, SeenKeys};
-use crate::df::below::picks;
-use crate::df::cached::plan::renamed;
+use crate::df::below::{picks, renamed};
 use crate::df::operators::scan::ScanExec;
 use crate::error::Result;
 use crate::exec::scan::Scan;

@@ -23,8 +23,7 @@ use datafusion::physical_plan::{
 use super::nested::finds_for_each;
 use super::{JoinColumn, JoinKind, LookupBy, LookupJoinExec, ROWS_FIRST, ROWS_MAX};
 use crate::access::COST;
-use crate::df::below::{picked, scan_of};
-use crate::df::cached::plan::holds;
+use crate::df::below::{holds, picked, scan_of};
 use crate::df::computed::shown;
 use crate::df::explain::name;
 use crate::df::operators::few_first::few_first;

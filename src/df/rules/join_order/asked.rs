@@ -14,8 +14,7 @@ use datafusion::physical_plan::projection::ProjectionExec;
 
 use super::{Choose, Plan, search};
 use crate::access::COST;
-use crate::df::below::place;
-use crate::df::cached::plan::holds;
+use crate::df::below::{holds, place};
 use crate::df::join_sides::{keeps, output_of};
 use crate::df::operators::join_rows::rows_of;
 use crate::df::operators::over_changed;
