@@ -168,10 +168,24 @@ fn is_same_scalar(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// 1, 1.0 and 10e-1 are the same. Digits beyond those of a double count only if the numbers are written alike.
+/// 1, 1.0 and 10e-1 are the same.
 fn is_same_number(a: &str, b: &str) -> bool {
-    let exact = |n: &str| n.bytes().filter(u8::is_ascii_digit).count() <= 15;
-    a == b || exact(a) && exact(b) && a.parse::<f64>().is_ok_and(|a| b.parse() == Ok(a))
+    a == b || normal(a).is_some_and(|a| normal(b) == Some(a))
+}
+
+/// Whether a JSON number is negative, its digits without zeros around them, and the power of ten behind these; `None` if
+/// that is beyond 63 bits.
+fn normal(number: &str) -> Option<(bool, String, i64)> {
+    let (negative, number) = number.strip_prefix('-').map_or((false, number), |number| (true, number));
+    let (digits, power) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let digits = [whole, fraction].concat();
+    let kept = digits.trim_end_matches('0');
+    if kept.is_empty() {
+        return Some((false, String::new(), 0));
+    }
+    let power = power.parse::<i64>().ok()?.checked_add((digits.len() - kept.len()) as i64)?;
+    Some((negative, kept.trim_start_matches('0').to_owned(), power.checked_sub(fraction.len() as i64)?))
 }
 
 /// Two values as one, as PostgreSQL's `||` of jsonb has it: the members of both objects, where those of `right` win, or
@@ -501,6 +515,14 @@ mod tests {
             ("{\"tags\": [\"x\"]}", "{\"tags\": \"x\"}", false),
             ("10e-1", "1", true),
             ("12345678901234567890", "12345678901234567891", false),
+            ("1.50000000000000000", "15e-1", true),
+            ("[100000000000000000000]", "[1e20]", true),
+            ("1e400", "2e400", false),
+            ("1e-400", "0", false),
+            ("-0.0", "0e7", true),
+            ("0.010", "1E-2", true),
+            ("-1", "1", false),
+            ("1e99999999999999999999", "1e99999999999999999999", true),
             ("null", "null", true),
             ("{}", "{}", true),
             ("[]", "[]", true),
