@@ -3,8 +3,8 @@
 use super::path::Need;
 use crate::key::{ColumnId, KeyLayout};
 use crate::plan::{CmpOp, Field, Predicate};
-use crate::schema::TableDef;
-use crate::value::name_sql;
+use crate::schema::{IndexDef, TableDef};
+use crate::value::{ColumnType, name_sql};
 
 /// Columns of a proposed index (count), at most.
 const COLUMNS_MAX: usize = 4;
@@ -21,7 +21,11 @@ pub fn index_for(table: &TableDef, need: &Need) -> Option<String> {
         .iter()
         .map(|(id, descending)| key_sql(table, *id) + if *descending { " DESC" } else { "" })
         .collect();
-    let index = name_sql(&format!("{}_by_{}", table.name, names.join("_")));
+    let name = format!("{}_by_{}", table.name, names.join("_"));
+    let is_taken = |name: &String| table.index(name).is_some();
+    let mut others = (2..).map(|n| format!("{name}{n}"));
+    let name = if is_taken(&name) { others.find(|name| !is_taken(name))? } else { name };
+    let index = name_sql(&name);
     Some(format!("CREATE INDEX {index} ON {} ({})", name_sql(&table.name), listed.join(", ")))
 }
 
@@ -40,8 +44,11 @@ pub fn key_for(table: &TableDef, need: &Need) -> Option<Vec<IndexPart>> {
     let mut conjuncts = need.predicate.clone().conjuncts();
     // The condition on expiry is true for nearly all rows.
     conjuncts.retain(|about| column_of(about).is_none_or(|id| !table.column(id).hidden));
-    let about =
-        |what: fn(&Predicate) -> bool| conjuncts.iter().filter(move |c| what(c)).filter_map(column_of);
+    let is_no_key = |id: ColumnId| table.column(id).ty == ColumnType::Json;
+    let about = |what: fn(&Predicate) -> bool| {
+        let columns = conjuncts.iter().filter(move |c| what(c)).filter_map(column_of);
+        columns.filter(|id| !is_no_key(*id))
+    };
     let mut columns: Vec<ColumnId> = Vec::new();
     for column in about(is_listed) {
         if !columns.contains(&column) {
@@ -59,21 +66,25 @@ pub fn key_for(table: &TableDef, need: &Need) -> Option<Vec<IndexPart>> {
         true if need.limit.is_some() => ordered.collect::<Option<_>>()?,
         true => return None,
     };
-    if parts.is_empty() || is_there(table, &parts) {
+    if parts.is_empty()
+        || parts.iter().any(|(id, _)| is_no_key(*id))
+        || is_there(table, &need.predicate, &parts)
+    {
         return None;
     }
     parts.truncate(COLUMNS_MAX);
     Some(parts)
 }
 
-/// Does the table or an index lead with these columns already? Then it was not chosen for other reasons.
-fn is_there(table: &TableDef, parts: &[IndexPart]) -> bool {
+/// Does the table or an index that could serve lead with these columns already? Then it was not chosen for other reasons.
+fn is_there(table: &TableDef, predicate: &Predicate, parts: &[IndexPart]) -> bool {
     let leads = |layout: &KeyLayout| {
         let leading = layout.parts().iter().take(parts.len());
         leading.map(|part| part.columns()).eq(parts.iter().map(|(id, _)| std::slice::from_ref(id)))
     };
     let is_sorted = table.key.parts().iter().take(parts.len()).all(|part| part.facts().order.is_some());
-    is_sorted && leads(&table.key) || table.indexes.iter().any(|index| leads(&index.layout))
+    let has_all = |index: &&IndexDef| index.filter.as_ref().is_none_or(|filter| predicate.implies(filter));
+    is_sorted && leads(&table.key) || table.indexes.iter().filter(has_all).any(|index| leads(&index.layout))
 }
 
 fn column_of(predicate: &Predicate) -> Option<ColumnId> {

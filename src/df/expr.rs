@@ -292,36 +292,65 @@ pub(super) fn exact(ty: ColumnType, value: &Value) -> Option<Value> {
     same.then_some(cast)
 }
 
-/// A comparison of an integer column with a number that no value of it equals.
+/// A comparison of a column with a number that no value of it equals.
 fn between_values(field: Field, ty: ColumnType, op: CmpOp, value: &Value) -> Option<Predicate> {
-    let (min, max) = ty.integer_bounds()?;
-    let floor = match value {
-        Value::Double(d) if d.is_finite() && d.abs() < 1e18 => d.floor() as i128,
-        Value::Double(d) if *d == f64::INFINITY => i128::MAX,
-        Value::Double(d) if *d == f64::NEG_INFINITY => i128::MIN,
-        Value::Int(i) => i128::from(*i),
-        Value::Decimal(d, scale) => d.div_euclid(10i128.pow((*scale).into())),
-        _ => return None,
-    };
     let (every, none) = (|| never(field).not(), || never(field));
-    let clamp = |floor: i128| -> Option<i64> {
-        if floor < i128::from(min) || floor > i128::from(max) { None } else { i64::try_from(floor).ok() }
-    };
-    Some(match op {
-        CmpOp::Eq => none(),
-        CmpOp::Ne => every(),
-        // Nothing lies strictly between floor and the literal, so < and <= are <= floor.
-        CmpOp::Lt | CmpOp::Le => match clamp(floor) {
-            Some(f) => Predicate::Compare { field, op: CmpOp::Le, value: Value::Int(f) },
-            None if floor > i128::from(max) => every(),
-            None => none(),
-        },
-        CmpOp::Gt | CmpOp::Ge => match clamp(floor) {
-            Some(f) => Predicate::Compare { field, op: CmpOp::Gt, value: Value::Int(f) },
-            None if floor < i128::from(min) => every(),
-            None => none(),
-        },
+    let floor = Floor::of(ty, value)?;
+    // Nothing lies strictly between floor and the literal, so < and <= are <= floor.
+    Some(match (op, floor) {
+        (CmpOp::Eq, _) => none(),
+        (CmpOp::Ne, _) => every(),
+        (CmpOp::Lt | CmpOp::Le, Floor::Value(floor)) => Predicate::compare(field, CmpOp::Le, floor),
+        (CmpOp::Gt | CmpOp::Ge, Floor::Value(floor)) => Predicate::compare(field, CmpOp::Gt, floor),
+        (CmpOp::Lt | CmpOp::Le, Floor::BehindAll) | (CmpOp::Gt | CmpOp::Ge, Floor::BeforeAll) => every(),
+        (CmpOp::Lt | CmpOp::Le, Floor::BeforeAll) | (CmpOp::Gt | CmpOp::Ge, Floor::BehindAll) => none(),
     })
+}
+
+/// Where a number lies among the values of a type, none of which it is.
+enum Floor {
+    BeforeAll,
+    /// The greatest value below it.
+    Value(Value),
+    BehindAll,
+}
+
+impl Floor {
+    fn of(ty: ColumnType, value: &Value) -> Option<Floor> {
+        match (ty, value) {
+            (ColumnType::Real, Value::Double(d)) => {
+                let nearest = *d as f32;
+                let floor = if f64::from(nearest) > *d { nearest.next_down() } else { nearest };
+                Some(Floor::Value(Value::Double(f64::from(floor))))
+            }
+            (ColumnType::Decimal { precision, scale }, Value::Decimal(d, from)) => {
+                let max = 10i128.checked_pow(precision.into())? - 1;
+                let floor = d.div_euclid(10i128.pow(from.saturating_sub(scale).into()));
+                let floor = floor.saturating_mul(10i128.pow(scale.saturating_sub(*from).into()));
+                Some(Floor::within(floor, (-max, max), |floor| Value::Decimal(floor, scale)))
+            }
+            _ => {
+                let (min, max) = ty.integer_bounds()?;
+                let floor = match value {
+                    Value::Double(d) if d.is_finite() && d.abs() < 1e18 => d.floor() as i128,
+                    Value::Double(d) if *d == f64::INFINITY => i128::MAX,
+                    Value::Double(d) if *d == f64::NEG_INFINITY => i128::MIN,
+                    Value::Int(i) => i128::from(*i),
+                    Value::Decimal(d, scale) => d.div_euclid(10i128.pow((*scale).into())),
+                    _ => return None,
+                };
+                Some(Floor::within(floor, (min.into(), max.into()), |floor| Value::Int(floor as i64)))
+            }
+        }
+    }
+
+    fn within(floor: i128, (min, max): (i128, i128), value: impl Fn(i128) -> Value) -> Floor {
+        match floor {
+            floor if floor < min => Floor::BeforeAll,
+            floor if floor > max => Floor::BehindAll,
+            floor => Floor::Value(value(floor)),
+        }
+    }
 }
 
 /// False for every value, unknown for NULL.

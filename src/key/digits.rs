@@ -4,7 +4,7 @@ use super::layout::KeyLayout;
 use super::part::KeyPart;
 use super::text;
 use super::transform::{Shape, Transform, bucket_width};
-use crate::value::ColumnType;
+use crate::value::{ColumnType, Literal, ValueRef};
 
 /// The numbers that a part's text can be: `0..count`, written in `radix` with `width` digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +72,10 @@ impl KeyPart {
 
     /// The part's SQL with another pad width, for the column `name`; unchanged if it has no pad.
     pub fn sql_padded_to(&self, name: &str, width: u16) -> String {
-        let with = |pad: char, usual: char| if pad == usual { String::new() } else { format!(", '{pad}'") };
+        let with = |pad: char, usual: char| match pad == usual {
+            true => String::new(),
+            false => format!(", {}", Literal(ValueRef::Text(pad.encode_utf8(&mut [0; 4])))),
+        };
         match self.form.transform {
             Transform::Lpad { pad, .. } => format!("lpad({name}, {width}{})", with(pad, '0')),
             Transform::Rpad { pad, .. } => format!("rpad({name}, {width}{})", with(pad, ' ')),

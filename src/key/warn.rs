@@ -4,7 +4,7 @@ use super::part::{ColumnInfo, KeyPart};
 use super::problem::{Concern, Warning};
 use super::text;
 use super::transform::{ColumnId, Shape, Transform};
-use crate::value::ColumnType;
+use crate::value::{ColumnType, Literal, ValueRef};
 
 type ColumnLookup<'f, 'a> = &'f dyn Fn(ColumnId) -> ColumnInfo<'a>;
 
@@ -84,7 +84,7 @@ fn about(key: &KeyPart, followed: bool, column: ColumnLookup<'_, '_>) -> Vec<Rem
             let pad = if let Transform::Lpad { pad, .. } = padded { *pad } else { '0' };
             remark(
                 Concern::PaddedText,
-                format!("{sql} makes '9' and '{pad}9' one key"),
+                format!("{sql} makes '9' and {} one key", Literal(ValueRef::Text(&format!("{pad}9")))),
                 "padding a text hides how long it was",
                 format!("store \"{name}\" as a number, or use rpad({name}, n, ' ')"),
             )
