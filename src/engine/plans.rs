@@ -257,6 +257,11 @@ pub struct KeptQuery(RwLock<Option<(Vec<usize>, SourceQueries)>>);
 type SourceQueries = Arc<[Arc<SourceQuery>]>;
 
 impl KeptQuery {
+    /// None is kept yet.
+    pub fn is_new(&self) -> bool {
+        self.0.read().is_none()
+    }
+
     /// The query that computes the parts at these positions; `make` is called if the last run computed other
     /// parts. `None`: the query depends on more than the statement and is not kept.
     pub fn of(

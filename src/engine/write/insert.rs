@@ -131,8 +131,9 @@ pub(super) async fn changed(
         let rows: Vec<Vec<Value>> = touched.iter().filter_map(new).collect();
         check_constraints(view, table, &rows).await?;
     }
-    if !staged.conflicts.is_empty() {
-        compute_updates(view, table, stmt, given, &mut staged, batch).await?;
+    match staged.conflicts.is_empty() {
+        true => check_updates(view, table, stmt, given).await?,
+        false => compute_updates(view, table, stmt, given, &mut staged, batch).await?,
     }
     Ok(staged.changed)
 }
@@ -313,6 +314,7 @@ async fn values_cells(
 }
 
 /// An INSERT's rows, after the check against existing ones.
+#[derive(Default)]
 struct StagedInsert {
     /// Those that are touched include those that DO UPDATE may change.
     changed: StagedChanges,
@@ -502,6 +504,26 @@ fn settling(name: &str, assigned: &Assigned, filter: Option<&Expr>) -> Result<Qu
         ControlFlow::<()>::Continue(())
     });
     select(&[], list, relations(PAIRS, name, &[])?, None)
+}
+
+/// Plans DO UPDATE though nothing conflicts, if it has not been planned yet: what is wrong with it is wrong now.
+async fn check_updates(
+    view: &StatementView,
+    table: &TableDef,
+    stmt: &Insert,
+    given: WriteInputs<'_>,
+) -> Result<()> {
+    let InsertMode::OnConflictUpdate { assignments, .. } = &stmt.mode else { return Ok(()) };
+    if !given.queries.rows.is_new() {
+        return Ok(());
+    }
+    let targets = assigned_columns(table, assignments)?;
+    if Assigned::new(view, table, assignments, (&targets, given.params))?.computed().is_none() {
+        // It would be planned each time.
+        return Ok(());
+    }
+    let mut nothing = StagedInsert::default();
+    compute_updates(view, table, stmt, given, &mut nothing, &mut WriteBatch::default()).await
 }
 
 /// DO UPDATE: computes the conflicting rows' new values from the existing and the proposed rows. Advanced identity

@@ -24,7 +24,7 @@ use sqlparser::ast::{
     TableFactor, TableWithJoins, Visit, Visitor,
 };
 
-use super::plans::CachedQueries;
+use super::plans::{CachedQueries, SourceQuery};
 use super::rows::{always_identity, assign, batch_of, check_nulls, number};
 use super::view::{StatementView, column_named};
 use crate::df::query::Planner;
@@ -75,6 +75,7 @@ pub struct StatementWrites {
 }
 
 /// Changed rows that are not yet in a batch.
+#[derive(Default)]
 struct StagedChanges {
     changes: RowChanges,
     /// The rowkeys, in the statement's order.
@@ -158,16 +159,26 @@ impl<'a> WriteTarget<'a> {
                 item => list.push(item.clone()),
             }
         }
-        let list: Vec<String> = list.iter().map(SelectItem::to_string).collect();
+        let texts: Vec<String> = list.iter().map(SelectItem::to_string).collect();
         // Subqueries in RETURNING read the table as it was before.
         let (written, name) = (quoted_name(WRITTEN), quoted_name(&self.name));
-        let mut sql = format!("SELECT {} FROM {written} AS {name}", list.join(", "));
+        let mut sql = format!("SELECT {} FROM {written} AS {name}", texts.join(", "));
         // A subquery becomes a join, which may change the order of rows.
         if items.iter().any(|item| visit(item, &mut AnyQuery).is_break()) {
             batch = numbered(&batch)?;
             sql += &format!(" ORDER BY {name}.{NUMBER}");
         }
-        self.view.compute(&sql, vec![(WRITTEN.to_owned(), batch)], self.params).await.map(Some)
+        let rows = vec![(WRITTEN.to_owned(), batch)];
+        match self.view.compute(&sql, rows.clone(), self.params).await {
+            Ok(batch) => Ok(Some(batch)),
+            // The items themselves tell their places in the statement.
+            Err(e) => {
+                let query = select(&[], list, relations(WRITTEN, &self.name, &[])?, None)?;
+                let asked = Arc::new(SourceQuery { query, lifted: None });
+                let placed = self.view.select_from(asked, rows, self.params).await.err();
+                Err(placed.unwrap_or_else(|| e.unplaced()))
+            }
+        }
     }
 }
 
@@ -352,7 +363,11 @@ impl<'a> Assigned<'a> {
         // If the value is wrong, the query will report it.
         let values = exprs.iter().map(|expr| view.value_of(expr, params).unwrap_or_default());
         let written_at = table.written_at.map(|_| Some(Value::TimestampTz(view.as_of_us)));
-        let values = values.chain(written_at).collect();
+        let values: Vec<Option<Value>> = values.chain(written_at).collect();
+        // They must fit, also if no row takes them.
+        for (value, id) in values.iter().zip(targets) {
+            value.clone().map_or(Ok(Value::Null), |value| assign(value, table.column(*id)))?;
+        }
         Ok(Assigned { targets, exprs, values, numbered })
     }
 
