@@ -179,9 +179,11 @@ fn plain_call(expr: &mut ast::Expr) {
     }
     if name == "regexp_replace"
         && let Some(with) = arguments(call).into_iter().nth(2)
-        && let Some(text) = text_of(with)
     {
-        *with = ast::Expr::value(ast::Value::SingleQuotedString(replacement(text)));
+        *with = match text_of(with) {
+            Some(text) => ast::Expr::value(ast::Value::SingleQuotedString(replacement(text))),
+            None => crate::sql::call(REPLACEMENT, [take(with)]),
+        };
         return;
     }
     let is_plain = call.filter.is_none() && call.over.is_none();
@@ -316,8 +318,11 @@ fn json_aggregate(name: &str, call: &mut ast::Function) -> Option<ast::Expr> {
     Some(crate::sql::call(whole, [ast::Expr::Function(call.clone())]))
 }
 
+/// The function that is [`replacement`] of a text that is computed.
+pub const REPLACEMENT: &str = "regexp_replacement";
+
 /// What `regexp_replace` puts in place of a match, for DataFusion: to it, `$` is what `\` is in PostgreSQL.
-fn replacement(with: &str) -> String {
+pub fn replacement(with: &str) -> String {
     let mut out = String::with_capacity(with.len());
     let mut chars = with.chars().peekable();
     while let Some(c) = chars.next() {

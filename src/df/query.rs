@@ -22,6 +22,7 @@ use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::planner::ExprPlanner;
 use datafusion::optimizer::analyzer::resolve_grouping_function::ResolveGroupingFunction;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
 use datafusion::optimizer::{ApplyOrder, Optimizer, OptimizerRule};
@@ -55,7 +56,7 @@ use super::expressions::rounding::{rounded_casts, rounded_decimals};
 use super::expressions::settled::Settled;
 use super::expressions::step_types::steps_as_first;
 use super::expressions::text::{
-    JoinedParameters, byte_casts, plain_texts, text_casts, text_operands, texts_beside_times,
+    ParameterOperands, byte_casts, plain_texts, text_casts, text_operands, texts_beside_times,
 };
 use super::expressions::three_valued::ThreeValued;
 use super::expressions::time_parts::time_parts;
@@ -411,8 +412,8 @@ impl Planner {
     pub(super) fn resolved(&self, query: Query, scope: &NameScope<'_>, params: &[Value]) -> Result<Resolved> {
         let (hints, is_now, taken) = (Hinted::default(), Cell::new(true), RefCell::default());
         let (planned, height, named) = (PlannedViews::default(), Cell::new(0), Cell::new(1));
-        let mut operators = self.state.expr_planners().to_vec();
-        operators.push(Arc::new(JoinedParameters::new(params)));
+        let typed: Arc<dyn ExprPlanner> = Arc::new(ParameterOperands::new(params));
+        let operators = [&[typed], self.state.expr_planners()].concat();
         let resolver = Resolver {
             state: &self.state,
             scope,

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use datafusion::catalog::Session;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchemaRef};
 use datafusion::error::Result as DfResult;
 use datafusion::execution::context::QueryPlanner;
@@ -30,6 +30,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, PhysicalPlanner};
 
 use super::errors::to_df;
+use super::expressions::step_types::MaybeNull;
 use super::operators::with_query::WithQueryExec;
 use super::subqueries::correlated::outer_columns;
 use super::tree::RewritePlan;
@@ -254,7 +255,7 @@ pub fn draws(plan: &LogicalPlan) -> bool {
 fn is_volatile(node: &LogicalPlan) -> bool {
     let mut found = false;
     let _ = node.apply_expressions(|expr| {
-        found |= expr.is_volatile();
+        found |= expr.exists(|expr| Ok(expr.is_volatile_node() && !MaybeNull::is(expr)))?;
         Ok(TreeNodeRecursion::Continue)
     });
     found

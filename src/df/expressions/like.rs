@@ -61,12 +61,32 @@ fn over_lines(mut expr: Expr) -> Transformed<Expr> {
         Expr::ScalarFunction(call) if call.name().starts_with("regexp_") => call.args.get_mut(1),
         _ => None,
     };
-    match regex.and_then(|regex| Some((text_of(regex).filter(|text| has_dot(text))?.to_owned(), regex))) {
-        Some((text, regex)) => {
-            *regex = lit(format!("{OVER_LINES}{text}"));
-            Transformed::yes(expr)
+    let Some(regex) = regex else { return Transformed::no(expr) };
+    *regex = match &mut *regex {
+        Expr::Literal(..) => match text_of(regex).filter(|text| has_dot(text)) {
+            Some(text) => lit(format!("{OVER_LINES}{text}")),
+            None => return Transformed::no(expr),
+        },
+        Expr::ScalarFunction(call) if call.name() == REGEX_OVER_LINES => return Transformed::no(expr),
+        regex => {
+            let function = row_function(REGEX_OVER_LINES, regex_over_lines, ColumnType::Varchar);
+            function.call(vec![std::mem::take(regex)])
         }
-        None => Transformed::no(expr),
+    };
+    Transformed::yes(expr)
+}
+
+/// The function that does the same to a regular expression that is computed.
+const REGEX_OVER_LINES: &str = "regex_over_lines";
+
+fn regex_over_lines<'a>(args: &[ValueRef<'a>], buffers: &'a mut FunctionBuffers) -> Result<ValueRef<'a>> {
+    match args {
+        [ValueRef::Text(regex)] if has_dot(regex) => {
+            buffers.text = format!("{OVER_LINES}{regex}");
+            Ok(ValueRef::Text(&buffers.text))
+        }
+        [regex] => Ok(*regex),
+        _ => Err(Error::invalid("a regular expression is one text")),
     }
 }
 

@@ -151,6 +151,11 @@ impl MaybeNull {
         // Declared volatile, so that the optimizer does not look inside.
         ScalarUDF::new_from_impl(MaybeNull(Signature::any(1, Volatility::Volatile))).call(vec![value])
     }
+
+    /// Whether the expression is a call of it, which draws no number.
+    pub fn is(expr: &Expr) -> bool {
+        matches!(expr, Expr::ScalarFunction(call) if call.func.inner().downcast_ref::<MaybeNull>().is_some())
+    }
 }
 
 impl ScalarUDFImpl for MaybeNull {

@@ -60,52 +60,79 @@ impl ExprPlanner for TruthOperands {
     }
 }
 
-/// Casts parameters beside `||` to text, unless JSON, bytes or a list are on either side: DataFusion would give them the
-/// type of the other side, and two of them none.
+/// Gives parameters a type where DataFusion would give them that of the other side, or none: beside `||` they are texts,
+/// unless JSON, bytes or a list are on either side; beside times and intervals, what their values are.
 #[derive(Debug)]
-pub struct JoinedParameters {
-    /// For each parameter, whether its value is bytes.
-    are_bytes: Vec<bool>,
+pub struct ParameterOperands {
+    /// The type of each parameter's value.
+    types: Vec<DataType>,
 }
 
-impl JoinedParameters {
+impl ParameterOperands {
     /// For parameters with these values.
-    pub fn new(params: &[Value]) -> JoinedParameters {
-        let is_bytes = |value: &Value| matches!(value, Value::Bytes(_));
-        JoinedParameters { are_bytes: params.iter().map(is_bytes).collect() }
+    pub fn new(params: &[Value]) -> ParameterOperands {
+        let ty = |value| scalar_of(value).map_or(DataType::Null, |scalar| scalar.data_type());
+        ParameterOperands { types: params.iter().map(ty).collect() }
     }
 
-    /// `beside`: what the side is joined to.
-    fn cast(&self, side: &mut Expr, beside: Option<FieldRef>) {
-        let is_kept = beside.is_some_and(|field| match column_type_of(&field) {
+    /// `joined_to`: what the side is joined to.
+    fn join(&self, side: &mut Expr, joined_to: Option<FieldRef>) {
+        let is_kept = joined_to.is_some_and(|field| match column_type_of(&field) {
             Some(ColumnType::Json | ColumnType::Varbinary) => true,
             Some(_) => false,
             None => !field.data_type().is_null(),
         });
-        let Expr::Placeholder(param) = side else { return };
-        if is_kept || param.field.as_ref().is_some_and(|field| !field.data_type().is_null()) {
-            return;
+        if !is_kept {
+            let are_bytes = self.type_of(side) == Some(&DataType::Binary);
+            give(side, if are_bytes { DataType::Binary } else { DataType::Utf8 });
         }
-        let are_bytes = parameter_place(&param.id).is_some_and(|at| self.are_bytes.get(at) == Some(&true));
-        let ty = if are_bytes { DataType::Binary } else { DataType::Utf8 };
+    }
+
+    /// `beside`: what the side is added to, multiplied by and so on.
+    fn compute(&self, side: &mut Expr, beside: Option<FieldRef>) {
+        let is_time =
+            |ty: &DataType| matches!(ty, DataType::Interval(_) | DataType::Date32 | DataType::Timestamp(..));
+        if beside.is_some_and(|field| is_time(field.data_type()))
+            && let Some(ty) = self.type_of(side).filter(|ty| ty.is_numeric() || is_time(ty))
+        {
+            give(side, ty.clone());
+        }
+    }
+
+    fn type_of(&self, side: &Expr) -> Option<&DataType> {
+        let Expr::Placeholder(param) = side else { return None };
+        self.types.get(parameter_place(&param.id)?)
+    }
+}
+
+/// Casts a parameter that has no type yet.
+fn give(side: &mut Expr, ty: DataType) {
+    let Expr::Placeholder(param) = side else { return };
+    if param.field.as_ref().is_none_or(|field| field.data_type().is_null()) {
         param.field = Some(Arc::new(Field::new(&param.id, ty.clone(), true)));
         *side = cast(std::mem::take(side), ty);
     }
 }
 
-impl ExprPlanner for JoinedParameters {
+impl ExprPlanner for ParameterOperands {
     fn plan_binary_op(
         &self,
         mut expr: RawBinaryExpr,
         schema: &DFSchema,
     ) -> DfResult<PlannerResult<RawBinaryExpr>> {
         let RawBinaryExpr { left, op, right } = &mut expr;
-        if *op == BinaryOperator::StringConcat {
-            let beside = |side: &Expr| side.to_field(schema).ok().map(|(_, field)| field);
-            let (of_left, of_right) = (beside(left), beside(right));
-            self.cast(left, of_right);
-            self.cast(right, of_left);
-        }
+        let give: fn(&Self, &mut Expr, Option<FieldRef>) = match op {
+            BinaryOperator::StringConcat => ParameterOperands::join,
+            BinaryOperator::Plus
+            | BinaryOperator::Minus
+            | BinaryOperator::Multiply
+            | BinaryOperator::Divide => ParameterOperands::compute,
+            _ => return Ok(PlannerResult::Original(expr)),
+        };
+        let beside = |side: &Expr| side.to_field(schema).ok().map(|(_, field)| field);
+        let (of_left, of_right) = (beside(left), beside(right));
+        give(self, left, of_right);
+        give(self, right, of_left);
         Ok(PlannerResult::Original(expr))
     }
 }

@@ -4,6 +4,7 @@ use datafusion::execution::context::SessionState;
 use datafusion::logical_expr::Documentation;
 
 use crate::df::functions::{DATE_OF_PATTERN, ROWKEY_EXPLAIN, TIME_OF_PATTERN};
+use crate::df::plain_calls::REPLACEMENT;
 
 /// Description of a function.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -132,7 +133,7 @@ const OWN: [(&str, &str, &str); 53] = [
 ];
 
 /// Functions of values that no column has, of files, or that others are made of; these are not shown.
-const USELESS: [&str; 16] = [
+const USELESS: [&str; 17] = [
     "cast_to_type",
     DATE_OF_PATTERN,
     "file_row_index",
@@ -142,6 +143,7 @@ const USELESS: [&str; 16] = [
     "json_member",
     "json_of_elements",
     "json_of_members",
+    REPLACEMENT,
     "row",
     "struct",
     TIME_OF_PATTERN,

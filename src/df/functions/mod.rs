@@ -46,6 +46,7 @@ use crate::design::keys::KeyspaceLayout;
 use crate::df::errors::to_df;
 use crate::df::expressions::intervals::IntervalProducts;
 use crate::df::expressions::text;
+use crate::df::plain_calls::{REPLACEMENT, replacement};
 use crate::error::{Error, Result, sqlstate};
 use crate::key::{md5_bucket, put_md5_digits};
 use crate::row::{ColumnBuilder, arrow_type, as_values, column_type_of, field, ref_at};
@@ -89,7 +90,7 @@ pub fn register(state: &mut SessionState) {
     for cast in text::casts() {
         let _ = state.register_udf(Arc::new(cast));
     }
-    let functions: [(&'static str, Plain, ColumnType); 14] = [
+    let functions: [(&'static str, Plain, ColumnType); 15] = [
         ("to_char", to_char, ColumnType::Varchar),
         ("md5_bucket", bucket, ColumnType::Varchar),
         ("code", code, ColumnType::Varchar),
@@ -104,6 +105,7 @@ pub fn register(state: &mut SessionState) {
         ("make_timestamp", make_timestamp, ColumnType::Timestamp),
         (TIME_OF_PATTERN, time_of_pattern, ColumnType::Timestamp),
         (DATE_OF_PATTERN, date_of_pattern, ColumnType::Date),
+        (REPLACEMENT, regexp_replacement, ColumnType::Varchar),
     ];
     for (name, body, output) in functions {
         // Registering never fails: it replaces a function of the same name.
@@ -133,6 +135,17 @@ pub const TIME_OF_PATTERN: &str = "time_of_pattern";
 
 /// `to_date` with such a pattern.
 pub const DATE_OF_PATTERN: &str = "date_of_pattern";
+
+fn regexp_replacement<'a>(args: &[ValueRef<'a>], buffers: &'a mut FunctionBuffers) -> Result<ValueRef<'a>> {
+    match args {
+        [ValueRef::Null] => Ok(ValueRef::Null),
+        [ValueRef::Text(with)] => {
+            buffers.text = replacement(with);
+            Ok(ValueRef::Text(&buffers.text))
+        }
+        _ => Err(Error::invalid("regexp_replace puts a text in place of a match")),
+    }
+}
 
 /// `typeof(x)`, in SQLite's words where it has the type.
 fn type_of<'a>(args: &[ValueRef<'a>], buffers: &'a mut FunctionBuffers) -> Result<ValueRef<'a>> {

@@ -36,21 +36,24 @@ pub fn short_circuits(plan: LogicalPlan) -> DfResult<LogicalPlan> {
 /// computed for the rows that pass.
 pub fn guarded_by_filters(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     let risks = Risks { schema };
-    let guarded = |args: &mut Vec<Expr>, filter: &Option<Box<Expr>>| {
-        let Some(filter) = filter.as_ref().filter(|filter| !filter.is_volatile()) else { return false };
-        let mut risky: Vec<&mut Expr> = args.iter_mut().filter(|arg| risks.of(arg) > Risk::None).collect();
-        for arg in &mut risky {
-            let branch = (filter.clone(), Box::new(std::mem::take(&mut **arg)));
-            **arg = Expr::Case(Case::new(None, vec![branch], None));
-        }
-        !risky.is_empty()
-    };
     let mut expr = expr;
-    let changed = match &mut expr {
-        Expr::AggregateFunction(call) => guarded(&mut call.params.args, &call.params.filter),
-        Expr::WindowFunction(call) => guarded(&mut call.params.args, &call.params.filter),
-        _ => false,
+    let (operands, filter): (Vec<&mut Expr>, _) = match &mut expr {
+        Expr::AggregateFunction(call) => {
+            let params = &mut call.params;
+            let order = params.order_by.iter_mut().map(|by| &mut by.expr);
+            (params.args.iter_mut().chain(order).collect(), &params.filter)
+        }
+        Expr::WindowFunction(call) => (call.params.args.iter_mut().collect(), &call.params.filter),
+        _ => return Ok(Transformed::no(expr)),
     };
+    let filter = filter.as_ref().filter(|filter| !filter.is_volatile());
+    let mut changed = false;
+    for operand in operands.into_iter().filter(|operand| risks.of(operand) > Risk::None) {
+        let Some(filter) = filter else { break };
+        let branch = (filter.clone(), Box::new(std::mem::take(operand)));
+        *operand = Expr::Case(Case::new(None, vec![branch], None));
+        changed = true;
+    }
     Ok(Transformed::new_transformed(expr, changed))
 }
 

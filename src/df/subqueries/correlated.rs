@@ -87,7 +87,7 @@ pub fn settled(plan: LogicalPlan, names: &UniqueNames) -> DfResult<Transformed<L
             if let Some(plain) = conjunction(plain) {
                 input = LogicalPlanBuilder::from(input).filter(plain)?.build()?;
             }
-            let terms = terms.into_iter().map(in_one_set).map(|term| match term? {
+            let terms = terms.into_iter().map(|term| match in_one_set(term, input.schema())? {
                 term if is_joined_well(&term) => Ok(term),
                 term => spell_out(term, input.schema(), true)?
                     .rewrite_up(|expr| simpler(expr, &input, true))
@@ -175,10 +175,12 @@ fn with_values(plan: LogicalPlan, input: LogicalPlan, names: &UniqueNames) -> Df
             if taken.is_empty() && !is_column || is_joined(subquery) {
                 return Ok(Transformed::no(expr));
             }
-            if let Some((_, value)) = found.iter().find(|(known, _)| known == subquery) {
+            let number = number.clone().filter(|_| draws(&subquery.subquery));
+            if number.is_none()
+                && let Some((_, value)) = found.iter().find(|(known, _)| known == subquery)
+            {
                 return Ok(Transformed::yes(value.clone()));
             }
-            let number = number.clone().filter(|_| draws(&subquery.subquery));
             let first = match is_column || number.is_some() {
                 true => None,
                 false => value_of_first(&subquery.subquery, &joined, names)?,

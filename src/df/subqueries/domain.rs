@@ -319,7 +319,7 @@ fn equal_to_outer(term: &Expr, schema: &DFSchema) -> Option<Told> {
 }
 
 /// The integers inside a cast to wider ones.
-fn not_widened<'e>(expr: &'e Expr, schema: &DFSchema) -> &'e Expr {
+pub(super) fn not_widened<'e>(expr: &'e Expr, schema: &DFSchema) -> &'e Expr {
     match expr {
         Expr::Cast(Cast { expr: inner, field })
             if inner.get_type(schema).is_ok_and(|ty| widens(&ty, field.data_type())) =>

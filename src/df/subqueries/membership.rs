@@ -23,6 +23,7 @@ use datafusion::logical_expr::{
 };
 
 use super::correlated::{has_subquery, outer_columns, subquery_of};
+use super::domain::not_widened;
 use super::exists::set_of;
 use crate::df::tree::RewriteTree;
 
@@ -54,14 +55,14 @@ pub fn is_joined_well(term: &Expr) -> bool {
 
 /// `x = 5 OR x IN (SELECT y ..)` as `x IN (SELECT y .. UNION ALL SELECT 5)`, for a WHERE's conjunct: the join reads what
 /// equals a member, where a mark on each row takes all rows. Other terms stay as they are.
-pub fn in_one_set(term: Expr) -> DfResult<Expr> {
+pub fn in_one_set(term: Expr, schema: &DFSchema) -> DfResult<Expr> {
     let alternatives = split_binary(&term, Operator::Or);
     let is_set =
         |expr: &&Expr| matches!(expr, Expr::InSubquery(list) if !list.negated && is_joined_well(expr));
     let Some(Expr::InSubquery(list)) = alternatives.iter().copied().find(is_set) else { return Ok(term) };
     let first = &list.subquery.subquery;
     let members_ty = first.schema().field(0).data_type().clone();
-    let is_it = |expr: &Expr| not_widened(expr) == not_widened(&list.expr);
+    let is_it = |expr: &Expr| not_widened(expr, schema) == not_widened(&list.expr, schema);
     let mut sets = vec![members(first)?];
     for expr in &alternatives {
         let more: Vec<&Expr> = match expr {
@@ -97,14 +98,6 @@ pub fn in_one_set(term: Expr) -> DfResult<Expr> {
     let all = sets.try_fold(first, LogicalPlanBuilder::union)?.build()?;
     let subquery = subquery_of(all);
     Ok(Expr::InSubquery(InSubquery { expr: list.expr.clone(), subquery, negated: false }))
-}
-
-/// What is cast to BIGINT.
-fn not_widened(expr: &Expr) -> &Expr {
-    match expr {
-        Expr::Cast(Cast { expr, field }) if field.data_type() == &DataType::Int64 => expr,
-        expr => expr,
-    }
 }
 
 /// Rewrites IN, ANY or ALL beside rows of `schema` by EXISTS. `whole`: a WHERE's conjunct, for which false will do for
