@@ -5,6 +5,7 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use rowkeydb::demo;
 use rowkeydb::engine::{self, Database, Engine};
@@ -163,7 +164,7 @@ fn assignment(text: &str) -> Result<(String, String), String> {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::try_parse().unwrap_or_else(|error| refused(&error));
     let ended = match cli.command {
         Some(Command::Run { files, options }) => run(options.db_option.clone(), &options, &files),
         Some(Command::Dump { db }) => dump(&db),
@@ -192,12 +193,35 @@ fn main() -> ExitCode {
     })
 }
 
-/// Catches mistyped subcommands: `rowkeydb rnu` would create a database in a folder called rnu.
+/// Ends a wrong command line. clap takes what follows a database for a command.
+fn refused(error: &clap::Error) -> ! {
+    let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidSubcommand) else { error.exit() };
+    let is_command = Cli::command().find_subcommand(given).is_some();
+    let hint = if shell::looks_like_statement(given) {
+        "a statement stands behind -c: rowkeydb shop -c 'SHOW TABLES'"
+    } else if is_command && given == "run" || Path::new(given).is_file() {
+        "name the database by --db: rowkeydb run --db shop load.sql"
+    } else if is_command {
+        "the command stands first, as in rowkeydb dump shop"
+    } else {
+        error.exit()
+    };
+    eprintln!("{}", Error::invalid(format!("{given} cannot stand behind a database")).hint(hint));
+    std::process::exit(2)
+}
+
+/// Catches mistyped subcommands, and statements: `rowkeydb rnu` would create a database in a folder called rnu.
 fn misspelt(folder: &Path) -> Option<Error> {
     if folder.exists() {
         return None;
     }
     let word = folder.to_str()?;
+    if shell::looks_like_statement(word) {
+        return Some(
+            Error::invalid("this is a statement, and no folder of a database")
+                .hint(format!("write -c in front of it; for a new database in that folder, write ./{word}")),
+        );
+    }
     let command = Cli::command();
     let names: Vec<&str> = command.get_subcommands().map(|c| c.get_name()).collect();
     let meant = shell::did_you_mean(word, names)?;

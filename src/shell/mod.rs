@@ -36,4 +36,5 @@ pub use render::{Expanded, OutputFormat};
 pub use repl::run as repl;
 pub use variables::Variables;
 
+pub use crate::sql::looks_like_statement;
 pub use crate::suggest::did_you_mean;

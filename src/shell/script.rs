@@ -39,10 +39,14 @@ impl ScriptSource {
         }
     }
 
-    /// Errors: there is no such file.
+    /// Errors: there is no such file, or it is a folder.
     pub fn check(&self) -> Result<()> {
         match self {
-            ScriptSource::File(path) => path.metadata().map(drop).map_err(|e| self.unreadable(e)),
+            ScriptSource::File(path) => match path.metadata().map_err(|e| self.unreadable(e))?.is_dir() {
+                true => Err(Error::invalid(format!("{} is a folder, not a script", path.display()))
+                    .hint("a database is named by --db: rowkeydb run --db shop load.sql")),
+                false => Ok(()),
+            },
             ScriptSource::Stdin | ScriptSource::Text(_) => Ok(()),
         }
     }

@@ -60,8 +60,8 @@ pub use natural::name_natural_columns;
 pub use outer_names::name_outer_tables;
 pub use outputs::{name_outputs, output_name};
 pub use parser::{
-    column_type, is_reserved, names_column, parse, parse_expr, parse_query, reads_stdin, rename_column,
-    unqualified,
+    column_type, is_reserved, looks_like_statement, names_column, parse, parse_expr, parse_query,
+    reads_stdin, rename_column, unqualified,
 };
 pub use place::{may_have_place, point_at_literal};
 pub use recursive::prepare_recursions;

@@ -210,6 +210,26 @@ fn files_that_cannot_be_read() {
 }
 
 #[test]
+fn statements_and_databases_in_the_wrong_place() {
+    let cli = Cli::new();
+    cli.file("load.sql", "SELECT 1;\n");
+    std::fs::create_dir(cli.path().join("shop")).unwrap();
+    for (args, status, hint) in [
+        (&["shop", "SELECT * FROM t"][..], 2, "a statement stands behind -c"),
+        (&["shop", "run", "load.sql"], 2, "name the database by --db"),
+        (&["shop", "load.sql"], 2, "name the database by --db"),
+        (&["shop", "dump"], 2, "the command stands first"),
+        (&["run", "shop", "load.sql"], 1, "a database is named by --db"),
+        (&["select 1"], 2, "write -c in front of it"),
+    ] {
+        let (code, _, err) = cli.run(args);
+        assert!(code == status && err.contains(&format!("\n hint: {hint}")), "{args:?} {code} {err}");
+    }
+    assert!(!cli.path().join("select 1").exists());
+    assert_eq!(cli.run(&["shop", "x"]).0, 2);
+}
+
+#[test]
 fn a_corrupt_csv_line_is_named_and_nothing_is_loaded() {
     let cli = Cli::new();
     cli.file("p.csv", "id,amount,at\n1,10,2024-01-01\n2,ten,2024-01-02\n3,30\n4,40,2024-01-04\n");

@@ -104,6 +104,12 @@ const STATEMENTS_ELSEWHERE: &[(&str, &str)] = &[
     ("DISABLE", "nothing is needed: DROP TABLE t drops a table"),
 ];
 
+/// Is it several words, the first of which begins a statement?
+pub fn looks_like_statement(text: &str) -> bool {
+    let first = text.trim().split_once(char::is_whitespace).map_or("", |(word, _)| word);
+    STATEMENTS.iter().any(|word| word.eq_ignore_ascii_case(first))
+}
+
 impl Parser<'_> {
     pub(super) fn not_a_statement(&self, word: &str) -> Error {
         let error = self.expected("a statement");
