@@ -14,6 +14,7 @@ use sqlparser::tokenizer::{Token, Word};
 ///
 /// Differences from sqlparser's PostgreSQL:
 /// - no geometric and no user-defined operators: `a<-1` is `a < -1`, and `?` is a parameter;
+/// - a blank is one in all of Unicode, such as the no-break space of a web page;
 /// - `user`, `floor`, `interval` and the like are names unless called;
 /// - `SELECT` needs something to select; `* EXCLUDE (..)`, `ORDER BY ALL`, `LIMIT 5, 10`, `FROM (t)` work;
 /// - `a IS DISTINCT FROM b AND c` ends before the AND, and `a ISNULL` is `a IS NULL`;
@@ -144,11 +145,11 @@ impl Dialect for RowkeyDialect {
     }
 
     fn is_identifier_start(&self, ch: char) -> bool {
-        self.postgres.is_identifier_start(ch)
+        self.postgres.is_identifier_start(ch) && !ch.is_whitespace()
     }
 
     fn is_identifier_part(&self, ch: char) -> bool {
-        self.postgres.is_identifier_part(ch)
+        self.postgres.is_identifier_part(ch) && !ch.is_whitespace()
     }
 
     fn get_next_precedence(&self, parser: &Parser) -> Option<Result<u8, ParserError>> {

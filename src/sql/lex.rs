@@ -73,6 +73,7 @@ impl<'a> StatementText<'a> {
                 (span.start, span.end) = (piece.place(span.start), piece.place(span.end));
             }
         }
+        self.no_odd_signs(&tokens)?;
         self.plain_numbers(&mut tokens)?;
         // sqlparser would print such a text with one quote less, as a value and as an alias; E'..' is safe,
         // and is no alias.
@@ -110,6 +111,22 @@ impl<'a> StatementText<'a> {
             return Err(shape::too_deep().at(self.span(token.span.start, token.span.end)));
         }
         Ok(tokens)
+    }
+
+    /// Errors: a name without quotes has a sign that [stands for another](refused::odd_sign).
+    fn no_odd_signs(&self, tokens: &[TokenWithSpan]) -> Result<()> {
+        if self.ascii {
+            return Ok(());
+        }
+        for TokenWithSpan { token, span } in tokens {
+            if let Token::Word(Word { value, quote_style: None, .. }) = token
+                && let Some((chars, error)) = refused::odd_sign(value)
+            {
+                let Location { line, column } = span.start;
+                return Err(error.at(Span { line: line as u32, column: (column + chars) as u32, len: 1 }));
+            }
+        }
+        Ok(())
     }
 
     /// Removes `_` from `1_000`. Errors: a number followed directly by a word, which would become its alias.

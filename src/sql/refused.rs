@@ -189,6 +189,41 @@ pub(super) fn prints_otherwise(text: &str, quote: char) -> bool {
         || text.as_bytes().windows(2).any(|pair| pair.iter().all(|b| char::from(*b) == quote))
 }
 
+/// Signs that editors and input methods write for others, what they are called, and what to write. To the tokenizer they
+/// are letters.
+const SIGNS: &[(char, &str, &str)] = &[
+    ('，', "a full-width comma", "write ,"),
+    ('；', "a full-width semicolon", "write ;"),
+    ('（', "a full-width parenthesis", "write ("),
+    ('）', "a full-width parenthesis", "write )"),
+    ('＝', "a full-width equals sign", "write ="),
+    ('＊', "a full-width asterisk", "write *"),
+    ('“', "a curly quote", QUOTES),
+    ('”', "a curly quote", QUOTES),
+    ('‘', "a curly quote", QUOTES),
+    ('’', "a curly quote", QUOTES),
+    ('\u{200b}', "a zero-width space", "leave it out"),
+    ('\u{2060}', "a word joiner, which cannot be seen", "leave it out"),
+    ('\u{feff}', "a byte order mark, which cannot be seen", "leave it out"),
+];
+
+const QUOTES: &str = "a text stands in straight quotes, 'a', a name in \"a\"";
+
+/// The error for the first of [these signs](SIGNS) in a name without quotes, and how many characters stand before it.
+/// Parentheses may be part of a name: `amount（usd）`.
+pub(super) fn odd_sign(word: &str) -> Option<(u64, Error)> {
+    let is_name = !word.starts_with('（') && word.matches('（').count() == word.matches('）').count();
+    let (at, (sign, called, hint)) = word.chars().enumerate().find_map(|(at, c)| {
+        let sign = SIGNS.iter().find(|(sign, ..)| *sign == c && !(is_name && matches!(c, '（' | '）')))?;
+        Some((at, sign))
+    })?;
+    let shown = match *hint {
+        "leave it out" => format!("U+{:04X}", u32::from(*sign)),
+        _ => format!("\"{sign}\""),
+    };
+    Some((at as u64, Error::invalid(format!("{shown} is {called}")).hint(*hint).state(sqlstate::SYNTAX)))
+}
+
 /// The error for a COLLATE.
 pub(super) fn no_collation(at: Option<Span>) -> Error {
     Error::unsupported("text has one order, that of its UTF-8 bytes").hint("leave COLLATE out").at(at)

@@ -98,10 +98,12 @@ impl Splitter {
                 continue;
             }
             if self.step(c) {
-                self.current.push_str(&text[from..at]);
-                from = at;
+                // A full-width one stays, for the parser to refuse.
+                let end = if c == ';' { at } else { at + c.len_utf8() };
+                self.current.push_str(&text[from..end]);
+                from = end;
                 if (self.depth == 0 || !is_advise(&self.current)) && !is_in_body(&self.current) {
-                    from += 1;
+                    from = at + c.len_utf8();
                     self.cut();
                 }
             }
@@ -156,7 +158,7 @@ impl Splitter {
         self.depth = 0;
     }
 
-    /// Takes one character; true if it is the `;` that ends the statement.
+    /// Takes one character; true if it is the `;` that ends the statement, perhaps a full-width one.
     fn step(&mut self, c: char) -> bool {
         let state = std::mem::replace(&mut self.state, State::Plain);
         self.state = match state {
@@ -183,7 +185,7 @@ impl Splitter {
             State::DollarQuoted { delimiter, matched } => dollar_quoted(delimiter, matched, c),
         };
         // Inside quotes and comments a `;` never leads back to Plain.
-        c == ';' && matches!(self.state, State::Plain)
+        matches!(c, ';' | '；') && matches!(self.state, State::Plain)
     }
 
     /// The state after a character at the start of a token.
@@ -260,7 +262,7 @@ fn is_in_body(text: &str) -> bool {
 
 /// Characters of names, keywords and numbers after the first.
 fn is_word(c: char) -> bool {
-    c.is_alphanumeric() || c == '_' || c == '$' || !c.is_ascii()
+    c.is_alphanumeric() || c == '_' || c == '$' || !c.is_ascii() && !c.is_whitespace() && c != '；'
 }
 
 fn escaped(c: char) -> State {
@@ -383,6 +385,12 @@ mod tests {
     }
 
     #[test]
+    fn signs_beyond_ascii() {
+        assert_eq!(texts("SELECT 1；SELECT '；'; é；"), ["SELECT 1；", "SELECT '；'", "é；"]);
+        assert_eq!(texts("SELECT\u{a0}E'\\';'; 2"), ["SELECT\u{a0}E'\\';'", "2"]);
+    }
+
+    #[test]
     fn what_never_ends_is_handed_out() {
         assert_eq!(texts("SELECT 1; /* no end"), ["SELECT 1", "/* no end"]);
         assert_eq!(texts("SELECT 'x;"), ["SELECT 'x;"]);
@@ -401,7 +409,7 @@ mod tests {
         }
 
         #[test]
-        fn any_text_in_any_chunks(text in "[-/*'\"$eE\\\\; a\n\u{e9}]{0,40}", at in 0usize..40) {
+        fn any_text_in_any_chunks(text in "[-/*'\"$eE\\\\; a\n\u{e9}；\u{a0}]{0,40}", at in 0usize..40) {
             let at = (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
             prop_assert_eq!(split(&[&text[..at], &text[at..]]), split(&[&text]));
         }

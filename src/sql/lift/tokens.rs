@@ -114,6 +114,10 @@ pub fn tokens(sql: &str) -> Option<(Vec<Token>, Vec<Range<usize>>)> {
             }
             b if is_word(b) => {
                 at = end_of(at, |b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'$') || b >= 0x80);
+                // Blanks beyond ASCII.
+                if !bytes[start..at].is_ascii() && sql[start..at].contains(char::is_whitespace) {
+                    return None;
+                }
                 Class::Word
             }
             _ => {
