@@ -235,6 +235,7 @@ impl<'a> Writes<'a> {
             _ => None,
         };
         let new = later.as_deref().or(new);
+        unique.changes_rows |= old.is_some();
         packer.write_row(rowkey, old, new, batch)?;
         let old = old.map(|row| &row.values[..]);
         if let (Some(past), Some(old)) = (&past, old)
@@ -453,7 +454,8 @@ pub fn all_taken(table: &TableDef, rowkey: &[u8]) -> Error {
 /// The error for a duplicate key of a UNIQUE index.
 pub fn duplicate_index_key(table: &TableDef, index: &IndexDef, key: &[u8], a: &[u8], b: &[u8]) -> Error {
     let (key, name) = (index.layout.show(key), &table.name);
-    let rows = format!("rows {} and {} of \"{name}\" would share it", table.key.show(a), table.key.show(b));
+    let rows =
+        format!("rowkeys {} and {} of \"{name}\" would share it", table.key.show(a), table.key.show(b));
     let error = match table.is_next_key(index) {
         true => Error::invalid(format!("rowkey {key} is taken in the next layout of \"{name}\""))
             .hint(format!("change one of the rows, or ALTER TABLE {} REKEY CANCEL", name_sql(name))),
@@ -468,6 +470,8 @@ pub fn duplicate_index_key(table: &TableDef, index: &IndexDef, key: &[u8], a: &[
 struct UniqueCheck {
     deleted: FastSet<(KeyspaceId, Rowkey)>,
     puts: BTreeMap<(KeyspaceId, Rowkey), Vec<Rowkey>>,
+    /// Rows that were there are changed or deleted; otherwise, rows are only added.
+    changes_rows: bool,
 }
 
 impl UniqueCheck {
@@ -493,12 +497,21 @@ impl UniqueCheck {
         reader: &dyn Reader,
         frees: &mut dyn FnMut(&Rowkey) -> Result<bool>,
     ) -> Result<()> {
+        let shared = |index: &IndexDef, key: &[u8], a: &[u8], b: &[u8]| {
+            let error = duplicate_index_key(table, index, key, a, b);
+            match self.changes_rows || table.is_next_key(index) {
+                true => error,
+                false => {
+                    error.hint("INSERT .. ON CONFLICT DO NOTHING keeps the old row, DO UPDATE changes it")
+                }
+            }
+        };
         for index in table.maintained_indexes().filter(|i| i.unique) {
             let puts = self.puts.range((index.keyspace, Rowkey::default())..);
             for (taken, rowkeys) in puts.take_while(|((keyspace, _), _)| *keyspace == index.keyspace) {
                 let (keyspace, key) = taken;
                 if let [a, b, ..] = &rowkeys[..] {
-                    return Err(duplicate_index_key(table, index, key, a, b));
+                    return Err(shared(index, key, a, b));
                 }
                 let existing = reader.get(*keyspace, key)?;
                 let freed = self.deleted.contains(taken);
@@ -507,7 +520,7 @@ impl UniqueCheck {
                 {
                     let holder = Rowkey::from(open_entry(index, key, value)?.pointer);
                     if holder != rowkeys[0] && !frees(&holder)? {
-                        return Err(duplicate_index_key(table, index, key, &holder, &rowkeys[0]));
+                        return Err(shared(index, key, &holder, &rowkeys[0]));
                     }
                 }
             }
