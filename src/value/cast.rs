@@ -68,6 +68,11 @@ impl CastError {
     pub fn hint(&self) -> Option<&'static str> {
         match (&self.fault, self.to) {
             (CastFault::OutOfRange, _) => None,
+            (_, ColumnType::Date | ColumnType::Timestamp | ColumnType::TimestampTz)
+                if let Some(instead) = moment(&self.value, self.to) =>
+            {
+                Some(instead)
+            }
             (_, ColumnType::SmallInt | ColumnType::Integer | ColumnType::BigInt) => {
                 Some("write a whole number")
             }
@@ -93,6 +98,23 @@ impl CastError {
             CastFault::OutOfRange => sqlstate::OUT_OF_RANGE,
             CastFault::NoCast(_) => sqlstate::DATATYPE_MISMATCH,
         }
+    }
+}
+
+/// What to write for PostgreSQL's and SQLite's names of moments, in quotes as [`shown`] gives them, and for a time with
+/// a zone where none is kept.
+fn moment(shown: &str, to: ColumnType) -> Option<&'static str> {
+    let text = shown.strip_prefix('\'')?.strip_suffix('\'')?;
+    match text.trim().to_ascii_lowercase().as_str() {
+        "now" if to == ColumnType::Date => Some("write CURRENT_DATE"),
+        "now" => Some("write now()"),
+        "today" => Some("write CURRENT_DATE"),
+        "yesterday" => Some("write CURRENT_DATE - 1"),
+        "tomorrow" => Some("write CURRENT_DATE + 1"),
+        _ if to == ColumnType::Timestamp && Value::parse(text, ColumnType::TimestampTz).is_ok() => {
+            Some("leave the time zone out, or use the type TIMESTAMPTZ, which reads it")
+        }
+        _ => None,
     }
 }
 

@@ -116,7 +116,10 @@ fn limits(text: &str) -> Option<Error> {
                 format!("{clause} takes a number of rows, not {}", given.trim_end_matches('.')),
                 sqlstate::LIMIT_COUNT,
             )
-            .hint(format!("write {clause} 10")),
+            .hint(match given.starts_with('-') {
+                true => format!("leave {clause} out"),
+                false => format!("write {clause} 10"),
+            }),
         )
     };
     for clause in ["LIMIT", "OFFSET"] {

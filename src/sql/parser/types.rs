@@ -119,9 +119,13 @@ pub(super) fn convert(parsed: &DataType, written: &str) -> Result<TypeSpec> {
         | DataType::TimestampNtz(Some(digits))
             if *digits != 6 =>
         {
+            let plain = match parsed {
+                DataType::Timestamp(_, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => "TIMESTAMPTZ",
+                _ => "TIMESTAMP",
+            };
             Err(Error::unsupported(format!("{written} is not supported"))
                 .why("times have microseconds, six digits")
-                .hint("write TIMESTAMP; date_trunc('second', t) cuts a time off"))
+                .hint(format!("write {plain}; date_trunc('second', t) cuts a time off")))
         }
         DataType::Timestamp(_, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => {
             plain(ColumnType::TimestampTz)

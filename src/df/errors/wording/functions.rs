@@ -20,7 +20,7 @@ const ELSEWHERE: &[(&[&str], &str)] = &[
     (&["getdate", "sysdate", "getutcdate", "curdate", "current_datetime"], "now(), or current_date"),
     (&["strftime", "date_format", "formatdatetime"], "to_char(x, 'YYYY-MM-DD HH24:MI:SS')"),
     (&["datediff", "timestampdiff", "date_diff"], "a - b"),
-    (&["datetime"], "CAST(x AS TIMESTAMP)"),
+    (&["datetime"], "CAST(x AS TIMESTAMP), or now()"),
     (&["dateadd", "date_add", "adddate", "timestampadd"], "x + INTERVAL '1 day'"),
     (&["date_sub", "subdate"], "x - INTERVAL '1 day'"),
     (&["unix_timestamp", "unixepoch"], "extract(epoch FROM x)"),
@@ -143,8 +143,13 @@ fn unknown(text: &str) -> Option<Error> {
 /// About arguments of other types.
 fn types(text: &str) -> Option<Error> {
     let not_taken = |name: &str, given: &str| {
-        error(format!("{name} does not take {given}"), sqlstate::UNDEFINED_FUNCTION)
-            .hint("CAST what has another type")
+        let error = error(format!("{name} does not take {given}"), sqlstate::UNDEFINED_FUNCTION);
+        error.hint(match name {
+            "max" => "it takes one value of each row; greatest(1, 2) is the largest of several",
+            "min" => "it takes one value of each row; least(1, 2) is the smallest of several",
+            "trunc" | "round" => "it takes a number; of a time, date_trunc('day', t) keeps the day",
+            _ => "CAST what has another type",
+        })
     };
     if let Some(name) = text.strip_suffix(" does not take values of these types") {
         return Some(not_taken(name, "values of these types"));
