@@ -7,6 +7,7 @@ use sqlparser::ast::{
     SelectItem, TableFactor, TableWithJoins, UnaryOperator, Value, ValueWithSpan,
 };
 
+use super::star::{has_options, star_options};
 use super::{span_of, table_function};
 use crate::error::{Error, Result, Span, sqlstate};
 
@@ -35,6 +36,14 @@ pub(super) fn check_limits(query: &Query) -> Result<()> {
 }
 
 fn check_rows(clause: &str, rows: &Expr) -> Result<()> {
+    if let Expr::UnaryOp { op: UnaryOperator::Minus, expr } = rows
+        && matches!(**expr, Expr::Value(_))
+    {
+        return Err(Error::invalid(format!("{clause} takes a number of rows, not {rows}"))
+            .hint(format!("leave {clause} out"))
+            .state(sqlstate::LIMIT_COUNT)
+            .at(span_of(rows)));
+    }
     let Expr::Value(given) = rows else { return Ok(()) };
     let is_number = match &given.value {
         Value::Null | Value::Placeholder(_) => true,
@@ -70,7 +79,27 @@ pub(super) fn check_select(select: &Select) -> Result<()> {
             .hint("leave the parentheses out: then each is a column")
             .at(span_of(row)));
     }
+    check_stars(&select.projection)?;
     select.from.iter().try_for_each(check_joins)
+}
+
+/// Errors: `*` beside another `*` of the same columns.
+fn check_stars(items: &[SelectItem]) -> Result<()> {
+    let stars: Vec<&SelectItem> =
+        items.iter().filter(|item| star_options(item).is_some_and(|o| !has_options(o))).collect();
+    let of_all = |item: &SelectItem| matches!(item, SelectItem::Wildcard(_));
+    let again = stars.iter().enumerate().find(|(at, star)| {
+        stars[..*at]
+            .iter()
+            .any(|other| of_all(star) || of_all(other) || star.to_string() == other.to_string())
+    });
+    again.map_or(Ok(()), |(_, star)| {
+        Err(Error::invalid(format!("{star} selects columns again"))
+            .why("a * names each column as its table does, and two of one name could not be told apart")
+            .hint("name those to be shown twice: SELECT *, id")
+            .state(sqlstate::DUPLICATE_COLUMN)
+            .at(span_of(*star)))
+    })
 }
 
 fn check_joins(table: &TableWithJoins) -> Result<()> {
@@ -114,10 +143,13 @@ pub(super) fn check_table(factor: &TableFactor) -> Result<()> {
     }
 }
 
-/// Errors: COLLATE; operators that only PostgreSQL has; names in the quotes of others.
+/// Errors: COLLATE; operators that only PostgreSQL has; names in the quotes of others; forms that the planner does not
+/// know, and would give no place for.
 pub(super) fn check_expr(expr: &Expr) -> Result<()> {
     match expr {
-        Expr::Collate { .. } => Err(no_collation(span_of(expr))),
+        Expr::Collate { expr: text, collation } => {
+            Err(no_collation(&collation.to_string(), &text.to_string(), span_of(expr)))
+        }
         Expr::CompoundFieldAccess { root, access_chain }
             if matches!(**root, Expr::Value(_)) || access_chain.iter().any(is_no_name) =>
         {
@@ -131,6 +163,34 @@ pub(super) fn check_expr(expr: &Expr) -> Result<()> {
                     refuse("this kind of access", "on both sides of the period stand names", span_of(expr))
                 }
             }
+        }
+        Expr::CompoundFieldAccess { root, access_chain }
+            if matches!(**root, Expr::Nested(_)) && matches!(access_chain[..], [AccessExpr::Dot(_)]) =>
+        {
+            let hint = match &**root {
+                Expr::Nested(inner) if matches!(**inner, Expr::Identifier(_)) => {
+                    format!("write {inner}{}", access_chain[0])
+                }
+                _ => {
+                    "a value has no fields: write table.column, or doc ->> 'name' of a JSON value".to_owned()
+                }
+            };
+            refuse("this form of expression", &hint, span_of(expr))
+        }
+        Expr::Convert { expr: value, data_type: Some(ty), .. } => {
+            refuse("CONVERT", &format!("write CAST({value} AS {ty})"), span_of(expr))
+        }
+        Expr::Convert { .. } => refuse("CONVERT", "leave it out: all text is UTF-8", span_of(expr)),
+        Expr::Prefixed { value, .. } => {
+            refuse("a prefix of a text", &format!("all text is UTF-8: write {value}"), span_of(expr))
+        }
+        Expr::OuterJoin(_) => refuse("(+)", "write LEFT JOIN", span_of(expr)),
+        Expr::IsNormalized { .. }
+        | Expr::InUnnest { .. }
+        | Expr::MatchAgainst { .. }
+        | Expr::Lambda(_)
+        | Expr::MemberOf(_) => {
+            Err(Error::unsupported("this form of expression is not supported").at(span_of(expr)))
         }
         Expr::Array(Array { elem, named: false }) if matches!(elem[..], [Expr::Identifier(_)]) => {
             refuse("[ ] around a name", "names stand in double quotes: \"order\"", span_of(expr))
@@ -171,7 +231,10 @@ pub(super) fn plain_text(value: &mut ValueWithSpan) -> Result<()> {
         Value::HexStringLiteral(digits) if digits.len() % 2 == 1 => {
             Err(Error::invalid(format!("x'{digits}' has half a byte"))
                 .why("two digits are a byte")
-                .hint(format!("write x'0{digits}' or x'{digits}0'"))
+                .hint(match &digits[..] {
+                    "0" => "write x'00'".to_owned(),
+                    _ => format!("write x'0{digits}' or x'{digits}0'"),
+                })
                 .state(sqlstate::INVALID_TEXT)
                 .at(span_of(value)))
         }
@@ -224,9 +287,16 @@ pub(super) fn odd_sign(word: &str) -> Option<(u64, Error)> {
     Some((at as u64, Error::invalid(format!("{shown} is {called}")).hint(*hint).state(sqlstate::SYNTAX)))
 }
 
-/// The error for a COLLATE.
-pub(super) fn no_collation(at: Option<Span>) -> Error {
-    Error::unsupported("text has one order, that of its UTF-8 bytes").hint("leave COLLATE out").at(at)
+/// The error for a COLLATE of a text.
+pub(super) fn no_collation(name: &str, text: &str, at: Option<Span>) -> Error {
+    let hint = match name.trim_matches('"').eq_ignore_ascii_case("nocase") {
+        true => format!(
+            "compare lower({text}), or {text} ILIKE 'a%'; CREATE UNIQUE INDEX ON t (lower({text})) keeps it unique in \
+             any case"
+        ),
+        false => "leave COLLATE out".to_owned(),
+    };
+    Error::unsupported("text has one order, that of its UTF-8 bytes").hint(hint).at(at)
 }
 
 fn refuse(what: &str, hint: &str, at: Option<Span>) -> Result<()> {

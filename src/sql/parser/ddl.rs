@@ -5,7 +5,7 @@ use sqlparser::tokenizer::{Location, Token};
 
 use super::Parser;
 use super::errors::elsewhere;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result, Span, sqlstate};
 use crate::sql::ast::*;
 use crate::sql::{name_of, refused};
 use crate::value::ColumnType;
@@ -28,7 +28,7 @@ impl Parser<'_> {
             return self.create_view(or_replace);
         }
         if or_replace {
-            return Err(self.expected("VIEW"));
+            return Err(self.about_object(self.expected("VIEW")));
         }
         if self.word("TABLE") {
             return self.create_table();
@@ -43,15 +43,22 @@ impl Parser<'_> {
         if unique {
             return Err(self.expected("INDEX"));
         }
+        let error = self.expected("TABLE, INDEX or VIEW");
+        // In HBase's shell, names are texts.
+        if let Token::SingleQuotedString(table) = &self.peek().token {
+            return Err(error.hint(format!("write CREATE TABLE {table} (id BIGINT PRIMARY KEY, a TEXT)")));
+        }
         let instead = self.peek_word().and_then(|word| elsewhere(&word.value));
-        let hint = instead.unwrap_or("CREATE makes tables, indexes and views");
-        Err(self.expected("TABLE, INDEX or VIEW").hint(hint))
+        Err(self.about_object(error.hint(instead.unwrap_or("CREATE makes tables, indexes and views"))))
     }
 
     fn create_table(&mut self) -> Result<Statement> {
         let if_not_exists = self.if_not_exists();
         let name = self.object_name("the name of the table")?;
         let mut elements = Elements::default();
+        if self.peek_words(&["LIKE"]) {
+            return Err(self.no_copies(self.next_span()));
+        }
         if !self.peek_words(&["AS"]) {
             self.expect_token(Token::LParen)?;
             self.list(|p| p.table_element(&mut elements))?;
@@ -103,10 +110,22 @@ impl Parser<'_> {
             return Err(self.no_foreign_keys());
         } else if name.is_some() {
             return Err(self.expected("PRIMARY KEY, UNIQUE or CHECK"));
+        } else if self.peek_words(&["LIKE"]) {
+            let like = self.next_span();
+            // It may be a column of that name.
+            return self.column(elements).map_err(|e| match e.what().starts_with("unknown type") {
+                true => self.no_copies(like),
+                false => e,
+            });
         } else {
             self.column(elements)?;
         }
         Ok(())
+    }
+
+    fn no_copies(&self, like: Span) -> Error {
+        self.error_at("a table cannot be declared LIKE another", like)
+            .hint("CREATE TABLE t (PRIMARY KEY (id)) AS SELECT * FROM u LIMIT 0 has the columns of u")
     }
 
     /// `FAMILY c (a, ...`, as opposed to a column called family, of type `varchar(10)` say.
@@ -247,7 +266,8 @@ impl Parser<'_> {
         } else if self.peek_words(&["REFERENCES"]) {
             return Err(self.no_foreign_keys());
         } else if self.peek_words(&["COLLATE"]) {
-            return Err(refused::no_collation(Some(self.next_span())));
+            let collation = self.inner.peek_nth_token_ref(1).token.to_string();
+            return Err(refused::no_collation(&collation, &column.name.to_string(), Some(self.next_span())));
         } else if name.is_some() {
             return Err(self.expected("a constraint"));
         } else {
@@ -457,7 +477,7 @@ impl Parser<'_> {
             let if_exists = self.if_exists();
             Statement::DropSnapshot { if_exists, name: self.name("the name of a snapshot")? }
         } else {
-            return Err(self.expected("TABLE, INDEX or VIEW"));
+            return Err(self.about_object(self.expected("TABLE, INDEX or VIEW")));
         };
         if let Statement::DropIndex { name, .. } = &statement
             && self.peek_words(&["ON"])

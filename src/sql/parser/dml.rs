@@ -176,6 +176,10 @@ impl Parser<'_> {
             return Err(self.expected("the name of a table and SET").hint("ANALYZE t collects statistics"));
         }
         let hints = self.hints();
+        if self.peek_words(&["OR"]) {
+            let error = self.expected("the name of a table");
+            return Err(error.hint("leave it out: an UPDATE that cannot change all its rows changes none"));
+        }
         let table = self.object_name("the name of a table")?;
         let alias = self.alias(&[])?;
         self.expect_word("SET")?;
