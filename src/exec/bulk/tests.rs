@@ -92,7 +92,7 @@ fn keys_taken_by_another_run_or_before_are_refused_by_name() {
         assert_eq!(count(db, "t"), 0, "nothing is left behind");
         load(db, [row(-1, 3)].into_iter()).unwrap();
         let error = load(db, rows((-5, -5))).unwrap_err();
-        assert!(error.reason().is_some_and(|why| why.contains("rows -1 and 3 of")), "{error}");
+        assert!(error.reason().is_some_and(|why| why.contains("rowkeys -1 and 3 of")), "{error}");
         let error = load(db, rows((-1, -5))).unwrap_err();
         assert_eq!(error.sqlstate(), sqlstate::UNIQUE);
         assert_eq!(count(db, "t"), 1);
