@@ -266,8 +266,7 @@ pub fn jumping_in(
     }
     let passed = (seen.entries + seen.passed) as f64 / jumps;
     let all_jumps = scanned / passed;
-    // That none was met does not say that there are none.
-    Some(Jumping { jumps: all_jumps, possible: possible.max(1.0) / jumps * all_jumps })
+    Some(Jumping { jumps: all_jumps, possible: possible / jumps * all_jumps })
 }
 
 /// Is an unrestricted hash in front, so that nearly every key has another value of it?

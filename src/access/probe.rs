@@ -135,43 +135,21 @@ impl Probe<'_> {
         Ok(known.unwrap_or(COST.jump_entries as u64))
     }
 
-    /// Keys in the middle of equal parts of all bytes between `first` and the last key, as far as there are keys.
+    /// Keys in the middle of equal parts of all bytes between `first` and the last key.
     fn spots(&self, first: &Rowkey) -> Result<Vec<Rowkey>> {
         let Some(last) = self.ranges.as_slice().last() else { return Ok(Vec::new()) };
-        let Some(last) = self.end(last, Direction::Reverse)? else { return Ok(Vec::new()) };
-        between(first, &last, SPOTS).into_iter().map(|spot| self.among_keys(spot)).collect()
+        let mut cursor = self.reader.cursor(self.keyspace, last, Direction::Reverse)?;
+        let Some((last, _)) = cursor.next()? else { return Ok(Vec::new()) };
+        let same = first.iter().zip(last).take_while(|(a, b)| a == b).count();
+        let eight = |key: &[u8]| {
+            let mut bytes = [0; 8];
+            bytes.iter_mut().zip(&key[same..]).for_each(|(to, from)| *to = *from);
+            u64::from_be_bytes(bytes)
+        };
+        let (low, high) = (eight(first), eight(last));
+        let step = high.saturating_sub(low) / (2 * SPOTS);
+        let spot =
+            |n: u64| Rowkey::from([&first[..same], &(low + (2 * n + 1) * step).to_be_bytes()].concat());
+        Ok((0..SPOTS).map(spot).collect())
     }
-
-    /// The spot, or another one if no key is near: then it lies between two values of some part, of a bucket perhaps, and
-    /// the first keys of the next value are unlike the others. The other one is in their middle.
-    fn among_keys(&self, spot: Rowkey) -> Result<Rowkey> {
-        let behind = KeyRange { start: spot.clone(), end: End::Open };
-        let mut behind = self.ranges.as_slice().iter().map(|range| range.intersect(&behind));
-        let Some(range) = behind.find(|range| !range.is_empty()) else { return Ok(spot) };
-        let Some(next) = self.end(&range, Direction::Forward)? else { return Ok(spot) };
-        let same = next.iter().zip(spot.iter()).take_while(|(a, b)| a == b).count();
-        let value = KeyRange::prefix(&next[..next.len().min(same + 1)]).intersect(&range);
-        let Some(last) = self.end(&value, Direction::Reverse)? else { return Ok(spot) };
-        Ok(between(&next, &last, 1).pop().unwrap_or(spot))
-    }
-
-    /// The first or the last key of a range.
-    fn end(&self, range: &KeyRange, direction: Direction) -> Result<Option<Rowkey>> {
-        let mut cursor = self.reader.cursor(self.keyspace, range, direction)?;
-        Ok(cursor.next()?.map(|(key, _)| Rowkey::from(key)))
-    }
-}
-
-/// Keys in the middle of `n` equal parts of all bytes from `first` to `last`.
-fn between(first: &[u8], last: &[u8], n: u64) -> Vec<Rowkey> {
-    let same = first.iter().zip(last).take_while(|(a, b)| a == b).count();
-    let eight = |key: &[u8]| {
-        let mut bytes = [0; 8];
-        bytes.iter_mut().zip(&key[same..]).for_each(|(to, from)| *to = *from);
-        u64::from_be_bytes(bytes)
-    };
-    let (low, high) = (eight(first), eight(last));
-    let step = high.saturating_sub(low) / (2 * n);
-    let spot = |at: u64| Rowkey::from([&first[..same], &(low + (2 * at + 1) * step).to_be_bytes()].concat());
-    (0..n).map(spot).collect()
 }

@@ -357,19 +357,8 @@ impl ScanExec {
         let fields = self.filters.iter().flat_map(|filter| self.fields_of(filter));
         let each = fields.filter_map(|field| self.request.matches(bound, &[field]));
         let each = each.map(|each| each.work).reduce(f64::min);
-        let narrowed = filter_rows.filter(|rows| *rows <= self.values_max(bound)).zip(each);
-        let narrowed = narrowed.map(|(rows, each)| rows * each);
+        let narrowed = filter_rows.zip(each).map(|(rows, each)| rows * each);
         Some(narrowed.into_iter().fold(bound.spec.access.work(), f64::min))
-    }
-
-    /// Values (count) that dynamic filters may look up: of more, the keys cost more than they save.
-    fn values_max(&self, bound: &Bound) -> f64 {
-        let Access { method, entries, cost, .. } = &bound.spec.access;
-        // Of a skip scan, the jumps cost most.
-        let reading = if matches!(method, Method::Scan { skip: Some(_), .. }) { cost } else { entries };
-        let fields: Vec<Field> = self.filters.iter().flat_map(|filter| self.fields_of(filter)).collect();
-        let planning = self.request.planning_of_one(&fields);
-        (reading / (COST.get + planning)).max(FEW_VALUES.min(reading / COST.get))
     }
 
     /// The columns that a dynamic filter is about.
@@ -468,7 +457,11 @@ impl ScanExec {
     /// The path under the dynamic filters, unless it reads everything.
     fn narrow(&self) -> Result<Option<Bound>> {
         let (schema, names) = (&self.request.schema, self.request.names());
-        let values_max = self.values_max(self.bound()?);
+        let Access { method, entries, cost, .. } = &self.bound()?.spec.access;
+        // Looking up more keys costs more than it saves; of a skip scan, the jumps cost most.
+        let reading = if matches!(method, Method::Scan { skip: Some(_), .. }) { cost } else { entries };
+        let values_max =
+            (reading / (COST.get + self.request.planning_of_one())).max(FEW_VALUES.min(reading / COST.get));
         let of = |filter| condition_of(filter, schema, names, values_max as usize);
         let known = Predicate::and(self.filters.iter().map(of));
         if known.is_true() {

@@ -13,7 +13,6 @@ use arrow::array::RecordBatch;
 use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::error::Result as DfResult;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
@@ -36,9 +35,6 @@ const BEGIN_SHARE: f64 = 0.5;
 /// Smallest budget, as of [`Access::work`](crate::access::Access::work), that is worth a trial.
 const WORK_MIN: f64 = 250.0;
 
-/// What setting up hash joins takes, as work: some 0.4 ms.
-pub const HASH_JOINS: f64 = 6_000.0;
-
 /// Most rows (count) of a trial: they are buffered until the trial is complete.
 const ROWS_MAX: usize = 16_384;
 
@@ -55,7 +51,7 @@ impl TrialExec {
     /// Tries `first`, whose scans its consumer may stop, before `otherwise`. `otherwise` alone, if it is too cheap for
     /// a trial, or if `first` may take too much before the first check of its budget.
     pub fn of(first: &Arc<dyn ExecutionPlan>, otherwise: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
-        let all = parallel::work(&otherwise) + if hashes(&otherwise) { HASH_JOINS } else { 0.0 };
+        let all = parallel::work(&otherwise);
         let work = SHARE * all;
         let is_one = |plan: &Arc<dyn ExecutionPlan>| plan.output_partitioning().partition_count() == 1;
         let is_worth_it = work >= WORK_MIN && begins_within(first, all * BEGIN_SHARE);
@@ -114,10 +110,6 @@ impl ExecutionPlan for TrialExec {
         });
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), batches.try_flatten())))
     }
-}
-
-fn hashes(plan: &Arc<dyn ExecutionPlan>) -> bool {
-    plan.is::<HashJoinExec>() || plan.children().into_iter().any(hashes)
 }
 
 /// The first lookups of each join take no more than that.

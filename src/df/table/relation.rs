@@ -194,14 +194,9 @@ impl QueryRelation {
 
     /// The columns of a key before this one, which are all `fixed` to one value; `None`: no key has the column there.
     pub(super) fn led_by(&self, field: Field, fixed: &[ColumnId]) -> Option<Vec<ColumnId>> {
-        self.all_led_by(field, fixed).into_iter().next()
-    }
-
-    /// [`QueryRelation::led_by`] of each key that has the column there.
-    pub(super) fn all_led_by(&self, field: Field, fixed: &[ColumnId]) -> Vec<Vec<ColumnId>> {
-        let Field::Column(id) = field else { return Vec::new() };
+        let Field::Column(id) = field else { return None };
         if self.advice.hints.full {
-            return Vec::new();
+            return None;
         }
         // A bucket has many values, unless the value follows it.
         let is_bucket = |part: &KeyPart| part.buckets().is_some() && part.columns().contains(&id);
@@ -220,7 +215,7 @@ impl QueryRelation {
                 && index.filter.as_ref().is_some_and(|filter| is_there.implies(filter))
         };
         let partial = self.table.indexes.iter().filter(has_all).map(|index| &index.layout);
-        self.layouts().chain(partial).filter_map(before).collect()
+        self.layouts().chain(partial).find_map(before)
     }
 
     pub(super) fn source(&self) -> Source<'_> {

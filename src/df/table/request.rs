@@ -351,10 +351,9 @@ impl ScanRequest {
         self.spec(access, &bound.need.output)
     }
 
-    /// Cost of choosing among the paths that these columns lead, for one more value that is told at run time.
-    pub fn planning_of_one(&self, fields: &[Field]) -> f64 {
-        let paths = fields.iter().map(|field| self.relation.all_led_by(*field, &self.fixed).len());
-        COST.learned * paths.max().unwrap_or(0).max(1) as f64
+    /// Cost of choosing among all paths for one more value that is told at run time.
+    pub fn planning_of_one(&self) -> f64 {
+        COST.learned * (1 + self.table().indexes.len()) as f64
     }
 
     /// The table, unless the request is for an index table, or a hint prescribes the path.

@@ -243,8 +243,7 @@ impl<'j> PairwiseJoin<'j> {
         Ok(match sides.scan.request.guessed(bound, &fields) {
             Some(each) => {
                 let pairs = rows * each.rows.min(bound.rows);
-                whole.min(rows * (sides.scan.request.planning_of_one(&fields) + each.work))
-                    + pairs * EQUAL_PAIR
+                whole.min(rows * (sides.scan.request.planning_of_one() + each.work)) + pairs * EQUAL_PAIR
             }
             None => whole,
         })
