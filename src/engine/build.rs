@@ -1,4 +1,4 @@
-//! CREATE INDEX and REPAIR INDEX: an online backfill of an index. [`rekey`] builds by the same steps.
+//! CREATE INDEX and REPAIR INDEX: an online backfill of an index. [`rekey`](super::rekey) builds by the same steps.
 //!
 //! 1. The definition is committed in state Building: from then on every write maintains the index, and no
 //!    query reads it.

@@ -34,7 +34,7 @@ const ROWS_EXPECTED: usize = 1024;
 /// The same where several short scans share a batch.
 const TOGETHER_EXPECTED: usize = 64;
 
-/// Work, in the units of [`Access::work`], that justifies another thread.
+/// Work, in the units of [`Access::work`](crate::access::Access::work), that justifies another thread.
 pub const PARALLEL_WORK: f64 = 5_000.0;
 
 /// Where the next pull continues.
@@ -149,7 +149,7 @@ impl Scan {
         self.spec = Arc::new(spec);
     }
 
-    /// Its expected work, as [`Access::work`] has it.
+    /// Its expected work, as [`Access::work`](crate::access::Access::work) has it.
     pub fn work(&self) -> f64 {
         self.spec.access.work()
     }
