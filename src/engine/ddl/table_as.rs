@@ -13,7 +13,7 @@ use crate::engine::query_rows::QueryRows;
 use crate::engine::session::Session;
 use crate::engine::vet;
 use crate::engine::view::StatementView;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Kind, Result, sqlstate};
 use crate::exec::bulk::Loader;
 use crate::key::ColumnId;
 use crate::row::{column_type_of, type_name};
@@ -40,6 +40,10 @@ pub async fn create_table_as(
         let table = after.table(&name_of(&create.name))?;
         // Which row is stored under which key does not depend on the order in which they come.
         let mut source = view.db.runtime().block_on(QueryRows::open(&view, asked, params, false))?;
+        if source.width() != create.columns.len() {
+            return Err(Error::new(Kind::Conflict, "what the query reads has been changed meanwhile")
+                .hint("run the statement again"));
+        }
         let given: Vec<ColumnId> = (0..source.width()).map(|at| ColumnId(at as u16)).collect();
         let loader = Loader::new(&table, writer, None, &view.watch);
         let rows = fill(loader, &view, &table, (&given, None), None, || source.next_rows(&view, &table))?;

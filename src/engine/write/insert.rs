@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::{Field, Schema};
-use sqlparser::ast::{Expr, Ident, Query, SelectItem, Value as Sql};
+use sqlparser::ast::{Expr, Ident, Query, SelectItem, Value as Sql, Visitor};
 
 use super::{
     Assigned, NUMBER, StagedChanges, StatementWrites, WriteInputs, WriteTarget, assigned_columns,
@@ -24,7 +24,7 @@ use crate::exec::dml::{ChangeSet, all_taken, rowkey_of};
 use crate::exec::row_sorter::NumberedRow;
 use crate::key::{ColumnId, Rowkey};
 use crate::schema::{IndexId, IndexState, TableDef};
-use crate::sql::visit::visit_expressions_mut;
+use crate::sql::visit::{visit, visit_expressions_mut};
 use crate::sql::{Insert, InsertMode, InsertSource, case_when, is_default, name_of, span_of, span_of_name};
 use crate::store::WriteBatch;
 use crate::value::{Value, name_sql};
@@ -506,24 +506,55 @@ fn settling(name: &str, assigned: &Assigned, filter: Option<&Expr>) -> Result<Qu
     select(&[], list, relations(PAIRS, name, &[])?, None)
 }
 
-/// Plans DO UPDATE though nothing conflicts, if it has not been planned yet: what is wrong with it is wrong now.
+/// Plans DO UPDATE though nothing conflicts, if that may tell that it is wrong, and it has not been planned yet.
 async fn check_updates(
     view: &StatementView,
     table: &TableDef,
     stmt: &Insert,
     given: WriteInputs<'_>,
 ) -> Result<()> {
-    let InsertMode::OnConflictUpdate { assignments, .. } = &stmt.mode else { return Ok(()) };
+    let InsertMode::OnConflictUpdate { assignments, filter, .. } = &stmt.mode else { return Ok(()) };
     if !given.queries.rows.is_new() {
         return Ok(());
     }
     let targets = assigned_columns(table, assignments)?;
-    if Assigned::new(view, table, assignments, (&targets, given.params))?.computed().is_none() {
-        // It would be planned each time.
+    // What is not kept would be planned each time.
+    let is_kept = Assigned::new(view, table, assignments, (&targets, given.params))?.computed().is_some();
+    let mut plain = PlainColumns { table, name: &name_in(&stmt.table, &stmt.alias) };
+    let mut exprs = assignments.iter().map(|assignment| &assignment.value).chain(filter.as_deref());
+    if !is_kept || exprs.all(|expr| visit(expr, &mut plain).is_continue()) {
         return Ok(());
     }
     let mut nothing = StagedInsert::default();
     compute_updates(view, table, stmt, given, &mut nothing, &mut WriteBatch::default()).await
+}
+
+/// Stops at what only a plan can judge, or would refuse: a text with other literals is not worth one.
+struct PlainColumns<'t> {
+    table: &'t TableDef,
+    /// What the statement calls it.
+    name: &'t str,
+}
+
+impl Visitor for PlainColumns<'_> {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        let is_column = |column: &Ident| self.table.column_id(&name_of(column)).is_some();
+        let is_plain = match expr {
+            Expr::Identifier(column) => is_column(column),
+            Expr::CompoundIdentifier(parts) => match &parts[..] {
+                [of, column] => [self.name, "excluded"].contains(&&*name_of(of)) && is_column(column),
+                _ => false,
+            },
+            Expr::Value(_) | Expr::BinaryOp { .. } | Expr::UnaryOp { .. } | Expr::Nested(_) => true,
+            Expr::IsNull(_) | Expr::IsNotNull(_) | Expr::IsDistinctFrom(..) | Expr::IsNotDistinctFrom(..) => {
+                true
+            }
+            _ => false,
+        };
+        if is_plain { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    }
 }
 
 /// DO UPDATE: computes the conflicting rows' new values from the existing and the proposed rows. Advanced identity
