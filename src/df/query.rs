@@ -75,8 +75,8 @@ use super::operators::yielding::yielding;
 use super::plain_calls::JSON_AGGREGATES;
 use super::resolver::{PlannedViews, Resolver, Types};
 use super::rewrite::{
-    ExpressionRules, LogicalRule, NodeRule, PlanRule, idle_orders, lag_defaults, lazy_functions, lossy_casts,
-    row_offsets,
+    ExpressionRules, LogicalRule, NodeRule, PlanRule, distinct_orders, idle_orders, lag_defaults,
+    lazy_functions, lossy_casts, row_offsets,
 };
 use super::rules::above_totals::AboveTotals;
 use super::rules::anti_join::anti_join;
@@ -232,6 +232,8 @@ impl Planner {
         options.sql_parser.parse_float_as_decimal = true;
         options.sql_parser.map_string_types_to_utf8view = false;
         options.sql_parser.collect_spans = true;
+        // `inner_orders` decides which of them matter.
+        options.sql_parser.enable_subquery_sort_elimination = false;
         // The build side of a join narrows the scan of the probe side.
         options.optimizer.hash_join_inlist_pushdown_max_distinct_values = LEARNED_VALUES;
         options.optimizer.hash_join_inlist_pushdown_max_size = LEARNED_BYTES;
@@ -305,6 +307,7 @@ impl Planner {
                     "after_coercion",
                     &[
                         lossy_casts,
+                        distinct_orders,
                         own_patterns,
                         text_casts,
                         nearest_doubles,

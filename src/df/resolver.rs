@@ -29,6 +29,7 @@ use super::hints::Hinted;
 use super::information_schema;
 use super::plain_calls::{check_calls, plain_calls};
 use super::query::NameScope;
+use super::rules::inner_orders::inner_orders;
 use super::rules::true_keys::{grouped_as_written, groups_by_wrong_keys};
 use super::table::{Binding, TableAdvice, TableSource};
 use super::with_queries::marked;
@@ -125,7 +126,7 @@ impl Resolver<'_> {
         let implied = crate::sql::with_implied_groups(&query, &table_of);
         // DataFusion wants all columns listed. Where it takes the list as it is, more columns make larger groups.
         let plan = self.grouped(query).or_else(|e| implied.map_or(Err(e), |query| self.grouped(query)))?;
-        let plan = marked(plan, &named)?;
+        let plan = inner_orders(marked(plan, &named)?)?;
         if recurs {
             nothing_is_lost(&plan)?;
         }

@@ -265,8 +265,22 @@ pub fn idle_orders(mut expr: Expr, _: &DFSchema) -> DfResult<Transformed<Expr>> 
     }
 }
 
+/// Sorts the distinct values of an aggregate that depends on their order and has none, as PostgreSQL does: DataFusion
+/// takes them as they come out of a hash table.
+pub fn distinct_orders(mut expr: Expr, _: &DFSchema) -> DfResult<Transformed<Expr>> {
+    match &mut expr {
+        Expr::AggregateFunction(AggregateFunction { func, params })
+            if params.distinct && params.order_by.is_empty() && IN_ORDER.contains(&func.name()) =>
+        {
+            params.order_by.extend(params.args.first().map(|value| value.clone().sort(true, true)));
+            Ok(Transformed::yes(expr))
+        }
+        _ => Ok(Transformed::no(expr)),
+    }
+}
+
 /// Aggregates whose result depends on the order of the rows.
-const IN_ORDER: [&str; 5] = ["array_agg", "string_agg", "first_value", "last_value", "nth_value"];
+pub const IN_ORDER: [&str; 5] = ["array_agg", "string_agg", "first_value", "last_value", "nth_value"];
 
 /// Largest arguments (nodes) of a function that is expanded.
 const LAZY_NODES_MAX: usize = 20_000;

@@ -8,6 +8,7 @@ pub(super) mod early;
 pub(super) mod extremes;
 pub(super) mod first_left;
 pub(super) mod frames;
+pub(super) mod inner_orders;
 pub(super) mod join_keys;
 pub(super) mod join_order;
 pub(super) mod kept_apart;
