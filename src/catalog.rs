@@ -377,9 +377,12 @@ impl CatalogEdit {
         self.next.meta.free_keyspaces.push(keyspace);
     }
 
-    /// Stores a table, new or changed.
+    /// Stores a table, new or changed. Errors: an expression of an index is nested too deeply.
     pub fn put_table(&mut self, table: TableDef) -> Result<()> {
-        self.batch.put(CATALOG_KEYSPACE, table_key(&table.name), to_json(&table)?);
+        let json = to_json(&table)?;
+        // What cannot be read again would keep the whole database from being opened.
+        from_json::<TableDef>(&table.name, &json).map_err(|e| too_deep(&table.name).caused_by(e))?;
+        self.batch.put(CATALOG_KEYSPACE, table_key(&table.name), json);
         self.next.tables.insert(table.name.clone(), Arc::new(table));
         Ok(())
     }
@@ -525,6 +528,15 @@ fn to_json<T: Serialize>(value: &T) -> Result<Vec<u8>> {
 
 fn from_json<T: DeserializeOwned>(name: &str, bytes: &[u8]) -> Result<T> {
     serde_json::from_slice(bytes).map_err(|e| unreadable(name, e.to_string()))
+}
+
+fn too_deep(table: &str) -> Error {
+    Error::invalid(format!("an expression of an index on \"{table}\" is nested too deeply"))
+        .why(
+            "definitions are kept as JSON of 127 levels: some forty calls or operators, one inside the other",
+        )
+        .hint("compute it into a column and index that")
+        .state(sqlstate::LIMIT)
 }
 
 fn unreadable(name: &str, why: String) -> Error {

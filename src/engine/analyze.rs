@@ -2,6 +2,7 @@
 //! keys. They are collected again when a table has doubled or halved, by the statement that made it so.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use super::Database;
 use crate::error::Result;
@@ -51,14 +52,17 @@ pub fn look(reader: &dyn Reader, table: &TableDef, watch: &Watch) -> Result<(Tab
 /// Tables whose statistics could not be refreshed: rows (count) at that time, and rows in the old statistics.
 pub type Failed = HashMap<TableId, (u64, u64)>;
 
-/// Refreshes the statistics of tables that have twice or half as many rows as when they were collected. Until
-/// then, their shares of all rows are assumed to hold. One writer refreshes, the others go on. After a
-/// failure (a timeout, say) nobody tries again before the table has doubled or halved once more, or ANALYZE
-/// is run.
-pub fn refresh(db: &Database, watch: &Watch) {
+/// Refreshes the statistics of this table, or of all, where there are twice or half as many rows as when they were
+/// collected. Until then, their shares of all rows are assumed to hold. One writer refreshes, the others go on. After a
+/// failure (a timeout, say) nobody tries again before the table has doubled or halved once more, or ANALYZE is run.
+pub fn refresh(db: &Database, table: Option<&str>, watch: &Watch) {
     let Some(mut failed) = db.shared.refreshing.try_lock() else { return };
     let catalog = db.catalog();
-    let mut analyzed = catalog.tables().filter_map(|t| Some((t, catalog.statistics(t.id)?))).peekable();
+    let written: Vec<Arc<TableDef>> = match table {
+        Some(name) => catalog.table(name).into_iter().collect(),
+        None => catalog.tables().cloned().collect(),
+    };
+    let mut analyzed = written.iter().filter_map(|t| Some((t, catalog.statistics(t.id)?))).peekable();
     if analyzed.peek().is_none() {
         return;
     }

@@ -216,11 +216,7 @@ async fn copy_from(session: &mut Session, copy: &Copy) -> Result<Outcome> {
     let skipped = copy.file.skip_errors.then_some(&mut taken);
     let rows = match session.in_transaction() {
         false => load(&view, &table, (&columns, GIVEN), skipped, || file.next(&view.watch)),
-        true => {
-            let before = session.written()?;
-            let inserted = insert(session, &table, &columns, skipped, &mut file).await;
-            inserted.inspect_err(|_| session.undo(&before))
-        }
+        true => insert(session, &table, &columns, skipped, &mut file).await,
     };
     if let Err(e) = &rows
         && e.sqlstate() == sqlstate::UNIQUE
@@ -243,15 +239,12 @@ async fn copy_from(session: &mut Session, copy: &Copy) -> Result<Outcome> {
     Ok(Outcome { affected: Some(rows), warnings, ..session.done("COPY") })
 }
 
-/// COPY FROM in a transaction of its own.
+/// COPY FROM in a transaction of its own, which ends with the statement, whatever becomes of it.
 async fn in_a_transaction(session: &mut Session, copy: &Copy) -> Result<Outcome> {
     session.begin(false)?;
-    let copied = Box::pin(copy_from(session, copy)).await;
-    if copied.is_ok() {
-        session.run_commit()?;
-    }
-    session.abandon();
-    copied
+    let copied = Box::pin(copy_from(session, copy)).await?;
+    session.run_commit()?;
+    Ok(copied)
 }
 
 /// Writes all rows of a file into the open transaction, a chunk at a time; gives their number.

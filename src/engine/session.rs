@@ -61,6 +61,32 @@ struct SavepointMark {
     set_locally: Option<SessionSettings>,
 }
 
+/// A statement that writes in several steps: unless it is done, dropping it undoes them. Cancelling a statement drops its
+/// future, and so may who waits for it.
+struct Whole<'s> {
+    session: &'s mut Session,
+    /// The transaction that was open before; `None` if none was.
+    before: Option<SavepointMark>,
+    is_done: bool,
+}
+
+impl Whole<'_> {
+    fn begin(session: &mut Session) -> Result<Whole<'_>> {
+        let before = if session.open.is_some() { Some(session.mark()?) } else { None };
+        Ok(Whole { session, before, is_done: false })
+    }
+}
+
+impl Drop for Whole<'_> {
+    fn drop(&mut self) {
+        match &self.before {
+            _ if self.is_done => {}
+            Some(before) => self.session.return_to(before),
+            None => self.session.abandon(),
+        }
+    }
+}
+
 /// The statement to run, as text or parsed.
 #[derive(Clone, Copy)]
 enum StatementInput<'a> {
@@ -323,11 +349,16 @@ impl Session {
     ) -> Result<Outcome> {
         let cancel = self.watch.cancel.clone();
         // Boxed: futures are copied when moved, and this one has room for every kind of statement.
-        let run = Box::pin(self.run(statement, queries, params));
         match statement {
             // A timeout that is too short must not keep SET from changing it.
-            Statement::Set { .. } => run.await,
-            _ => cancel.guard(run).await,
+            Statement::Set { .. } => Box::pin(self.run(statement, queries, params)).await,
+            Statement::Copy(_) | Statement::AlterTogether(_) => {
+                let mut whole = Whole::begin(self)?;
+                let ended = cancel.guard(Box::pin(whole.session.run(statement, queries, params))).await;
+                whole.is_done = ended.is_ok();
+                ended
+            }
+            _ => cancel.guard(Box::pin(self.run(statement, queries, params))).await,
         }
     }
 
@@ -387,13 +418,13 @@ impl Session {
             Statement::Query(query) => self.run_query(query, params, tag).await,
             Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => {
                 let written = self.write(statement, queries, params).await?;
-                Ok(self.after_write(written))
+                Ok(self.after_write(written, statement.written_table()))
             }
             Statement::Explain(explain) => self.explain(explain, params).await,
             Statement::Begin { read_only } => self.begin(*read_only),
             Statement::Commit => {
                 let committed = self.run_commit()?;
-                Ok(self.after_write(committed))
+                Ok(self.after_write(committed, None))
             }
             Statement::Rollback { to: None } => self.run_rollback(),
             Statement::Rollback { to: Some(name) } => self.rollback_to(name),
@@ -411,15 +442,14 @@ impl Session {
             Statement::Nothing { .. } => Ok(self.done(tag)),
             Statement::Copy(copy) => {
                 let copied = copy::run(self, copy, params).await?;
-                Ok(self.after_write(copied))
+                Ok(self.after_write(copied, None))
             }
             Statement::Set { local: true, name, value } => {
                 self.set_local(name, value)?;
                 Ok(self.done(tag))
             }
             Statement::Set { local: false, name, value } => {
-                self.settings.set(name, value)?;
-                self.lasting.as_mut().map_or(Ok(()), |lasting| lasting.set(name, value))?;
+                self.set(name, value)?;
                 Ok(self.done(tag))
             }
             Statement::Design(statement) => design::run(self, statement).await,
@@ -441,7 +471,7 @@ impl Session {
             }
             Statement::CreateTable(create) if let Some(query) = &create.query => {
                 let (warnings, rows) = super::ddl::create_table_as(self, create, query, params).await?;
-                Ok(self.after_write(Outcome { warnings, affected: Some(rows), ..self.done(tag) }))
+                Ok(self.after_write(Outcome { warnings, affected: Some(rows), ..self.done(tag) }, None))
             }
             definition => {
                 let warnings = super::ddl::run(self, definition).await?;

@@ -557,6 +557,16 @@ pub fn is_default(expr: &Expr) -> bool {
 }
 
 impl Statement {
+    /// The table that an INSERT, UPDATE or DELETE writes to.
+    pub fn written_table(&self) -> Option<&Ident> {
+        match self {
+            Statement::Insert(insert) => Some(&insert.table),
+            Statement::Update(update) => Some(&update.table),
+            Statement::Delete(delete) => Some(&delete.table),
+            _ => None,
+        }
+    }
+
     /// The statement's name, as a command tag and in messages: `CREATE TABLE`, `SELECT`.
     pub fn kind_name(&self) -> &'static str {
         match self {

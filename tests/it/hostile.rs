@@ -592,6 +592,36 @@ fn too_much_of_everything() {
 
 /// Written out, each of these is longer than the universe; each is planned in time that grows with its length.
 #[test]
+fn an_index_is_no_deeper_than_it_can_be_read_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut refused = 0;
+    for depth in [20, 40, 43, 63, 64, 80, 110] {
+        let joined = "(b || ".repeat(depth) + "b" + &")".repeat(depth);
+        let nested = "b <> 'v' AND (b <> 'w' OR (".repeat(depth / 2) + "b <> 'x'" + &"))".repeat(depth / 2);
+        for index in
+            [format!("CREATE INDEX i ON t ({joined})"), format!("CREATE INDEX i ON t (b) WHERE {nested}")]
+        {
+            let db = Database::open(folder.path()).unwrap_or_else(|e| panic!("{depth}: {e}"));
+            db.execute("CREATE TABLE IF NOT EXISTS t (id INT PRIMARY KEY, b TEXT)").unwrap();
+            let mut session = db.session();
+            run(&mut session, "BEGIN", &[]).unwrap();
+            let made = run(&mut session, &index, &[]);
+            if let Err(e) = &made {
+                refused += 1;
+                assert!(e.to_string().contains("nested too deeply"), "{depth}: {}", e.render(&index));
+            }
+            run(&mut session, "COMMIT", &[]).unwrap();
+            if made.is_ok() {
+                db.execute("DROP INDEX i").unwrap();
+                db.execute(&index).unwrap();
+                db.execute("DROP INDEX i").unwrap();
+            }
+        }
+    }
+    assert!((4..=12).contains(&refused), "{refused} of 14");
+}
+
+#[test]
 fn conditions_of_many_terms() {
     let db = database();
     let mut session = db.session();

@@ -28,7 +28,7 @@ impl Session {
             }
             Statement::Purge { table } => {
                 let purged = self.run_purge(table.as_ref())?;
-                Ok(self.after_write(Outcome { affected: Some(purged), ..self.done(tag) }))
+                Ok(self.after_write(Outcome { affected: Some(purged), ..self.done(tag) }, None))
             }
             Statement::CreateIndex(create) => {
                 let warnings = match self.open {

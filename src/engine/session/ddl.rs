@@ -78,9 +78,7 @@ impl Session {
     /// Several ALTER TABLEs, of which all happen or none: in the open transaction, or else in one of their own.
     pub(super) async fn alter_together(&mut self, changes: &[AlterTable]) -> Result<Vec<Warning>> {
         if self.open.is_some() {
-            let mark = self.mark()?;
-            let altered = self.alter_each(changes).await;
-            return altered.inspect_err(|_| self.return_to(&mark));
+            return self.alter_each(changes).await;
         }
         let (mut defeats, mut has_priority) = (Defeats::default(), false);
         loop {

@@ -77,11 +77,11 @@ impl Session {
         Ok(())
     }
 
-    /// Refreshes statistics after a write is committed, if needed.
-    pub(super) fn after_write(&self, outcome: Outcome) -> Outcome {
+    /// Refreshes statistics after a write is committed, if needed: those of this table, or of all.
+    pub(super) fn after_write(&self, outcome: Outcome, table: Option<&Ident>) -> Outcome {
         // A session that has priority would wait for itself.
         if self.open.is_none() && self.priority.is_none() {
-            analyze::refresh(&self.db, &self.watch);
+            analyze::refresh(&self.db, table.map(name_of).as_deref(), &self.watch);
         }
         outcome
     }
@@ -160,6 +160,14 @@ impl Session {
         self.open.as_mut().ok_or_else(|| {
             Error::invalid("no transaction is open").hint("BEGIN starts one").state(sqlstate::NO_TRANSACTION)
         })
+    }
+
+    /// `SET`: as long as the session, whatever becomes of the transaction.
+    pub(super) fn set(&mut self, name: &str, value: &Value) -> Result<()> {
+        let marks = self.open.iter_mut().flat_map(|open| &mut open.savepoints);
+        let at_marks = marks.filter_map(|(_, mark)| mark.set_locally.as_mut());
+        let mut all = [&mut self.settings].into_iter().chain(&mut self.lasting).chain(at_marks);
+        all.try_for_each(|settings| settings.set(name, value))
     }
 
     /// `SET LOCAL`: until the transaction ends. Errors: none is open.

@@ -57,10 +57,15 @@ impl<R: BufRead> JsonlReader<R> {
             Error::invalid(not_utf8).hint("convert the file to UTF-8").state(sqlstate::INVALID_TEXT)
         })?;
         let mut cells = vec![None; self.target.len()];
+        let mut next = 0;
         for (name, raw) in members(text).map_err(|why| self.error(why))? {
-            let Some(at) = position(&self.target, &name) else {
+            // Most lines have the columns in order.
+            let is_next = self.target.get(next).is_some_and(|(column, _)| *column == name);
+            let found = if is_next { Some(next) } else { position(&self.target, &name) };
+            let Some(at) = found else {
                 return Err(unknown_column(format_args!("line {}: ", self.number), &self.target, &name));
             };
+            next = at + 1;
             if cells[at].is_some() {
                 return Err(self.error(format!("it has \"{name}\" twice")));
             }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::memtable::{FoundEntry, Memtable};
 use super::tree::{TreeReader, TreeView, aside};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::key::KeyRange;
 use crate::store::lent::Lent;
 use crate::store::{
@@ -105,13 +105,14 @@ impl Reader for EmbeddedReader<'_> {
     }
 
     fn get_many(&self, keyspace: KeyspaceId, keys: &[&[u8]]) -> Result<Vec<Option<&[u8]>>> {
-        let mut values = self.tree.get_many(keyspace, keys)?;
-        if self.moment.memtables_of(keyspace).next().is_some() {
-            for (key, value) in keys.iter().zip(&mut values) {
-                *value = self.in_memtables(keyspace, key).unwrap_or(*value);
-            }
+        if self.moment.memtables_of(keyspace).next().is_none() {
+            return self.tree.get_many(keyspace, keys);
         }
-        Ok(values)
+        let newest: Vec<_> = keys.iter().map(|key| self.in_memtables(keyspace, key)).collect();
+        let older: Vec<&[u8]> =
+            keys.iter().zip(&newest).filter(|(_, found)| found.is_none()).map(|(key, _)| *key).collect();
+        let mut older = self.tree.get_many(keyspace, &older)?.into_iter();
+        Ok(newest.into_iter().map(|found| found.unwrap_or_else(|| older.next().flatten())).collect())
     }
 
     fn cursor<'a>(
@@ -162,7 +163,8 @@ impl Reader for EmbeddedReader<'_> {
 
     /// LMDB keeps a count; each key in a memtable is looked up in the tree to correct it.
     fn count(&self, keyspace: KeyspaceId) -> Result<Option<u64>> {
-        let mut count = self.tree.count(keyspace)?;
+        let count = self.tree.count(keyspace)?;
+        let mut more: i64 = 0;
         let memtables: Vec<&Memtable> = self.moment.memtables_of(keyspace).collect();
         let version = self.moment.version;
         for (n, memtable) in memtables.iter().enumerate() {
@@ -172,12 +174,15 @@ impl Reader for EmbeddedReader<'_> {
                     memtables[..n].iter().all(|newer| newer.get(keyspace, key, version).is_none());
                 if is_newest {
                     let was_there = self.tree.get(keyspace, key)?.is_some();
-                    count = count + u64::from(value.is_some()) - u64::from(was_there);
+                    more += i64::from(value.is_some()) - i64::from(was_there);
                 }
                 changes.advance();
             }
         }
-        Ok(Some(count))
+        let counted = count.checked_add_signed(more);
+        counted
+            .map(Some)
+            .ok_or_else(|| Error::damaged("the data file is damaged", "it counts fewer entries than it has"))
     }
 
     /// Only the tree: what is in memtables was never on a page.
