@@ -2,12 +2,13 @@
 
 use std::path::Path;
 use std::sync::mpsc::channel;
+use std::task::Poll;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rowkeydb::{Database, Kind, Session};
 
-use crate::crash::problems;
+use crate::crash::{problems, shown};
 use crate::engines::over_each_store;
 
 /// Rows of `t`: what is done with all of them takes long.
@@ -120,9 +121,9 @@ fn statements(path: &Path) -> Vec<String> {
         "SIMULATE WRITES ON t FROM (SELECT value AS id, 1 AS n, 's' AS s FROM generate_series(1, 1000000) ORDER BY value) INTO 8 REGIONS".into(),
         "ALTER TABLE t SPLIT INTO 8 FROM DATA".into(),
         "SHOW REGIONS FROM t".into(),
-        format!("SELECT count(*) FROM t WHERE s IN ({})", (0..5000).map(|n| format!("'s{n}'")).collect::<Vec<_>>().join(",")),
+        format!("SELECT count(*) FROM t WHERE s IN ({})", (0..3000).map(|n| format!("'s{n}'")).collect::<Vec<_>>().join(",")),
         format!("SELECT count(*) FROM t WHERE {}", (0..200).map(|n| format!("n + {n} = id * {n}")).collect::<Vec<_>>().join(" OR ")),
-        format!("INSERT INTO e VALUES {}", (0..5000).map(|n| format!("({n}, 1, 's' || 'x')")).collect::<Vec<_>>().join(",")),
+        format!("INSERT INTO e VALUES {}", (0..3000).map(|n| format!("({n}, 1, 's' || 'x')")).collect::<Vec<_>>().join(",")),
     ]
 }
 
@@ -215,4 +216,60 @@ fn whoever_waits_for_a_load_can_be_stopped_and_readers_do_not_wait() {
         assert_eq!(db.table_names(), ["later", "t"]);
         assert_eq!(problems(&db), [""; 0]);
     });
+}
+
+/// Runs a statement until it has been interrupted `times` (count), and drops it; `true` if it ended before.
+fn dropped(session: &mut Session, sql: &str, times: usize) -> bool {
+    // Outlives the statement, for whose threads it waits.
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let mut ended = Box::pin(session.execute_async(sql, &[]));
+    let mut left = times;
+    runtime.block_on(std::future::poll_fn(|context| match ended.as_mut().poll(context) {
+        Poll::Ready(outcome) => Poll::Ready(outcome.map(|_| true).unwrap_or_else(|e| panic!("{sql}: {e}"))),
+        Poll::Pending if left == 0 => Poll::Ready(false),
+        Poll::Pending => {
+            left -= 1;
+            Poll::Pending
+        }
+    }))
+}
+
+/// Also for whoever stops waiting for it, which drops it where it is.
+#[test]
+fn a_statement_of_several_steps_is_done_or_undone() {
+    let directory = tempfile::tempdir().unwrap();
+    let csv = directory.path().join("r.csv");
+    let rows: String = (0..3000).map(|id| format!("{id}\n")).collect();
+    std::fs::write(&csv, format!("id\n{rows}")).unwrap();
+    let copy = format!("COPY r (id) FROM '{}' WITH (FORMAT csv, ON_ERROR skip)", csv.display());
+    let alter = "ALTER TABLE r ADD COLUMN a INT, ADD COLUMN c TEXT DEFAULT md5(repeat('a', 3)) || 'b'";
+    for (sql, is_in_transaction) in [(&*copy, false), (&copy, true), (alter, false), (alter, true)] {
+        let mut seen = 0;
+        for times in [0, 1].into_iter().chain((1..).map(|n| 3 << n)) {
+            let db = Database::in_memory().unwrap();
+            let deep = "(".repeat(70) + "md5(repeat('x', 2))" + &")".repeat(70);
+            let create = format!(
+                "CREATE TABLE r (id INT, b TEXT DEFAULT {deep}, PRIMARY KEY (random(4), lpad(id, 8)))"
+            );
+            db.execute(&create).unwrap();
+            db.execute("INSERT INTO r (id) VALUES (99999)").unwrap();
+            let before = shown(&db);
+            let mut session = db.session();
+            // Whatever may be stopped runs apart.
+            let _stops = session.cancel_handle();
+            if is_in_transaction {
+                session.execute("BEGIN", &[]).unwrap();
+            }
+            if dropped(&mut session, sql, times) {
+                break;
+            }
+            seen += 1;
+            assert_eq!(session.in_transaction(), is_in_transaction, "{sql}, {times}");
+            if is_in_transaction {
+                session.execute("COMMIT", &[]).unwrap();
+            }
+            assert_eq!(shown(&db), before, "{sql}, {times}");
+        }
+        assert!(seen > 0, "{sql} is never interrupted");
+    }
 }
