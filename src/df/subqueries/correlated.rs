@@ -46,11 +46,17 @@ impl AnalyzerRule for Correlated {
         let names = UniqueNames::default();
         let plan = plan.rewrite_down_with_subqueries(filter_before_lateral)?.data;
         let plan = plan.rewrite_down_with_subqueries(first_rows)?.data;
-        let plan = plan.rewrite_up_with_subqueries(|plan| settled(plan, &names))?;
-        if !plan.transformed {
+        let mut has_changed = false;
+        let plan = plan.rewrite_up_with_subqueries(|plan| {
+            // Values that a join below adds are nullable, which the next subquery has to know.
+            let plan = if has_changed { plan.recompute_schema()? } else { plan };
+            let settled = settled(plan, &names)?;
+            has_changed |= settled.transformed;
+            Ok(settled)
+        })?;
+        if !has_changed {
             return Ok(plan.data);
         }
-        // Values that a join adds are nullable: recompute the schemas above.
         plan.data.rewrite_up_with_subqueries(|plan| plan.recompute_schema().map(Transformed::yes)).data()
     }
 }
