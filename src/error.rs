@@ -457,9 +457,11 @@ impl StdError for Error {
     }
 }
 
+/// One of ours that went through a library of files comes out as it was.
 impl From<std::io::Error> for Error {
     fn from(e: std::io::Error) -> Self {
-        Error::new(Kind::Unavailable, e.to_string()).state(sqlstate::IO).caused_by(e)
+        e.downcast()
+            .unwrap_or_else(|e| Error::new(Kind::Unavailable, e.to_string()).state(sqlstate::IO).caused_by(e))
     }
 }
 

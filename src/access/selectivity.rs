@@ -5,13 +5,14 @@ use std::ops::Bound;
 
 use super::cost::COST;
 use crate::key::Interval;
-use crate::plan::{Field, Predicate, ValueSet, possible_values};
+use crate::plan::{Field, LikePattern, Predicate, ValueSet, possible_values};
 use crate::schema::{ColumnStatistics, TableStatistics};
+use crate::value::Value;
 
 /// Share of rows whose `field` has a value that `predicate` allows; `None` if nothing is known of it.
 pub fn share_of_field(stats: Option<&TableStatistics>, predicate: &Predicate, field: Field) -> Option<f64> {
     stats?;
-    share_in(stats, &possible_values(predicate), field)
+    share_in(stats, predicate, &possible_values(predicate), field)
 }
 
 /// The same for conditions on all of these fields, which are assumed to be independent.
@@ -24,16 +25,51 @@ pub fn share_of_fields(
         return None;
     }
     let possible = possible_values(predicate);
-    fields.iter().map(|field| share_in(stats, &possible, *field)).product()
+    fields.iter().map(|field| share_in(stats, predicate, &possible, *field)).product()
 }
 
 fn share_in(
     stats: Option<&TableStatistics>,
+    predicate: &Predicate,
     possible: &BTreeMap<Field, ValueSet>,
     field: Field,
 ) -> Option<f64> {
     let Field::Column(id) = field else { return None };
-    Some(share_of_set(stats?.column(id)?, possible.get(&field)?))
+    let column = stats?.column(id)?;
+    let of_set = share_of_set(column, possible.get(&field)?);
+    Some(share_of_patterns(column, predicate, field).map_or(of_set, |share| share.min(of_set)))
+}
+
+/// Share of rows whose `field` matches the patterns that leave more than an interval to look at, such as `'%x'`, taking
+/// the bounds of the histogram for a sample. `None` if there are no such patterns.
+fn share_of_patterns(column: &ColumnStatistics, predicate: &Predicate, field: Field) -> Option<f64> {
+    let terms = match predicate {
+        Predicate::And(terms) => &terms[..],
+        term => std::slice::from_ref(term),
+    };
+    let patterns: Vec<_> = terms.iter().filter_map(|term| uneven_pattern(term, field)).collect();
+    if patterns.is_empty() {
+        return None;
+    }
+    let matches = |value: &Value| match value {
+        Value::Text(text) => patterns.iter().all(|(pattern, any_case)| pattern.matches(text, *any_case)),
+        _ => false,
+    };
+    let common: f64 = column.common.iter().filter(|(value, _)| matches(value)).map(|(_, share)| share).sum();
+    let sample = column.bounds.len().max(1) as f64;
+    let found = column.bounds.iter().filter(|value| matches(value)).count() as f64;
+    Some(common + column.others() * found.max(0.5) / sample)
+}
+
+/// The pattern, and whether it ignores case, if an interval does not tell what matches.
+fn uneven_pattern(term: &Predicate, field: Field) -> Option<(&LikePattern, bool)> {
+    match term {
+        Predicate::Like { field: of, pattern, negated: false, case_insensitive } if *of == field => {
+            let is_interval = !case_insensitive && (pattern.is_prefix() || pattern.as_exact().is_some());
+            (!is_interval).then_some((pattern, *case_insensitive))
+        }
+        _ => None,
+    }
 }
 
 /// Share of rows that equal one given value in each of these fields.
@@ -101,7 +137,6 @@ mod tests {
     use super::*;
     use crate::key::ColumnId;
     use crate::plan::CmpOp;
-    use crate::value::Value;
 
     const A: Field = Field::Column(ColumnId(0));
 
@@ -127,5 +162,22 @@ mod tests {
         assert!(near(share(compare(CmpOp::Ne, 1000)), 0.4));
         assert!(near(share(Predicate::and([compare(CmpOp::Ge, 20), compare(CmpOp::Lt, 40)])), 0.08));
         assert_eq!(share_of_field(None, &compare(CmpOp::Eq, 1), A), None);
+    }
+
+    #[test]
+    fn patterns_that_give_no_range() {
+        let text = |n: u32| Value::Text(format!("name {n:03}"));
+        let bounds = (0..=100).map(text).collect();
+        let common = vec![(Value::Text("the end".into()), 0.2)];
+        let column = ColumnStatistics { nulls: 0.1, distinct: 1000.0, common, bounds };
+        let stats = TableStatistics { columns: vec![(ColumnId(0), column)], ..TableStatistics::default() };
+        let like = |pattern: &str| Predicate::like(A, LikePattern::new(pattern, Some('\\')).unwrap(), false);
+        let share = |predicate: Predicate| share_of_field(Some(&stats), &predicate, A).unwrap();
+        let near = |a: f64, b: f64| (a - b).abs() < 0.01;
+        assert!(near(share(like("%7")), 0.07));
+        assert!(near(share(like("%end")), 0.2));
+        assert!(near(share(like("%nowhere")), 0.003));
+        assert!(near(share(Predicate::and([like("%0%"), like("name 1%")])), 0.003));
+        assert!(near(share(like("%")), 0.9));
     }
 }

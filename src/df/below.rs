@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Field, Schema, SchemaRef};
+use arrow::error::ArrowError;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::window::WindowExpr;
@@ -14,7 +15,7 @@ use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 
 use super::operators::scan::ScanExec;
 use super::rules::kept_sorts::FixedExec;
-use crate::error::Result;
+use crate::error::{Error, Result, sqlstate};
 use crate::sql;
 
 /// The input of an operator that passes its rows on unchanged.
@@ -73,6 +74,19 @@ pub fn holds(plan: &Arc<dyn ExecutionPlan>, is_it: &dyn Fn(&dyn ExecutionPlan) -
 pub fn windows(plan: &dyn ExecutionPlan) -> Option<&[Arc<dyn WindowExpr>]> {
     let bounded = plan.downcast_ref::<BoundedWindowAggExec>().map(|windows| windows.window_expr());
     bounded.or_else(|| plan.downcast_ref::<WindowAggExec>().map(|windows| windows.window_expr()))
+}
+/// The batches of one query in one.
+///
+/// Errors: invalid, if the texts or bytes of a column are more than 2 GiB, which is where Arrow's batches end.
+pub fn in_one(schema: &SchemaRef, batches: &[RecordBatch]) -> Result<RecordBatch> {
+    arrow::compute::concat_batches(schema, batches).map_err(|error| match error {
+        ArrowError::OffsetOverflowError(_) => {
+            Error::invalid("the rows that the statement finds have more than 2 GiB in one column")
+                .hint("change fewer rows at a time, by a condition on the key")
+                .state(sqlstate::LIMIT)
+        }
+        error => Error::internal("batches of one query differ").caused_by(error),
+    })
 }
 
 /// A batch of these columns under the names of a schema.

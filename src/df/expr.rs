@@ -11,6 +11,7 @@ use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 use sqlparser::ast::BinaryOperator;
 
 use super::formula::formula;
+use super::literals::words;
 use super::{inverse, of_parts};
 use crate::df::expressions::like;
 use crate::error::Result;
@@ -103,7 +104,12 @@ fn holds(ty: &arrow::datatypes::DataType, digits: u8) -> bool {
 
 /// The predicate of a filter expression.
 pub fn predicate(expr: &Expr, names: &FieldNames) -> Predicate {
-    known(expr, names).unwrap_or_else(|| Predicate::Opaque(expr.to_string()))
+    known(expr, names).unwrap_or_else(|| opaque(expr))
+}
+
+/// A condition that is not of the algebra.
+pub fn opaque(expr: &Expr) -> Predicate {
+    Predicate::Opaque(words(&expr.to_string()))
 }
 
 fn known(expr: &Expr, names: &FieldNames) -> Option<Predicate> {
@@ -113,8 +119,16 @@ fn known(expr: &Expr, names: &FieldNames) -> Option<Predicate> {
         Expr::Literal(ScalarValue::Boolean(None) | ScalarValue::Null, _) => Some(Predicate::Unknown),
         Expr::Alias(alias) => known(&alias.expr, names),
         Expr::Not(inner) => Some(predicate(inner, names).not()),
-        Expr::IsNull(inner) => Some(Predicate::IsNull { field: names.of(inner)?.0, negated: false }),
-        Expr::IsNotNull(inner) => Some(Predicate::IsNull { field: names.of(inner)?.0, negated: true }),
+        Expr::IsTrue(inner) => is_certainly(true, inner, names),
+        Expr::IsNotTrue(inner) => Some(is_certainly(true, inner, names)?.not()),
+        Expr::IsFalse(inner) => is_certainly(false, inner, names),
+        Expr::IsNotFalse(inner) => Some(is_certainly(false, inner, names)?.not()),
+        Expr::IsNull(inner) | Expr::IsUnknown(inner) => {
+            Some(Predicate::IsNull { field: names.of(inner)?.0, negated: false })
+        }
+        Expr::IsNotNull(inner) | Expr::IsNotUnknown(inner) => {
+            Some(Predicate::IsNull { field: names.of(inner)?.0, negated: true })
+        }
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::And, right }) => {
             Some(Predicate::and(vec![predicate(left, names), predicate(right, names)]))
         }
@@ -165,6 +179,13 @@ fn listed(list: &InList, names: &FieldNames) -> Option<Predicate> {
     Some(if list.negated { any.not() } else { any })
 }
 
+/// `column IS TRUE` or `IS FALSE`: never unknown.
+fn is_certainly(truth: bool, column: &Expr, names: &FieldNames) -> Option<Predicate> {
+    let (field, ColumnType::Boolean) = names.of(column)? else { return None };
+    let is_it = Predicate::compare(field, CmpOp::Eq, Value::Boolean(truth));
+    Some(Predicate::and([is_it, Predicate::is_null(field).not()]))
+}
+
 /// `left IS NOT DISTINCT FROM right`: never unknown.
 fn same(left: &Expr, right: &Expr, names: &FieldNames) -> Option<Predicate> {
     let (field, ty) = names.of(left)?;
@@ -190,11 +211,29 @@ fn known_like(call: &ScalarFunction, names: &FieldNames) -> Option<Predicate> {
     };
     match names.of(text) {
         Some((field, ty)) if ty.is_text() => Some(Predicate::like(field, pattern, case_insensitive)),
+        Some((field, ColumnType::Varbinary)) if !case_insensitive => bytes_like(field, &pattern, call),
         None if !case_insensitive => {
             inverse::like(text, &pattern, names).or_else(|| of_parts::like(text, &pattern, names))
         }
         _ => None,
     }
+}
+
+/// Bytes that match a pattern begin with those of its prefix; `None` if it has none.
+fn bytes_like(field: Field, pattern: &LikePattern, call: &ScalarFunction) -> Option<Predicate> {
+    let compare = |op, bytes: &[u8]| Predicate::compare(field, op, Value::Bytes(bytes.to_vec()));
+    if let Some(exact) = pattern.as_exact() {
+        return Some(compare(CmpOp::Eq, exact.as_bytes()));
+    }
+    let prefix = pattern.prefix().as_bytes();
+    let (last, front) = prefix.split_last()?;
+    // No byte of a text is the greatest.
+    let behind = [front, &[last + 1]].concat();
+    let mut terms = vec![compare(CmpOp::Ge, prefix), compare(CmpOp::Lt, &behind)];
+    if !pattern.is_prefix() {
+        terms.push(opaque(&Expr::ScalarFunction(call.clone())));
+    }
+    Some(Predicate::and(terms))
 }
 
 pub(super) fn comparison(op: Operator) -> Option<CmpOp> {

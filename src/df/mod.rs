@@ -32,6 +32,7 @@ mod information_schema;
 mod inverse;
 mod join_sides;
 mod keep;
+mod literals;
 mod of_parts;
 mod operators;
 mod order;

@@ -33,7 +33,7 @@ use datafusion::prelude::SessionConfig;
 use futures::{Stream, StreamExt, TryStreamExt};
 use sqlparser::ast::{Function, ObjectNamePart, Query};
 
-use super::below::{output_schema, renamed};
+use super::below::{in_one, output_schema, renamed};
 use super::cached::parameters;
 use super::computed::computed_columns;
 use super::contained::Stage;
@@ -47,7 +47,7 @@ use super::expressions::dates::whole_days;
 use super::expressions::doubles::doubles_win;
 use super::expressions::elements::of_row;
 use super::expressions::intervals::interval_lengths;
-use super::expressions::like::own_patterns;
+use super::expressions::like::{byte_patterns, own_patterns};
 use super::expressions::long_decimals::long_decimals;
 use super::expressions::one_by_one::one_by_one;
 use super::expressions::quotients::nearest_doubles;
@@ -60,7 +60,6 @@ use super::expressions::text::{
 };
 use super::expressions::three_valued::ThreeValued;
 use super::expressions::time_parts::time_parts;
-use super::expressions::time_zone::at_time_zone;
 use super::functions::described::DescribedFunction;
 use super::hints::Hinted;
 use super::operators::apart::{apart, batches_apart};
@@ -87,6 +86,7 @@ use super::rules::join_order::FewestFirst;
 use super::rules::kept_apart::KeptApart;
 use super::rules::kept_sorts::FixedRows;
 use super::rules::multisets::numbered;
+use super::rules::named_unions::NamedUnions;
 use super::rules::null_frames::whole_frames;
 use super::rules::offset::offset;
 use super::rules::picking::PickApart;
@@ -274,11 +274,12 @@ impl Planner {
                     ],
                 )),
                 Arc::new(Settled),
-                Arc::new(ExpressionRules("once_settled", &[row_offsets, lag_defaults, at_time_zone])),
+                Arc::new(ExpressionRules("once_settled", &[row_offsets, lag_defaults])),
                 Arc::new(NodeRule("texts_as_binary_keys", texts_as_binary_keys)),
                 Arc::new(ExpressionRules(
                     "operands",
                     &[
+                        byte_patterns,
                         one_by_one,
                         times,
                         text_operands,
@@ -343,6 +344,7 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
                 Arc::new(LogicalRule("wide_columns", None, wide_columns)) as _,
                 Arc::new(TrueKeys(rule)) as _,
             ]),
+            "propagate_empty_relation" => rules.push(Arc::new(NamedUnions(rule)) as _),
             "eliminate_cross_join" => rules.push(Arc::new(KeptApart::of_all_joins(rule)) as _),
             "single_distinct_aggregation_to_group_by" => {
                 rules.push(Arc::new(KeptApart::of_sums(rule)) as _);
@@ -522,7 +524,7 @@ impl Planner {
         Ok((Box::pin(batches), schema))
     }
 
-    /// All rows of a query in one batch, for small internal queries of a statement.
+    /// All rows of a query in one batch: of a statement's own small queries, and those that an UPDATE or DELETE finds.
     pub async fn collect(
         &self,
         query: Query,
@@ -533,8 +535,7 @@ impl Planner {
         let plan = self.physical(self.plan(query, scope, params)?, limits, false).await?;
         let schema = plan.schema();
         let batches: Vec<RecordBatch> = self.start(plan, limits)?.try_collect().await?;
-        let batch = arrow::compute::concat_batches(&schema, &batches)
-            .map_err(|e| Error::internal("batches of one query differ").caused_by(e))?;
+        let batch = in_one(&schema, &batches)?;
         renamed(batch.columns().to_vec(), batch.num_rows(), &output_schema(&schema))
     }
 }

@@ -36,7 +36,7 @@ use super::with_queries::marked;
 use crate::catalog::Relation;
 use crate::error::{Error, Result, sqlstate};
 use crate::plan::{CmpOp, Field, Predicate};
-use crate::schema::{ENDED_AT, TableDef, ViewDef, WRITTEN_AT};
+use crate::schema::{ENDED_AT, IndexDef, IndexState, TableDef, ViewDef, WRITTEN_AT};
 use crate::sql::rewrite::ROWKEY;
 use crate::sql::{
     AsOf, CATALOG_HINT, CATALOG_SCHEMAS, INFORMATION_SCHEMA, KeyedTable, name_of, name_sql, output_name,
@@ -54,6 +54,21 @@ fn keyed(table: &TableDef) -> Option<KeyedTable> {
     let key = table.key.columns().into_iter().map(|id| table.column_name(id).to_owned()).collect();
     let columns = table.live_columns().map(|(_, column)| column.name.clone()).collect();
     Some(KeyedTable { key, columns })
+}
+
+/// Errors: the index table is being built, or Broken.
+fn has_every_entry(index: &IndexDef) -> DfResult<()> {
+    let (name, shown) = (&index.name, name_sql(&index.name));
+    let error = match index.state {
+        IndexState::Ready => return Ok(()),
+        IndexState::Building => Error::invalid(format!("index \"{name}\" is still being built"))
+            .why("it does not have the entries of all rows yet")
+            .hint("SHOW INDEXES tells when it is Ready; query the table meanwhile"),
+        IndexState::Broken => Error::invalid(format!("index \"{name}\" is Broken"))
+            .why("entries may be missing from it")
+            .hint(format!("query the table, or REPAIR INDEX {shown}")),
+    };
+    Err(to_df(error.state(sqlstate::OBJECT_STATE)))
 }
 
 /// A planned view. Errors count as planned, too: the statement fails with them, or does not need the view.
@@ -412,6 +427,7 @@ impl ContextProvider for Resolver<'_> {
             Some(Relation::Table(table)) => (table, None),
             Some(Relation::Index(table, id)) => {
                 let index = table.index_by_id(id).cloned();
+                index.iter().try_for_each(has_every_entry)?;
                 (table, index)
             }
             Some(Relation::View(view)) => return self.view(&view),

@@ -150,7 +150,7 @@ fn types(schema: &DFSchema) -> impl Iterator<Item = (&DataType, &HashMap<String,
 }
 
 /// Recomputes the schema of a node after its inputs' types have changed. Another rule settles the types of a UNION.
-fn hears_of_types(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
+pub(super) fn hears_of_types(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
     match plan {
         LogicalPlan::Projection(_)
         | LogicalPlan::SubqueryAlias(_)

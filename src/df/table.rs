@@ -30,7 +30,7 @@ pub use self::request::{Bound, OfRow, ScanRequest};
 use super::cached::template::{Template, has_params};
 use super::computed::hidden_name;
 use super::errors::to_df;
-use super::expr::{FieldNames, predicate};
+use super::expr::{FieldNames, opaque, predicate};
 use super::operators::scan::ScanExec;
 use super::rewrite::below;
 use super::statistics::JumpSamples;
@@ -203,7 +203,7 @@ impl TableSource {
     pub fn predicate(&self, filter: &Expr) -> Predicate {
         let names = &self.relation.names;
         let known = Template::new(filter, names).fill(names, &self.binding);
-        known.unwrap_or_else(|| Predicate::Opaque(filter.to_string()))
+        known.unwrap_or_else(|| opaque(filter))
     }
 
     /// The first row in a column's order, of those that pass `filters`, is found at once; `alone`: or at least far more

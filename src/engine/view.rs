@@ -16,6 +16,7 @@ use super::rows::literal;
 use super::runtime::with_stack;
 use super::settings::SessionSettings;
 use crate::catalog::Catalog;
+use crate::df::below::in_one;
 use crate::df::cached::page::DependsOn;
 use crate::df::cached::plain;
 use crate::df::cached::plan::{BoundPlan, UnboundPlan};
@@ -277,8 +278,7 @@ impl StatementView {
                 batches.try_collect().await?
             }
         };
-        let one = arrow::compute::concat_batches(&schema, &batches);
-        one.map(Some).map_err(|e| Error::internal("batches of one query differ").caused_by(e))
+        in_one(&schema, &batches).map(Some)
     }
 
     /// Binds the cached plan of a query, if one fits.

@@ -86,18 +86,23 @@ pub fn expired(
 
 /// Whole rows, each `None` if it is not there. Errors: `Corrupt` when the bytes of one are not a row of this table.
 pub fn rows_of(reader: &dyn Reader, table: &TableDef, rowkeys: &[&[u8]]) -> Result<Vec<Option<StoredRow>>> {
-    let values = reader.get_many(table.rows(), rowkeys)?;
-    let row =
-        |(rowkey, value): (&&[u8], Option<&[u8]>)| value.map(|value| row_of(reader, table, rowkey, value));
-    rowkeys.iter().zip(values).map(|found| row(found).transpose()).collect()
+    let found = reader.get_many(table.rows(), rowkeys)?;
+    let there: Vec<&[u8]> =
+        rowkeys.iter().zip(&found).filter_map(|(rowkey, value)| value.map(|_| *rowkey)).collect();
+    let others = table.family_ids().skip(1);
+    let others = others.map(|id| reader.get_many(table.family(id).keyspace, &there));
+    let mut others = others.map(|of_rows| Ok(of_rows?.into_iter())).collect::<Result<Vec<_>>>()?;
+    let mut row = |(rowkey, value): (&&[u8], Option<&[u8]>)| {
+        let Some(value) = value else { return Ok(None) };
+        let others = others.iter_mut().map(|of_rows| of_rows.next().flatten());
+        let sealed = std::iter::once(Some(value)).chain(others);
+        row_of(table, rowkey, sealed.map(|sealed| sealed.map(<[u8]>::to_vec)).collect()).map(Some)
+    };
+    rowkeys.iter().zip(found).map(&mut row).collect()
 }
 
-/// A whole row, given its value in the default family.
-fn row_of(reader: &dyn Reader, table: &TableDef, rowkey: &[u8], value: &[u8]) -> Result<StoredRow> {
-    let mut sealed = vec![Some(value.to_vec())];
-    for id in table.family_ids().skip(1) {
-        sealed.push(reader.get(table.family(id).keyspace, rowkey)?.map(<[u8]>::to_vec));
-    }
+/// A whole row, given the sealed value of each family.
+fn row_of(table: &TableDef, rowkey: &[u8], sealed: Vec<Option<Vec<u8>>>) -> Result<StoredRow> {
     let mut values = vec![Value::Null; table.columns.len()];
     for (id, bytes) in table.family_ids().zip(&sealed) {
         if let Some(bytes) = bytes {

@@ -179,6 +179,12 @@ impl KeyPart {
         text && null && !self.descending
     }
 
+    /// Do its bytes begin as the text that it holds, whatever marks follow?
+    pub fn begins_as_text(&self) -> bool {
+        let is_text = !self.is_binary() && self.form.ty() != Some(ColumnType::Varbinary);
+        is_text && !self.descending && self.null != NullMark::Presence
+    }
+
     /// Are its values bytes, as those of plain numbers are, and not those of a text with marks?
     pub fn is_binary(&self) -> bool {
         matches!(self.form.shape(), Shape::Binary(_))

@@ -31,7 +31,7 @@ use super::open_values::{self, OpenValuesExec};
 use super::template::{number, params_in, place, value_of};
 use crate::df::errors::{df_error, to_df};
 use crate::df::parallel::OF_A_SET;
-use crate::df::rewrite::rename_kept;
+use crate::df::rewrite::{hears_of_types, rename_kept};
 use crate::df::tree::{RewritePlan, RewriteTree};
 use crate::error::{Error, Result};
 use crate::sql::PARAMETER_DIGITS;
@@ -215,15 +215,18 @@ fn has_param(expr: &Expr) -> bool {
     expr.exists(|e| Ok(matches!(e, Expr::Placeholder(_)))).unwrap_or(false)
 }
 
-/// Rewrites all expressions of a plan and keeps its output names.
+/// Rewrites all expressions of a plan and keeps its output names. Rules rely on types, and on what may be NULL.
 fn each_expr(plan: LogicalPlan, rewrite: &dyn Fn(Expr) -> Transformed<Expr>) -> DfResult<LogicalPlan> {
+    let has_changed = Cell::new(false);
     let rewritten = plan.rewrite_up_with_subqueries(|node| {
         let names = NamePreserver::new(&node);
-        node.rewrite_own_expressions(|expr| {
+        let node = node.rewrite_own_expressions(|expr| {
             rename_kept(expr, &names, &mut |expr| expr.rewrite_up(|e| Ok(rewrite(e))))
-        })
+        })?;
+        has_changed.set(has_changed.get() || node.transformed);
+        if has_changed.get() { node.transform_data(hears_of_types) } else { Ok(node) }
     });
-    rewritten?.data.recompute_schema()
+    rewritten.data()
 }
 
 fn typed_by(mut expr: Expr, params: &[Value]) -> Transformed<Expr> {

@@ -33,6 +33,7 @@ use crate::error::Result;
 use crate::exec::sums::{self, AggregateTerm};
 use crate::plan::{CmpOp, Field, Predicate};
 use crate::row::arrow_type;
+use crate::schema::IndexState;
 use crate::sql::{name_of, parameter_place, table_name_of};
 use crate::value::{ColumnType, Value};
 
@@ -254,7 +255,7 @@ impl<'p> NamedTable<'p> {
         let (table, index) = match scope.catalog.find(&name)? {
             Relation::Table(table) => (table, None),
             Relation::Index(table, id) => {
-                let index = table.index_by_id(id)?.clone();
+                let index = table.index_by_id(id).filter(|index| index.state == IndexState::Ready)?.clone();
                 (table, Some(index))
             }
             Relation::View(_) => return None,

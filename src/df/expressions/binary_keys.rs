@@ -7,6 +7,7 @@ use datafusion::common::{Column, ScalarValue};
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator};
 
+use super::like::parted;
 use crate::df::errors::to_df;
 use crate::df::table::TableSource;
 use crate::error::{Error, sqlstate};
@@ -37,17 +38,25 @@ fn check(expr: &Expr, inputs: &[&LogicalPlan]) -> DfResult<()> {
         Expr::Between(between) => vec![&between.expr, &between.low, &between.high],
         Expr::InList(list) => std::iter::once(&*list.expr).chain(&list.list).collect(),
         Expr::Like(like) => vec![&like.expr, &like.pattern],
+        Expr::ScalarFunction(call) if parted(call).is_some() => call.args.iter().collect(),
         _ => return Ok(()),
     };
-    let Some(text) = peers.iter().find_map(|peer| text(peer)) else { return Ok(()) };
+    let pattern = |peer: &Expr| match (expr, peer) {
+        (Expr::Like(_), Expr::Placeholder(param)) => Some(param.id.clone()),
+        _ => None,
+    };
+    let text = peers.iter().find_map(|peer| text(peer).map(str::to_owned).or_else(|| pattern(peer)));
+    let Some(text) = text else { return Ok(()) };
     let rowkey = peers.iter().find_map(|peer| match peer {
         Expr::Column(column) => Some(column),
         _ => None,
     });
     let Some(rowkey) = rowkey else { return Ok(()) };
-    let named = inputs.iter().find_map(|input| binary_keys(rowkey, input).transpose()).transpose()?;
+    let is_pattern = matches!(expr, Expr::Like(_) | Expr::ScalarFunction(_));
+    let named =
+        inputs.iter().find_map(|input| binary_keys(rowkey, input, is_pattern).transpose()).transpose()?;
     match named {
-        Some((name, part)) => Err(to_df(refused(&name, &part, text, matches!(expr, Expr::Like(_))))),
+        Some((name, part)) => Err(to_df(refused(&name, &part, &text, is_pattern))),
         None => Ok(()),
     }
 }
@@ -64,19 +73,19 @@ fn text(expr: &Expr) -> Option<&str> {
     }
 }
 
-/// The table or index whose rowkey this column is, and its first binary part, if no part of that key is plain text.
-fn binary_keys(column: &Column, plan: &LogicalPlan) -> DfResult<Option<(String, String)>> {
+/// The table or index whose rowkey this column is, and its first binary part, if a text beside it would find nothing.
+fn binary_keys(column: &Column, plan: &LogicalPlan, is_pattern: bool) -> DfResult<Option<(String, String)>> {
     if !plan.schema().has_column(column) {
         return Ok(None);
     }
     if let LogicalPlan::Join(join) = plan {
-        return match binary_keys(column, &join.left)? {
-            None => binary_keys(column, &join.right),
+        return match binary_keys(column, &join.left, is_pattern)? {
+            None => binary_keys(column, &join.right, is_pattern),
             found => Ok(found),
         };
     }
     let source = TableSource::behind(column, plan)?;
-    Ok(source.and_then(|(source, name)| source.binary_keys(&name)))
+    Ok(source.and_then(|(source, name)| source.binary_keys(&name, is_pattern)))
 }
 
 fn refused(of: &str, part: &str, text: &str, is_pattern: bool) -> Error {

@@ -8,15 +8,17 @@
 //! Searches that a LIKE can express become one, because patterns give key ranges: `starts_with(name, 'x')`, `name ~
 //! '^x'`, `name SIMILAR TO 'x%'`. DataFusion also turns some of these into LIKEs, but into its own kind and after this
 //! rule; and it takes the backslash of `name ~ 'a\\b'` for an escape.
+//!
+//! Bytes, such as rowkeys with a binary part, are matched byte by byte: DataFusion would read them as a text.
 
 use std::sync::Arc;
 
-use arrow::array::{AsArray, BooleanArray};
-use arrow::datatypes::DataType;
+use arrow::array::{ArrayRef, AsArray, BooleanArray, StringArray};
+use arrow::datatypes::{DataType, Field};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result as DfResult;
-use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::expr::{Placeholder, ScalarFunction};
 use datafusion::logical_expr::{
     BinaryExpr, ColumnarValue, Expr, ExprSchemable, Like, Operator, ScalarFunctionArgs, ScalarUDF,
     ScalarUDFImpl, Signature, Volatility, lit,
@@ -30,6 +32,43 @@ use crate::value::{ColumnType, ValueRef};
 
 /// Most alternatives (count) of a regular expression that become a LIKE each.
 const ALTERNATIVES_MAX: usize = 4;
+
+/// Makes a search in bytes a function that takes bytes. Runs before type coercion, which would read them as a text.
+pub fn byte_patterns(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    let is_bytes = |expr: &Expr| matches!(expr.get_type(schema), Ok(DataType::Binary));
+    Ok(match expr {
+        Expr::Like(mut like) if is_byte_by_byte(&like) && is_bytes(&like.expr) => {
+            // The type of a parameter was taken from what it is compared with.
+            if let Expr::Placeholder(Placeholder { id, .. }) = &*like.pattern {
+                let text = Arc::new(Field::new("", DataType::Utf8, true));
+                *like.pattern = Expr::Placeholder(Placeholder::new_with_field(id.clone(), Some(text)));
+            }
+            Transformed::yes(own(like))
+        }
+        Expr::ScalarFunction(call) => match searched(&call).filter(|(bytes, _)| is_bytes(bytes)) {
+            Some((bytes, pattern)) => Transformed::yes(own(Like::new(
+                false,
+                Box::new(bytes.clone()),
+                Box::new(pattern),
+                None,
+                false,
+            ))),
+            None => Transformed::no(Expr::ScalarFunction(call)),
+        },
+        expr => Transformed::no(expr),
+    })
+}
+
+/// Letters have no case as bytes, and an escape is one byte.
+fn is_byte_by_byte(like: &Like) -> bool {
+    !like.case_insensitive && like.escape_char.is_none_or(|escape| escape.is_ascii())
+}
+
+/// What `starts_with` or `ends_with` searches, and its pattern.
+fn searched(call: &ScalarFunction) -> Option<(&Expr, Expr)> {
+    let (text, part, pattern) = parted(call)?;
+    Some((text, lit(pattern(text_of(part)?))))
+}
 
 /// Replaces DataFusion's matching by ours. Runs after type coercion.
 pub fn own_patterns(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
@@ -209,11 +248,27 @@ impl ScalarUDFImpl for Matches {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
         let texts = |arg: &ColumnarValue| arg.cast_to(&DataType::Utf8, None)?.to_array(args.number_rows);
         let (of, by) = (&args.args[0], &args.args[1]);
-        let of = texts(of)?;
+        let is_bytes = of.data_type() == DataType::Binary;
+        let of: ArrayRef = match is_bytes {
+            true => {
+                let of = of.to_array(args.number_rows)?;
+                Arc::new(
+                    of.as_binary::<i32>()
+                        .iter()
+                        .map(|bytes| bytes.map(byte_by_byte))
+                        .collect::<StringArray>(),
+                )
+            }
+            false => texts(of)?,
+        };
         let of = of.as_string::<i32>().iter();
+        let matcher = |pattern: &str| match is_bytes {
+            true => self.pattern(&byte_by_byte(pattern.as_bytes())),
+            false => self.pattern(pattern),
+        };
         let matches: BooleanArray = match by.cast_to(&DataType::Utf8, None)? {
             ColumnarValue::Scalar(ScalarValue::Utf8(Some(pattern))) => {
-                let pattern = self.pattern(&pattern).map_err(to_df)?;
+                let pattern = matcher(&pattern).map_err(to_df)?;
                 of.map(|text| text.map(|text| pattern.matches(text, self.case_insensitive))).collect()
             }
             by => {
@@ -221,7 +276,7 @@ impl ScalarUDFImpl for Matches {
                 let pairs = of.zip(by.as_string::<i32>());
                 let each = pairs.map(|pair| match pair {
                     (Some(text), Some(pattern)) => {
-                        Ok(Some(self.pattern(pattern)?.matches(text, self.case_insensitive)))
+                        Ok(Some(matcher(pattern)?.matches(text, self.case_insensitive)))
                     }
                     _ => Ok(None),
                 });
@@ -230,6 +285,11 @@ impl ScalarUDFImpl for Matches {
         };
         Ok(ColumnarValue::Array(Arc::new(matches)))
     }
+}
+
+/// A text with a character for each byte.
+fn byte_by_byte(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| char::from(*byte)).collect()
 }
 
 const SIMILAR_PATTERN: &str = "similar_pattern";

@@ -2,7 +2,7 @@
 //!
 //! Until type coercion, DataFusion gives a UNION the types of its first input, and a CASE the type of its first branch:
 //! `x` of `SELECT v AS x .. UNION ALL SELECT m ..` is an INTEGER until then, and a DECIMAL after. A rule for integers
-//! would be applied to a decimal.
+//! would be applied to a decimal. What AT TIME ZONE gives depends on such types, and they on what it gives.
 
 use std::sync::Arc;
 
@@ -23,6 +23,7 @@ use super::doubles::doubles_win;
 use super::step_types::as_planned;
 use super::text::texts_beside_branches;
 use super::time_parts::is_part;
+use super::time_zone::{at_time_zone, is_at_time_zone};
 use crate::df::rewrite::{branches, rename_kept};
 use crate::df::tree::{RewritePlan, RewriteTree};
 
@@ -79,7 +80,10 @@ fn settled(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
             let (schema, names) = (merge_schema(&plan.inputs()), NamePreserver::new(&plan));
             let settle = |expr| {
                 rename_kept(expr, &names, &mut |expr: Expr| {
-                    let branches = expr.rewrite_up(|expr| of_branches(expr, &schema))?.data;
+                    let branches = expr.rewrite_up(|expr| {
+                        at_time_zone(expr, &schema)?.transform_data(|expr| of_branches(expr, &schema))
+                    });
+                    let branches = branches?.data;
                     let (expr, _) = branches.rewrite_up(untyped)?.data.infer_placeholder_types(&schema)?;
                     Ok(Transformed::yes(expr))
                 })
@@ -115,6 +119,7 @@ fn has_mixed(node: &LogicalPlan) -> DfResult<bool> {
             // Merge the schemas only if needed: few expressions have branches.
             let chooses = !branches(expr).is_empty();
             Ok(is_part(expr)
+                || is_at_time_zone(expr)
                 || chooses && is_mixed(expr, schema.get_or_insert_with(|| merge_schema(&node.inputs()))))
         })?;
         Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })

@@ -45,6 +45,11 @@ pub fn at_time_zone(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>
     }))
 }
 
+/// Has yet to be rewritten.
+pub fn is_at_time_zone(expr: &Expr) -> bool {
+    at_zone(expr).is_some()
+}
+
 /// The time is that of a clock, or a number of seconds since 1970, or computed of one.
 fn is_of_clock(time: &Expr, schema: &DFSchema) -> bool {
     match time {

@@ -14,6 +14,7 @@ pub(super) mod join_order;
 pub(super) mod kept_apart;
 pub(super) mod kept_sorts;
 pub(super) mod multisets;
+pub(super) mod named_unions;
 pub(super) mod null_frames;
 pub(super) mod offset;
 pub(super) mod picking;

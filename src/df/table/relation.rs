@@ -246,8 +246,8 @@ impl super::TableSource {
     }
 
     /// The table or index table whose rowkey this column is, and its first binary part, if no part of that key is plain
-    /// text.
-    pub fn binary_keys(&self, column: &str) -> Option<(String, String)> {
+    /// text; for a pattern, which may match the front of keys: nor begins as a text.
+    pub fn binary_keys(&self, column: &str, is_pattern: bool) -> Option<(String, String)> {
         let QueryRelation { table, index, names, .. } = &*self.relation;
         let (layout, name) = match (names.columns.get(column)?.0, index) {
             (Field::Column(_), _) => return None,
@@ -255,7 +255,8 @@ impl super::TableSource {
             (Field::Rowkey | Field::PrimaryRowkey, _) => (&table.key, &table.name),
         };
         let parts = layout.parts();
-        if parts.iter().any(KeyPart::is_text) {
+        let begins_as_text = || parts.first().is_some_and(KeyPart::begins_as_text);
+        if parts.iter().any(KeyPart::is_text) || is_pattern && begins_as_text() {
             return None;
         }
         // A text that something follows ends with marks, but is text for whoever reads the definition.

@@ -125,12 +125,7 @@ pub(super) async fn changed(
     batch: &mut WriteBatch,
 ) -> Result<StagedChanges> {
     let mut staged = stage(view, table, &stmt.mode, proposed, columns)?;
-    if matches!(stmt.mode, InsertMode::Upsert) && !table.checks.is_empty() {
-        let StagedChanges { changes, touched } = &staged.changed;
-        let new = |rowkey| changes.get(rowkey)?.new.clone();
-        let rows: Vec<Vec<Value>> = touched.iter().filter_map(new).collect();
-        check_constraints(view, table, &rows).await?;
-    }
+    check_constraints(view, table, &staged.merged).await?;
     match staged.conflicts.is_empty() {
         true => check_updates(view, table, stmt, given).await?,
         false => compute_updates(view, table, stmt, given, &mut staged, batch).await?,
@@ -319,6 +314,8 @@ struct StagedInsert {
     /// Those that are touched include those that DO UPDATE may change.
     changed: StagedChanges,
     conflicts: Vec<Conflict>,
+    /// What an UPSERT makes of each of its rows, if the table has constraints, which nothing has checked yet.
+    merged: Vec<Vec<Value>>,
 }
 
 /// An existing row that DO UPDATE may change.
@@ -394,7 +391,7 @@ fn stage(
     };
     // Rows that the statement has added, or will change in any case.
     let mut met = HashSet::new();
-    let mut conflicts: Vec<Conflict> = Vec::new();
+    let (mut conflicts, mut merged) = (Vec::new(), Vec::new());
     let n = proposed.iter().map(|proposed| proposed.number as usize + 1).max().unwrap_or(0);
     writer.read(proposed.iter().map(|proposed| &proposed.rowkey))?;
     for NumberedRow { mut rowkey, row, number } in proposed {
@@ -414,6 +411,9 @@ fn stage(
                     None => row,
                 };
                 check_nulls(table, &row).map_err(|e| in_row(e, number as usize, n))?;
+                if !table.checks.is_empty() {
+                    merged.push(row.clone());
+                }
                 writer.replace(&rowkey, row)?;
             }
             InsertMode::OnConflictDoNothing { .. } | InsertMode::OnConflictUpdate { .. } => {
@@ -445,7 +445,7 @@ fn stage(
         }
         touched.push(rowkey);
     }
-    Ok(StagedInsert { changed: StagedChanges { changes: writer.suspend(), touched }, conflicts })
+    Ok(StagedInsert { changed: StagedChanges { changes: writer.suspend(), touched }, conflicts, merged })
 }
 
 fn changed_twice(table: &TableDef, rowkey: &Rowkey) -> Error {

@@ -57,6 +57,13 @@ impl NewFile {
     }
 }
 
+impl NewFile {
+    /// An error that becomes the one that names the file.
+    fn unwritable(&self, e: std::io::Error) -> std::io::Error {
+        std::io::Error::new(e.kind(), cannot("write", &self.path, e))
+    }
+}
+
 /// A hidden name next to `path` that no other copy uses.
 fn unfinished_path(path: &Path) -> PathBuf {
     static COPIES: AtomicU64 = AtomicU64::new(0);
@@ -67,11 +74,11 @@ fn unfinished_path(path: &Path) -> PathBuf {
 
 impl Write for NewFile {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.out.write(bytes)
+        self.out.write(bytes).map_err(|e| self.unwritable(e))
     }
 
     fn flush(&mut self) -> std::io::Result<()> {
-        self.out.flush()
+        self.out.flush().map_err(|e| self.unwritable(e))
     }
 }
 
@@ -87,6 +94,7 @@ impl Drop for NewFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Error;
 
     fn names(dir: &Path) -> Vec<String> {
         let entries = fs::read_dir(dir).unwrap();
@@ -120,5 +128,13 @@ mod tests {
     fn a_missing_directory_is_named() {
         let error = NewFile::create(Path::new("no/such/directory/out.csv")).unwrap_err();
         assert_eq!(error.what(), "cannot write 'no/such/directory/out.csv'");
+    }
+
+    #[test]
+    fn a_full_disk_is_told_with_the_file() {
+        let mut file = NewFile::create(Path::new("/dev/full")).unwrap();
+        let error: Error = file.write_all(&[b'x'; 1 << 20]).unwrap_err().into();
+        assert_eq!(error.what(), "cannot write '/dev/full'");
+        assert!(error.to_string().contains("the disk has room"), "{error}");
     }
 }

@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use arrow::datatypes::SchemaRef;
+use arrow::error::ArrowError;
 use arrow::record_batch::RecordBatch;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::{
@@ -66,7 +67,7 @@ impl ParquetReader {
         let Some(batches) = &mut self.batches else {
             return Ok(None);
         };
-        let batch = guarded(|| batches.next().transpose());
+        let batch = guarded(|| batches.next().transpose().map_err(undecoded));
         if batch.is_err() {
             self.batches = None;
         }
@@ -95,6 +96,14 @@ fn guarded<T, E: Into<Error>>(step: impl FnOnce() -> Result<T, E>) -> Result<T> 
     match catch_unwind(AssertUnwindSafe(step)) {
         Ok(done) => done.map_err(Into::into),
         Err(_) => Err(unusable("its bytes are damaged")),
+    }
+}
+
+/// The error for a batch that could not be read.
+fn undecoded(e: ArrowError) -> Error {
+    match e {
+        ArrowError::IoError(..) | ArrowError::NotYetImplemented(_) => e.into(),
+        e => unusable(e.to_string()).caused_by(e),
     }
 }
 
@@ -159,6 +168,13 @@ impl FileWriter for ParquetWriter {
 
 impl From<ParquetError> for Error {
     fn from(e: ParquetError) -> Self {
+        let e = match e {
+            ParquetError::External(source) => match source.downcast::<std::io::Error>() {
+                Ok(io) => return (*io).into(),
+                Err(source) => ParquetError::External(source),
+            },
+            e => e,
+        };
         let error = match &e {
             ParquetError::NYI(what) if what.contains("interval") => {
                 Error::unsupported("a Parquet file cannot hold these intervals")
