@@ -241,6 +241,12 @@ impl Resolver<'_> {
 
     /// A table with its history, and the columns that hold when a version was written and ended.
     fn past_of(&self, name: &str) -> DfResult<Past> {
+        if let Some(Relation::Index(table, _)) = self.scope.catalog.find(name) {
+            let error = Error::unsupported(format!("index tables such as \"{name}\" have no versions"))
+                .hint(format!("ask its table: FROM {} AS OF ..", name_sql(&table.name)))
+                .state(sqlstate::WRONG_OBJECT);
+            return Err(to_df(error));
+        }
         let table = self.scope.catalog.table(name).map_err(to_df)?;
         let (Some(history), Some(written_at), Some(past)) = (&table.history, table.written_at, table.past())
         else {

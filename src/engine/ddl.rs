@@ -215,6 +215,7 @@ pub fn new_name(ident: &Ident) -> Result<String> {
             crate::value::Literal(Value::Text(cut(&name)).as_ref())
         ))
         .why(format!("a name has 1 to {NAME_BYTES_MAX} bytes and no slash"))
+        .hint("give another: what a query computes is named by AS, as in SELECT a / b AS ratio")
         .state(sqlstate::INVALID_NAME)
         .at(span_of_name(ident)));
     }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::hex;
 use super::layout::KeyLayout;
-use super::part::KeyPart;
+use super::part::{Ending, KeyPart};
 use super::transform::Shape;
 use crate::value::ValueRef;
 
@@ -31,7 +31,7 @@ impl KeyLayout {
         }
         let whole = self.whole_parts(end);
         if whole.len == end.len() {
-            return self.shorter_before(end, &whole);
+            return self.text_before(end).or_else(|| self.shorter_before(end, &whole));
         }
         let mut last = end.to_vec();
         let byte = last.last_mut()?;
@@ -44,6 +44,13 @@ impl KeyLayout {
             last.push(0xFF);
         }
         None
+    }
+
+    /// The key before `end`, if that is the next after a text at the end of the key.
+    fn text_before(&self, end: &[u8]) -> Option<String> {
+        let last = self.parts().last().filter(|last| last.ending == Ending::Rest && last.is_text());
+        let before = self.whole_parts(end.strip_suffix(b"\0").filter(|_| last.is_some())?);
+        (before.count == self.parts().len()).then_some(before.shown)
     }
 
     /// The key before `end` whose last part is shorter to write, if that part has fractions. `whole`: the parts of `end`.

@@ -202,6 +202,13 @@ impl SimpleOperator {
     fn of_rows(&self, rows: RecordBatch) -> DfResult<RecordBatch> {
         let count = rows.num_rows();
         match self {
+            // Of no rows nothing is computed: some of DataFusion's functions panic when they are asked to.
+            SimpleOperator::Compute(_, schema) if count == 0 => Ok(RecordBatch::new_empty(Arc::clone(schema))),
+            SimpleOperator::Filter(_, columns) if count == 0 => match columns {
+                Some(columns) => Ok(rows.project(columns)?),
+                None => Ok(rows),
+            },
+            SimpleOperator::Sort(..) if count == 0 => Ok(rows),
             SimpleOperator::Compute(exprs, schema) => {
                 let values = exprs.iter().map(|expr| expr.evaluate(&rows)?.into_array(count));
                 let values = values.collect::<DfResult<Vec<_>>>()?;

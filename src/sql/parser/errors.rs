@@ -83,6 +83,7 @@ const STATEMENTS_ELSEWHERE: &[(&str, &str)] = &[
     ("VACUUM", "nothing is needed: space is reused as rows are deleted"),
     ("PRAGMA", "DESCRIBE t lists columns, SHOW SETTINGS settings; SET name = value changes one"),
     ("REKEY", "write ALTER TABLE t REKEY (...), or ALTER TABLE t REKEY CANCEL"),
+    ("SPLIT", "write ALTER TABLE t SPLIT INTO 4, or SPLIT ON ('key', ...)"),
     ("REINDEX", "REPAIR INDEX i builds an index anew"),
     ("USE", "one database is open at a time: start again with the other's path"),
     ("ATTACH", "one database is open at a time: start again with the other's path"),

@@ -493,6 +493,11 @@ const ERRORS: &[(&str, &str)] = &[
          LINE 1: REINDEX i\n        ^^^^^^^",
     ),
     (
+        "SPLIT t INTO 4",
+        "error: expected a statement, found \"SPLIT\"\n hint: write ALTER TABLE t SPLIT INTO 4, or SPLIT ON ('key', \
+         ...)\nLINE 1: SPLIT t INTO 4\n        ^^^^^",
+    ),
+    (
         "PRAGMA table_info(t)",
         "error: expected a statement, found \"PRAGMA\"\n hint: DESCRIBE t lists columns, SHOW SETTINGS settings; \
          SET name = value changes one\nLINE 1: PRAGMA table_info(t)\n        ^^^^^^",
