@@ -203,7 +203,9 @@ impl SimpleOperator {
         let count = rows.num_rows();
         match self {
             // Of no rows nothing is computed: some of DataFusion's functions panic when they are asked to.
-            SimpleOperator::Compute(_, schema) if count == 0 => Ok(RecordBatch::new_empty(Arc::clone(schema))),
+            SimpleOperator::Compute(_, schema) if count == 0 => {
+                Ok(RecordBatch::new_empty(Arc::clone(schema)))
+            }
             SimpleOperator::Filter(_, columns) if count == 0 => match columns {
                 Some(columns) => Ok(rows.project(columns)?),
                 None => Ok(rows),
