@@ -391,6 +391,14 @@ fn recursion(text: &str) -> Option<Error> {
 }
 
 fn windows(text: &str) -> Option<Error> {
+    if text.contains("`retract_batch` is not implemented") {
+        let call = text.rsplit_once("implemented: ").map_or("", |(_, call)| call);
+        let function = call.split('(').next().filter(|name| !name.is_empty()).unwrap_or("this aggregate");
+        return Some(
+            Error::unsupported(format!("{function} cannot leave out rows that a window frame has passed"))
+                .hint("let the frame begin with UNBOUNDED PRECEDING, or take max, min, sum or count of a CASE"),
+        );
+    }
     if text == "Expected an integer value" {
         return Some(
             error("lag and lead take a number of rows that is an integer", sqlstate::UNDEFINED_FUNCTION)
