@@ -396,7 +396,9 @@ fn windows(text: &str) -> Option<Error> {
         let function = call.split('(').next().filter(|name| !name.is_empty()).unwrap_or("this aggregate");
         return Some(
             Error::unsupported(format!("{function} cannot leave out rows that a window frame has passed"))
-                .hint("let the frame begin with UNBOUNDED PRECEDING, or take max, min, sum or count of a CASE"),
+                .hint(
+                    "let the frame begin with UNBOUNDED PRECEDING, or take max, min, sum or count of a CASE",
+                ),
         );
     }
     if text == "Expected an integer value" {
