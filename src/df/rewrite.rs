@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DECIMAL256_MAX_PRECISION, DataType, FieldRef};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, DFSchema, ScalarValue};
+use datafusion::common::{Column, DFSchema, DFSchemaRef, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::datasource::provider_as_source;
 use datafusion::error::Result as DfResult;
@@ -15,7 +15,7 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::type_coercion::binary::comparison_coercion;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan, TableScan, cast};
+use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan, Projection, TableScan, cast};
 use datafusion::optimizer::analyzer::AnalyzerRule;
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
@@ -159,6 +159,18 @@ pub(super) fn hears_of_types(plan: LogicalPlan) -> DfResult<Transformed<LogicalP
         | LogicalPlan::Join(_) => plan.recompute_schema().map(Transformed::yes),
         plan => Ok(Transformed::no(plan)),
     }
+}
+
+/// The columns of an input of a UNION, named as the union's, whose `schema` they get.
+pub fn named_as(input: Arc<LogicalPlan>, schema: &DFSchemaRef) -> DfResult<Arc<LogicalPlan>> {
+    let columns = input.schema().iter().zip(schema.fields()).map(|((qualifier, field), named)| {
+        let is_named = field.name() == named.name();
+        let column = Expr::Column(Column::from((qualifier, field)));
+        if is_named { column } else { column.alias(named.name()) }
+    });
+    let columns = columns.collect();
+    let named = Projection::try_new_with_schema(columns, input, Arc::clone(schema))?;
+    Ok(Arc::new(LogicalPlan::Projection(named)))
 }
 
 /// The node has an expression other than a column. Otherwise it is skipped: merging the schemas of its inputs costs

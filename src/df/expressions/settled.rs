@@ -24,7 +24,7 @@ use super::step_types::as_planned;
 use super::text::texts_beside_branches;
 use super::time_parts::is_part;
 use super::time_zone::{at_time_zone, is_at_time_zone};
-use crate::df::rewrite::{branches, rename_kept};
+use crate::df::rewrite::{branches, named_as, rename_kept};
 use crate::df::tree::{RewritePlan, RewriteTree};
 
 /// The rule. Runs before all rules that look at types.
@@ -69,10 +69,10 @@ fn settled(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
         // Its schema is the one of its first input as it was planned.
         LogicalPlan::Union(union) => {
             let union = Union::try_new_with_loose_types(union.inputs)?;
-            match differs(&union) {
+            named(match differs(&union) {
                 true => TypeCoercionRewriter::coerce_union(in_union(union)?)?,
                 false => LogicalPlan::Union(union),
-            }
+            })?
         }
         // Parameters of LIMIT are numbers already.
         LogicalPlan::Limit(limit) => LogicalPlan::Limit(limit),
@@ -92,6 +92,21 @@ fn settled(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
         }
     };
     plan.recompute_schema().map(Transformed::yes)
+}
+
+/// Gives the inputs of a union its names. DataFusion moves the casts above it into each input, by these names.
+fn named(plan: LogicalPlan) -> DfResult<LogicalPlan> {
+    let LogicalPlan::Union(mut union) = plan else { return Ok(plan) };
+    let names = |schema: &DFSchema| -> Vec<String> {
+        schema.fields().iter().map(|field| field.name().clone()).collect()
+    };
+    let wanted = names(&union.schema);
+    for input in &mut union.inputs {
+        if names(input.schema()) != wanted {
+            *input = named_as(Arc::clone(input), &union.schema)?;
+        }
+    }
+    Ok(LogicalPlan::Union(union))
 }
 
 /// Drops the type of a parameter, so that it is inferred anew.

@@ -5,12 +5,13 @@
 
 use std::sync::Arc;
 
-use datafusion::common::Column;
 use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result as DfResult;
-use datafusion::logical_expr::{Expr, LogicalPlan, Projection, Union};
+use datafusion::logical_expr::{LogicalPlan, Union};
 use datafusion::optimizer::optimizer::ApplyOrder;
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
+
+use crate::df::rewrite::named_as;
 
 /// Propagation of empty relations, with those names.
 #[derive(Debug)]
@@ -31,7 +32,10 @@ impl OptimizerRule for NamedUnions {
         if left.len() == union.inputs.len() || left.is_empty() {
             return self.0.rewrite(plan, config);
         }
-        left[0] = named_as(Arc::clone(&left[0]), union)?;
+        let first = Arc::clone(&left[0]);
+        if first.schema() != &union.schema {
+            left[0] = named_as(first, &union.schema)?;
+        }
         Ok(Transformed::yes(match left.len() {
             1 => Arc::unwrap_or_clone(left.remove(0)),
             _ => LogicalPlan::Union(Union { inputs: left, schema: Arc::clone(&union.schema) }),
@@ -41,19 +45,4 @@ impl OptimizerRule for NamedUnions {
 
 fn is_empty(plan: &LogicalPlan) -> bool {
     matches!(plan, LogicalPlan::EmptyRelation(empty) if !empty.produce_one_row)
-}
-
-/// The columns of an input, named as those of the union.
-fn named_as(input: Arc<LogicalPlan>, union: &Union) -> DfResult<Arc<LogicalPlan>> {
-    if input.schema() == &union.schema {
-        return Ok(input);
-    }
-    let columns = input.schema().iter().zip(union.schema.fields()).map(|(column, named)| {
-        let is_named = column.1.name() == named.name();
-        let column = Expr::Column(Column::from(column));
-        if is_named { column } else { column.alias(named.name()) }
-    });
-    let columns = columns.collect();
-    let named = Projection::try_new_with_schema(columns, input, Arc::clone(&union.schema))?;
-    Ok(Arc::new(LogicalPlan::Projection(named)))
 }
