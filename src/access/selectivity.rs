@@ -52,13 +52,21 @@ fn share_of_patterns(column: &ColumnStatistics, predicate: &Predicate, field: Fi
         return None;
     }
     let matches = |value: &Value| match value {
-        Value::Text(text) => patterns.iter().all(|(pattern, any_case)| pattern.matches(text, *any_case)),
-        _ => false,
+        Value::Text(text) if TableStatistics::may_be_cut(text) => None,
+        Value::Text(text) => {
+            Some(patterns.iter().all(|(pattern, any_case)| pattern.matches(text, *any_case)))
+        }
+        _ => Some(false),
     };
-    let common: f64 = column.common.iter().filter(|(value, _)| matches(value)).map(|(_, share)| share).sum();
-    let sample = column.bounds.len().max(1) as f64;
-    let found = column.bounds.iter().filter(|value| matches(value)).count() as f64;
-    Some(common + column.others() * found.max(0.5) / sample)
+    let may_match = column.common.iter().filter(|(value, _)| matches(value).unwrap_or(true));
+    let common: f64 = may_match.map(|(_, share)| share).sum();
+    let sample: Vec<bool> = column.bounds.iter().filter_map(matches).collect();
+    let others = match sample.iter().filter(|found| **found).count() as f64 {
+        // Nothing is known of what is behind the cut.
+        _ if sample.is_empty() => 1.0,
+        found => found.max(0.5) / sample.len() as f64,
+    };
+    Some(common + column.others() * others)
 }
 
 /// The pattern, and whether it ignores case, if an interval does not tell what matches.

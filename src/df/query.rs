@@ -12,8 +12,8 @@ use std::pin::Pin;
 use std::sync::{Arc, LazyLock};
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
-use datafusion::common::{ParamValues, ScalarValue};
+use arrow::datatypes::{FieldRef, SchemaRef};
+use datafusion::common::{DFSchemaRef, ParamValues, ScalarValue};
 use datafusion::error::DataFusionError;
 use datafusion::execution::TaskContext;
 use datafusion::execution::context::SessionState;
@@ -60,6 +60,7 @@ use super::expressions::text::{
 };
 use super::expressions::three_valued::ThreeValued;
 use super::expressions::time_parts::time_parts;
+use super::expressions::time_zone::{at_time_zone, is_yet_to_be_told};
 use super::functions::described::DescribedFunction;
 use super::hints::Hinted;
 use super::operators::apart::{apart, batches_apart};
@@ -274,7 +275,8 @@ impl Planner {
                     ],
                 )),
                 Arc::new(Settled),
-                Arc::new(ExpressionRules("once_settled", &[row_offsets, lag_defaults])),
+                // AT TIME ZONE of LIMIT, which is not settled.
+                Arc::new(ExpressionRules("once_settled", &[row_offsets, lag_defaults, at_time_zone])),
                 Arc::new(NodeRule("texts_as_binary_keys", texts_as_binary_keys)),
                 Arc::new(ExpressionRules(
                     "operands",
@@ -405,6 +407,17 @@ impl Planner {
             let plan = grouped.and_then(|grouped| parameters::settled(plan, params, &grouped));
             plan.and_then(|plan| plan.with_param_values(values)).map_err(df_error)
         })
+    }
+
+    /// The columns of a query. They have their types once AT TIME ZONE is what it becomes.
+    pub fn columns_of(&self, query: Query, scope: &NameScope<'_>, params: &[Value]) -> Result<DFSchemaRef> {
+        let plan = self.plan(query, scope, params)?;
+        let is_told = |field: &FieldRef| !is_yet_to_be_told(field.data_type());
+        if plan.schema().fields().iter().all(is_told) {
+            return Ok(Arc::clone(plan.schema()));
+        }
+        let plan = Stage::Planning.contain(|| self.state.optimize(&plan).map_err(df_error))?;
+        Ok(Arc::clone(plan.schema()))
     }
 
     /// [`Planner::plan`] without parameters, optimised as a whole.

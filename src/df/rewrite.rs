@@ -161,10 +161,10 @@ pub(super) fn hears_of_types(plan: LogicalPlan) -> DfResult<Transformed<LogicalP
     }
 }
 
-/// The columns of an input of a UNION, named as the union's, whose `schema` they get.
+/// The columns of an input of a UNION, named as the union's, whose `schema` they get: without a table in front.
 pub fn named_as(input: Arc<LogicalPlan>, schema: &DFSchemaRef) -> DfResult<Arc<LogicalPlan>> {
     let columns = input.schema().iter().zip(schema.fields()).map(|((qualifier, field), named)| {
-        let is_named = field.name() == named.name();
+        let is_named = qualifier.is_none() && field.name() == named.name();
         let column = Expr::Column(Column::from((qualifier, field)));
         if is_named { column } else { column.alias(named.name()) }
     });

@@ -22,8 +22,6 @@ const COMMON_MAX: usize = 50;
 const REFRESH_ROWS_MIN: u64 = 1000;
 /// Buckets of a histogram (count).
 const PARTS: usize = 100;
-/// Bytes kept of a text value; cutting a histogram bound moves it a little.
-const TEXT_BYTES: usize = 64;
 
 /// Collects the statistics of `table` and stores them.
 pub fn analyze(db: &Database, table: &TableDef, watch: &Watch) -> Result<()> {
@@ -183,8 +181,9 @@ fn can_be_kept(value: &Value) -> bool {
 
 fn cut(value: Value) -> Value {
     match value {
-        Value::Text(mut text) if text.len() > TEXT_BYTES => {
-            let end = (0..=TEXT_BYTES).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+        Value::Text(mut text) if text.len() > TableStatistics::TEXT_BYTES => {
+            let end =
+                (0..=TableStatistics::TEXT_BYTES).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
             text.truncate(end);
             Value::Text(text)
         }

@@ -451,17 +451,17 @@ impl StatementView {
     /// Output columns of a query that is to be a view or a table. Errors: it cannot be planned; it has another number of
     /// columns than `names` (0: any), or two that are called the same.
     pub fn columns_of(&self, query: Query, names: usize, params: &[Value]) -> Result<Schema> {
-        let plan = Planner::shared().plan(query, &self.scope(None), params)?;
-        let columns = plan.schema().fields().len();
+        let schema = Planner::shared().columns_of(query, &self.scope(None), params)?;
+        let columns = schema.fields().len();
         if names != 0 && names != columns {
             return Err(Error::invalid(format!("{names} names for {columns} columns"))
                 .hint("name every column of the query, or none")
                 .state(sqlstate::SYNTAX));
         }
         let mut seen = HashSet::new();
-        let mut of_query = plan.schema().fields().iter().map(|field| sql::output_name(field.name()));
+        let mut of_query = schema.fields().iter().map(|field| sql::output_name(field.name()));
         match of_query.find(|name| names == 0 && !seen.insert(*name)) {
-            None => Ok(plan.schema().as_arrow().clone()),
+            None => Ok(schema.as_arrow().clone()),
             Some(name) => Err(Error::invalid(format!("two columns are called \"{name}\""))
                 .why("a table or view has each name once")
                 .hint("give one of them another name: x AS y")

@@ -35,6 +35,14 @@ pub struct ColumnStatistics {
 }
 
 impl TableStatistics {
+    /// Bytes kept of a text value; cutting a histogram bound moves it a little.
+    pub const TEXT_BYTES: usize = 64;
+
+    /// Is a text that was kept perhaps the front of a longer one? It is cut between characters, of up to four bytes.
+    pub fn may_be_cut(text: &str) -> bool {
+        text.len() + 4 > TableStatistics::TEXT_BYTES
+    }
+
     /// The statistics of one column.
     pub fn column(&self, id: ColumnId) -> Option<&ColumnStatistics> {
         self.columns.iter().find(|(c, _)| *c == id).map(|(_, column)| column)

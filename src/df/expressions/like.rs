@@ -101,17 +101,17 @@ fn over_lines(mut expr: Expr) -> Transformed<Expr> {
         _ => None,
     };
     let Some(regex) = regex else { return Transformed::no(expr) };
-    *regex = match &mut *regex {
-        Expr::Literal(..) => match text_of(regex).filter(|text| has_dot(text)) {
-            Some(text) => lit(format!("{OVER_LINES}{text}")),
-            None => return Transformed::no(expr),
-        },
-        Expr::ScalarFunction(call) if call.name() == REGEX_OVER_LINES => return Transformed::no(expr),
-        regex => {
-            let function = row_function(REGEX_OVER_LINES, regex_over_lines, ColumnType::Varchar);
-            function.call(vec![std::mem::take(regex)])
+    match (text_of(regex).map(|text| has_dot(text).then(|| format!("{OVER_LINES}{text}"))), &mut *regex) {
+        (Some(Some(text)), known) => set_text(known, text),
+        (Some(None), _) | (None, Expr::Literal(..)) => return Transformed::no(expr),
+        (None, Expr::ScalarFunction(call)) if call.name() == REGEX_OVER_LINES => {
+            return Transformed::no(expr);
         }
-    };
+        (None, computed) => {
+            let function = row_function(REGEX_OVER_LINES, regex_over_lines, ColumnType::Varchar);
+            *computed = function.call(vec![std::mem::take(computed)]);
+        }
+    }
     Transformed::yes(expr)
 }
 
@@ -187,10 +187,20 @@ pub fn parted(call: &ScalarFunction) -> Option<(&Expr, &Expr, ToPattern)> {
     }
 }
 
+/// The text of a literal, whatever type of text it is cast to.
 fn text_of(expr: &Expr) -> Option<&str> {
     match expr {
         Expr::Literal(scalar, _) => scalar.try_as_str().flatten(),
+        Expr::Cast(cast) if cast.field.data_type().is_string() => text_of(&cast.expr),
         _ => None,
+    }
+}
+
+/// Puts another text into such a literal.
+fn set_text(expr: &mut Expr, text: String) {
+    match expr {
+        Expr::Cast(cast) => set_text(&mut cast.expr, text),
+        literal => *literal = lit(text),
     }
 }
 

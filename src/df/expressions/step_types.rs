@@ -13,6 +13,7 @@ use datafusion::logical_expr::{
     ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, cast,
 };
 
+use super::time_zone::is_yet_to_be_told;
 use crate::df::errors::to_df;
 use crate::df::subqueries::correlated::subquery_in;
 use crate::error::{Error, sqlstate};
@@ -115,7 +116,10 @@ pub fn steps_as_first(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
 /// Casts the initial rows of a recursive query to the types that its steps were planned with. A value that does not fit
 /// fails at run time. Errors: the cast would lose something.
 pub fn as_planned(first: LogicalPlan, planned: &DFSchema) -> DfResult<LogicalPlan> {
-    let pairs = || planned.fields().iter().zip(first.schema().fields());
+    let pairs = || {
+        let pairs = planned.fields().iter().zip(first.schema().fields());
+        pairs.filter(|(planned, _)| !is_yet_to_be_told(planned.data_type()))
+    };
     if pairs().all(|(planned, now)| planned.data_type() == now.data_type()) {
         return Ok(first);
     }
@@ -124,6 +128,9 @@ pub fn as_planned(first: LogicalPlan, planned: &DFSchema) -> DfResult<LogicalPla
     }
     let columns = first.schema().iter().zip(planned.fields()).map(|((table, field), planned)| {
         let column = Expr::Column(Column::new(table.cloned(), field.name()));
+        if is_yet_to_be_told(planned.data_type()) {
+            return column;
+        }
         cast(column, planned.data_type().clone()).alias_qualified(table.cloned(), field.name())
     });
     let columns: Vec<Expr> = columns.collect();

@@ -70,11 +70,21 @@ fn is_of_clock(time: &Expr, schema: &DFSchema) -> bool {
     }
 }
 
-/// The operands. Only AT TIME ZONE casts to nanoseconds in a zone.
+/// The operands.
 fn at_zone(expr: &Expr) -> Option<(&Expr, &str)> {
     let Expr::Cast(Cast { expr, field }) = expr else { return None };
-    match field.data_type() {
-        DataType::Timestamp(TimeUnit::Nanosecond, Some(zone)) => Some((expr, zone)),
+    Some((expr, zone_of(field.data_type())?))
+}
+
+/// The type is that of an AT TIME ZONE that has yet to be rewritten.
+pub fn is_yet_to_be_told(ty: &DataType) -> bool {
+    zone_of(ty).is_some()
+}
+
+/// Only AT TIME ZONE casts to nanoseconds in a zone.
+fn zone_of(ty: &DataType) -> Option<&str> {
+    match ty {
+        DataType::Timestamp(TimeUnit::Nanosecond, Some(zone)) => Some(zone),
         _ => None,
     }
 }
