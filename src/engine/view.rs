@@ -444,8 +444,8 @@ impl StatementView {
     /// Output columns of a view.
     pub fn view_schema(&self, view: &ViewDef) -> Result<Schema> {
         let query = sql::parse_query(&format!("SELECT * FROM {}", quoted_name(&view.name)))?;
-        let plan = Planner::shared().plan(query, &self.scope(None), &[])?;
-        Ok(plan.schema().as_arrow().clone())
+        let schema = Planner::shared().columns_of(query, &self.scope(None), &[])?;
+        Ok(schema.as_arrow().clone())
     }
 
     /// Output columns of a query that is to be a view or a table. Errors: it cannot be planned; it has another number of
