@@ -346,6 +346,9 @@ fn between_values(field: Field, ty: ColumnType, op: CmpOp, value: &Value) -> Opt
     })
 }
 
+/// Below it every integer is a double of its own: 2^53.
+const DOUBLES_APART: f64 = 9_007_199_254_740_992.0;
+
 /// Where a number lies among the values of a type, none of which it is.
 enum Floor {
     BeforeAll,
@@ -371,7 +374,8 @@ impl Floor {
             _ => {
                 let (min, max) = ty.integer_bounds()?;
                 let floor = match value {
-                    Value::Double(d) if d.is_finite() && d.abs() < 1e18 => d.floor() as i128,
+                    // From there on integers equal doubles that they are not: they are rounded to be compared.
+                    Value::Double(d) if d.abs() < DOUBLES_APART => d.floor() as i128,
                     Value::Double(d) if *d == f64::INFINITY => i128::MAX,
                     Value::Double(d) if *d == f64::NEG_INFINITY => i128::MIN,
                     Value::Int(i) => i128::from(*i),
