@@ -75,6 +75,7 @@ pub fn windows(plan: &dyn ExecutionPlan) -> Option<&[Arc<dyn WindowExpr>]> {
     let bounded = plan.downcast_ref::<BoundedWindowAggExec>().map(|windows| windows.window_expr());
     bounded.or_else(|| plan.downcast_ref::<WindowAggExec>().map(|windows| windows.window_expr()))
 }
+
 /// The batches of one query in one.
 ///
 /// Errors: invalid, if the texts or bytes of a column are more than 2 GiB, which is where Arrow's batches end.

@@ -15,7 +15,7 @@ use super::literals::words;
 use super::{inverse, of_parts};
 use crate::df::expressions::like;
 use crate::error::Result;
-use crate::key::PartExpr;
+use crate::key::{PartExpr, prefix_end};
 use crate::plan::{CmpOp, Field, Formula, LikePattern, PLAIN_ESCAPE, Predicate};
 use crate::row::{any_value_at, arrow_type, column_type_of};
 use crate::value::{ColumnType, US_PER_DAY, Value, canonical_double};
@@ -226,10 +226,7 @@ fn bytes_like(field: Field, pattern: &LikePattern, call: &ScalarFunction) -> Opt
         return Some(compare(CmpOp::Eq, exact.as_bytes()));
     }
     let prefix = pattern.prefix().as_bytes();
-    let (last, front) = prefix.split_last()?;
-    // No byte of a text is the greatest.
-    let behind = [front, &[last + 1]].concat();
-    let mut terms = vec![compare(CmpOp::Ge, prefix), compare(CmpOp::Lt, &behind)];
+    let mut terms = vec![compare(CmpOp::Ge, prefix), compare(CmpOp::Lt, &prefix_end(prefix)?)];
     if !pattern.is_prefix() {
         terms.push(opaque(&Expr::ScalarFunction(call.clone())));
     }
@@ -374,8 +371,13 @@ impl Floor {
             _ => {
                 let (min, max) = ty.integer_bounds()?;
                 let floor = match value {
-                    // From there on integers equal doubles that they are not: they are rounded to be compared.
-                    Value::Double(d) if d.abs() < DOUBLES_APART => d.floor() as i128,
+                    // From there on a BIGINT equals doubles that it is not: it is rounded to be compared.
+                    Value::Double(d)
+                        if ty == ColumnType::BigInt && d.is_finite() && d.abs() >= DOUBLES_APART =>
+                    {
+                        return None;
+                    }
+                    Value::Double(d) if d.is_finite() && d.abs() < 1e18 => d.floor() as i128,
                     Value::Double(d) if *d == f64::INFINITY => i128::MAX,
                     Value::Double(d) if *d == f64::NEG_INFINITY => i128::MIN,
                     Value::Int(i) => i128::from(*i),

@@ -181,10 +181,8 @@ fn can_be_kept(value: &Value) -> bool {
 
 fn cut(value: Value) -> Value {
     match value {
-        Value::Text(mut text) if text.len() > TableStatistics::TEXT_BYTES => {
-            let end =
-                (0..=TableStatistics::TEXT_BYTES).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-            text.truncate(end);
+        Value::Text(mut text) => {
+            text.truncate(text.floor_char_boundary(TableStatistics::TEXT_BYTES));
             Value::Text(text)
         }
         other => other,

@@ -92,13 +92,13 @@ pub fn rows_of(reader: &dyn Reader, table: &TableDef, rowkeys: &[&[u8]]) -> Resu
     let others = table.family_ids().skip(1);
     let others = others.map(|id| reader.get_many(table.family(id).keyspace, &there));
     let mut others = others.map(|of_rows| Ok(of_rows?.into_iter())).collect::<Result<Vec<_>>>()?;
-    let mut row = |(rowkey, value): (&&[u8], Option<&[u8]>)| {
+    let row = |(rowkey, value): (&&[u8], Option<&[u8]>)| {
         let Some(value) = value else { return Ok(None) };
         let others = others.iter_mut().map(|of_rows| of_rows.next().flatten());
         let sealed = std::iter::once(Some(value)).chain(others);
         row_of(table, rowkey, sealed.map(|sealed| sealed.map(<[u8]>::to_vec)).collect()).map(Some)
     };
-    rowkeys.iter().zip(found).map(&mut row).collect()
+    rowkeys.iter().zip(found).map(row).collect()
 }
 
 /// A whole row, given the sealed value of each family.

@@ -9,7 +9,8 @@
 //! '^x'`, `name SIMILAR TO 'x%'`. DataFusion also turns some of these into LIKEs, but into its own kind and after this
 //! rule; and it takes the backslash of `name ~ 'a\\b'` for an escape.
 //!
-//! Bytes, such as rowkeys with a binary part, are matched byte by byte: DataFusion would read them as a text.
+//! Bytes, such as rowkeys with a binary part, are matched byte by byte, but for ILIKE: DataFusion would read them as a
+//! text.
 
 use std::sync::Arc;
 

@@ -97,12 +97,11 @@ fn settled(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
 /// Gives the inputs of a union its names. DataFusion moves the casts above it into each input, by these names.
 fn named(plan: LogicalPlan) -> DfResult<LogicalPlan> {
     let LogicalPlan::Union(mut union) = plan else { return Ok(plan) };
-    let names = |schema: &DFSchema| -> Vec<String> {
-        schema.fields().iter().map(|field| field.name().clone()).collect()
-    };
-    let wanted = names(&union.schema);
+    fn names(schema: &DFSchema) -> impl Iterator<Item = &String> {
+        schema.fields().iter().map(|field| field.name())
+    }
     for input in &mut union.inputs {
-        if names(input.schema()) != wanted {
+        if !names(input.schema()).eq(names(&union.schema)) {
             *input = named_as(Arc::clone(input), &union.schema)?;
         }
     }

@@ -55,9 +55,7 @@ impl NewFile {
         let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
         sync_directory(folder.unwrap_or(Path::new("."))).map_err(|e| cannot("write", &self.path, e))
     }
-}
 
-impl NewFile {
     /// An error that becomes the one that names the file.
     fn unwritable(&self, e: std::io::Error) -> std::io::Error {
         std::io::Error::new(e.kind(), cannot("write", &self.path, e))
