@@ -5,11 +5,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::expr::{InList, ScalarFunction};
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 use sqlparser::ast::BinaryOperator;
 
+use super::comparison::{compare_value, exact};
 use super::formula::formula;
 use super::literals::words;
 use super::{inverse, of_parts};
@@ -18,7 +20,7 @@ use crate::error::Result;
 use crate::key::{PartExpr, prefix_end};
 use crate::plan::{CmpOp, Field, Formula, LikePattern, PLAIN_ESCAPE, Predicate};
 use crate::row::{any_value_at, arrow_type, column_type_of};
-use crate::value::{ColumnType, US_PER_DAY, Value, canonical_double};
+use crate::value::{ColumnType, Value, canonical_double};
 
 /// Fields of one relation as queries name them.
 #[derive(Clone, Debug, Default)]
@@ -271,136 +273,20 @@ fn compare(left: &Expr, op: CmpOp, right: &Expr, names: &FieldNames) -> Option<P
         let inside = if *leads { None } else { inverse() };
         return Some(Predicate::and(std::iter::once(computed).chain(inside)));
     }
-    match names.of_column(left) {
+    match names.of_column(left).or_else(|| as_doubles(left, &value, names)) {
         Some((field, ty)) => compare_value(field, ty, op, value),
         None => inverse(),
     }
 }
 
-/// A comparison with a literal of any type, converted exactly to the column's type.
-pub(super) fn compare_value(field: Field, ty: ColumnType, op: CmpOp, value: Value) -> Option<Predicate> {
-    if let (ColumnType::Date, Value::Timestamp(us) | Value::TimestampTz(us)) = (ty, &value) {
-        return with_midnight(field, op, *us);
-    }
-    match exact(ty, &value) {
-        Some(value) => Some(Predicate::Compare { field, op, value }),
-        None => between_values(field, ty, op, &value),
-    }
-}
-
-/// A comparison of a date, which is its midnight, with a time in microseconds.
-fn with_midnight(field: Field, op: CmpOp, us: i64) -> Option<Predicate> {
-    let day = Value::Date(i32::try_from(us.div_euclid(US_PER_DAY)).ok()?);
-    let compare = |op| Some(Predicate::compare(field, op, day));
-    if us.rem_euclid(US_PER_DAY) == 0 {
-        return compare(op);
-    }
-    match op {
-        CmpOp::Eq => Some(never(field)),
-        CmpOp::Ne => Some(never(field).not()),
-        CmpOp::Lt | CmpOp::Le => compare(CmpOp::Le),
-        CmpOp::Gt | CmpOp::Ge => compare(CmpOp::Gt),
-    }
-}
-
-/// The literal as a value of the column's type, if no information is lost.
-pub(super) fn exact(ty: ColumnType, value: &Value) -> Option<Value> {
-    let cast = value.clone().cast(ty).ok()?;
-    let same = match (&cast, value) {
-        (Value::Int(a), Value::Double(b)) => *a as f64 == *b && a.unsigned_abs() < 1 << 53,
-        (Value::Int(a), Value::Decimal(b, s)) => Value::Decimal(i128::from(*a), 0) == Value::Decimal(*b, *s),
-        (Value::Double(a), Value::Double(b)) => a == b || a.is_nan() && b.is_nan(),
-        (Value::Double(a), Value::Int(b)) => *a as i64 == *b && b.unsigned_abs() < 1 << 53,
-        (Value::Double(_), Value::Decimal(..)) | (Value::Decimal(..), Value::Double(_)) => false,
-        (Value::Decimal(..), Value::Decimal(..)) => cast == *value,
-        (Value::Decimal(..), Value::Int(b)) => cast == Value::Decimal(i128::from(*b), 0),
-        (Value::Uuid(_), Value::Text(text)) => cast.to_string() == *text,
-        (Value::Int(a), Value::Int(b)) => a == b,
-        (Value::Text(_), Value::Text(_))
-        | (Value::Bytes(_), Value::Bytes(_))
-        | (Value::Boolean(_), Value::Boolean(_))
-        | (Value::Date(_), Value::Date(_))
-        | (Value::Timestamp(_), Value::Timestamp(_))
-        | (Value::TimestampTz(_), Value::TimestampTz(_))
-        | (Value::Uuid(_), Value::Uuid(_)) => cast == *value,
-        _ => false,
-    };
-    same.then_some(cast)
-}
-
-/// A comparison of a column with a number that no value of it equals.
-fn between_values(field: Field, ty: ColumnType, op: CmpOp, value: &Value) -> Option<Predicate> {
-    let (every, none) = (|| never(field).not(), || never(field));
-    let floor = Floor::of(ty, value)?;
-    // Nothing lies strictly between floor and the literal, so < and <= are <= floor.
-    Some(match (op, floor) {
-        (CmpOp::Eq, _) => none(),
-        (CmpOp::Ne, _) => every(),
-        (CmpOp::Lt | CmpOp::Le, Floor::Value(floor)) => Predicate::compare(field, CmpOp::Le, floor),
-        (CmpOp::Gt | CmpOp::Ge, Floor::Value(floor)) => Predicate::compare(field, CmpOp::Gt, floor),
-        (CmpOp::Lt | CmpOp::Le, Floor::BehindAll) | (CmpOp::Gt | CmpOp::Ge, Floor::BeforeAll) => every(),
-        (CmpOp::Lt | CmpOp::Le, Floor::BeforeAll) | (CmpOp::Gt | CmpOp::Ge, Floor::BehindAll) => none(),
-    })
-}
-
-/// Below it every integer is a double of its own: 2^53.
-const DOUBLES_APART: f64 = 9_007_199_254_740_992.0;
-
-/// Where a number lies among the values of a type, none of which it is.
-enum Floor {
-    BeforeAll,
-    /// The greatest value below it.
-    Value(Value),
-    BehindAll,
-}
-
-impl Floor {
-    fn of(ty: ColumnType, value: &Value) -> Option<Floor> {
-        match (ty, value) {
-            (ColumnType::Real, Value::Double(d)) => {
-                let nearest = *d as f32;
-                let floor = if f64::from(nearest) > *d { nearest.next_down() } else { nearest };
-                Some(Floor::Value(Value::Double(f64::from(floor))))
-            }
-            (ColumnType::Decimal { precision, scale }, Value::Decimal(d, from)) => {
-                let max = 10i128.checked_pow(precision.into())? - 1;
-                let floor = d.div_euclid(10i128.pow(from.saturating_sub(scale).into()));
-                let floor = floor.saturating_mul(10i128.pow(scale.saturating_sub(*from).into()));
-                Some(Floor::within(floor, (-max, max), |floor| Value::Decimal(floor, scale)))
-            }
-            _ => {
-                let (min, max) = ty.integer_bounds()?;
-                let floor = match value {
-                    // From there on a BIGINT equals doubles that it is not: it is rounded to be compared.
-                    Value::Double(d)
-                        if ty == ColumnType::BigInt && d.is_finite() && d.abs() >= DOUBLES_APART =>
-                    {
-                        return None;
-                    }
-                    Value::Double(d) if d.is_finite() && d.abs() < 1e18 => d.floor() as i128,
-                    Value::Double(d) if *d == f64::INFINITY => i128::MAX,
-                    Value::Double(d) if *d == f64::NEG_INFINITY => i128::MIN,
-                    Value::Int(i) => i128::from(*i),
-                    Value::Decimal(d, scale) => d.div_euclid(10i128.pow((*scale).into())),
-                    _ => return None,
-                };
-                Some(Floor::within(floor, (min.into(), max.into()), |floor| Value::Int(floor as i64)))
-            }
+/// The column of `CAST(column AS DOUBLE)`, which may round, beside a double.
+fn as_doubles(expr: &Expr, value: &Value, names: &FieldNames) -> Option<(Field, ColumnType)> {
+    match (expr, value) {
+        (Expr::Cast(cast), Value::Double(_)) if cast.field.data_type() == &DataType::Float64 => {
+            names.of(&cast.expr).filter(|(_, ty)| ty.is_exact())
         }
+        _ => None,
     }
-
-    fn within(floor: i128, (min, max): (i128, i128), value: impl Fn(i128) -> Value) -> Floor {
-        match floor {
-            floor if floor < min => Floor::BeforeAll,
-            floor if floor > max => Floor::BehindAll,
-            floor => Floor::Value(value(floor)),
-        }
-    }
-}
-
-/// False for every value, unknown for NULL.
-pub(super) fn never(field: Field) -> Predicate {
-    Predicate::Or(vec![Predicate::is_null(field).not(), Predicate::Unknown]).not()
 }
 
 /// The operator for exchanged sides.

@@ -7,7 +7,8 @@
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{Expr, expr::ScalarFunction};
 
-use super::expr::{FieldNames, compare_value, never, value_of};
+use super::comparison::{compare_value, never};
+use super::expr::{FieldNames, value_of};
 use crate::key::{TimeFormat, text_successor};
 use crate::plan::{CmpOp, Field, LikePattern, PLAIN_ESCAPE, Predicate};
 use crate::value::{ColumnType, US_PER_DAY, Value, unit_around};

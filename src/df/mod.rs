@@ -3,7 +3,7 @@
 //! [`query::Planner`] turns a query into DataFusion's logical plan, with one [`table::TableSource`] for each table it
 //! names. Expressions that indexes have computed become columns ([`computed`]). The optimised plan tells each source
 //! which order and limit the statement wants ([`order`]), or that any order will do ([`parallel`]). The source converts
-//! the pushed-down filters ([`expr`]), chooses an access path and becomes a scan ([`operators::scan`]). [`ways`] makes
+//! the pushed-down filters ([`expr`], [`comparison`]), chooses an access path and becomes a scan ([`operators::scan`]). [`ways`] makes
 //! the rest of the plan executable. Queries of one table that a scan answers by itself skip all that ([`cached::plain`]).
 //!
 //! | folder | holds |
@@ -18,6 +18,7 @@
 
 pub mod below;
 pub mod cached;
+mod comparison;
 mod computed;
 mod contained;
 mod errors;

@@ -7,7 +7,8 @@ use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 use std::sync::Arc;
 
-use super::expr::{FieldNames, compare_value, exact, flipped, never};
+use super::comparison::{compare_value, exact, never};
+use super::expr::{FieldNames, flipped};
 use super::inverse::{number, text};
 use crate::key::{ColumnId, MD5_DIGITS, PartExpr, Transform, text_successor};
 use crate::plan::{CmpOp, Field, LikePattern, Predicate};

@@ -109,6 +109,11 @@ impl ColumnType {
         matches!(self, ColumnType::SmallInt | ColumnType::Integer | ColumnType::BigInt)
     }
 
+    /// An integer or a DECIMAL.
+    pub fn is_exact(self) -> bool {
+        self.is_integer() || matches!(self, ColumnType::Decimal { .. })
+    }
+
     /// DATE, TIMESTAMP or TIMESTAMPTZ.
     pub fn is_time(self) -> bool {
         matches!(self, ColumnType::Date | ColumnType::Timestamp | ColumnType::TimestampTz)

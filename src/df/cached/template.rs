@@ -13,8 +13,9 @@ use datafusion::logical_expr::{BinaryExpr, ColumnarValue, Expr};
 use datafusion::physical_expr::create_physical_expr;
 
 use crate::df::below::renamed;
+use crate::df::comparison::{compare_value, exact};
 use crate::df::errors::to_df;
-use crate::df::expr::{FieldNames, compare_value, comparison, exact, flipped, predicate};
+use crate::df::expr::{FieldNames, comparison, flipped, predicate};
 use crate::df::table::Binding;
 use crate::df::tree::RewriteTree;
 use crate::plan::{CmpOp, Field, LikePattern, PLAIN_ESCAPE, Predicate};
@@ -107,7 +108,7 @@ fn filled(terms: &[Template], names: &FieldNames, binding: &Binding) -> Option<V
 /// A comparison with a value between two of the column's: `2.5` for an integer, ten o'clock for a date.
 fn between(field: Field, ty: ColumnType, op: CmpOp, value: &Value, with_time: bool) -> Option<Predicate> {
     let is_beside = match value {
-        Value::Int(_) | Value::Decimal(..) | Value::Double(_) => ty.integer_bounds().is_some(),
+        Value::Int(_) | Value::Decimal(..) | Value::Double(_) => ty.is_exact(),
         Value::Timestamp(_) | Value::TimestampTz(_) => with_time,
         _ => false,
     };
