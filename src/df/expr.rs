@@ -215,7 +215,7 @@ fn known_like(call: &ScalarFunction, names: &FieldNames) -> Option<Predicate> {
         Some((field, ty)) if ty.is_text() => Some(Predicate::like(field, pattern, case_insensitive)),
         Some((field, ColumnType::Varbinary)) if !case_insensitive => bytes_like(field, &pattern, call),
         None if !case_insensitive => {
-            inverse::like(text, &pattern, names).or_else(|| of_parts::like(text, &pattern, names))
+            inverse::like(text, &pattern, names).or_else(|| of_parts::like(text, &pattern, call, names))
         }
         _ => None,
     }

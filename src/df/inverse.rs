@@ -184,7 +184,7 @@ fn ending_with(text: &str) -> Option<LikePattern> {
     LikePattern::new(LikePattern::plain(text, true, false), Some(PLAIN_ESCAPE)).ok()
 }
 
-fn reversed(text: &str) -> String {
+pub(super) fn reversed(text: &str) -> String {
     text.chars().rev().collect()
 }
 

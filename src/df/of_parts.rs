@@ -8,8 +8,8 @@ use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 use std::sync::Arc;
 
 use super::comparison::{compare_value, exact, never};
-use super::expr::{FieldNames, flipped};
-use super::inverse::{number, text};
+use super::expr::{FieldNames, flipped, opaque};
+use super::inverse::{number, reversed, text};
 use crate::key::{ColumnId, MD5_DIGITS, PartExpr, Transform, text_successor};
 use crate::plan::{CmpOp, Field, LikePattern, Predicate};
 use crate::row::column_type_of;
@@ -17,7 +17,14 @@ use crate::value::{ColumnType, Value};
 
 /// `expr op value`; `None` if no key part computes the expression.
 pub fn compare(expr: &Expr, op: CmpOp, value: &Value, names: &FieldNames) -> Option<Predicate> {
-    let part = part_of(expr, names)?;
+    let Some(part) = part_of(expr, names) else {
+        let (Reversed { part, padding: false }, Value::Text(text)) = (Reversed::of(expr, names)?, value)
+        else {
+            return None;
+        };
+        let &[column] = part.columns() else { return None };
+        return undone(part, Field::Column(column), op, &Value::Text(reversed(text)), names);
+    };
     let value = exact(part.ty(), value)?;
     if let &[column] = part.columns()
         && let Some(found) = undone(part, Field::Column(column), op, &value, names)
@@ -28,19 +35,73 @@ pub fn compare(expr: &Expr, op: CmpOp, value: &Value, names: &FieldNames) -> Opt
     (!part.is_partial()).then(|| Predicate::Part { part: Arc::clone(part), op, value })
 }
 
-/// `expr LIKE pattern`, if the pattern is a plain text or a prefix.
-pub fn like(expr: &Expr, pattern: &LikePattern, names: &FieldNames) -> Option<Predicate> {
-    let compare = |op, text: &str| compare(expr, op, &Value::Text(text.to_owned()), names);
+/// `expr LIKE pattern`, if the pattern is a plain text, a prefix, or a suffix of what a part reverses. `call`: the
+/// condition.
+pub fn like(
+    expr: &Expr,
+    pattern: &LikePattern,
+    call: &ScalarFunction,
+    names: &FieldNames,
+) -> Option<Predicate> {
     if let Some(text) = pattern.as_exact() {
-        return compare(CmpOp::Eq, text);
+        return compare(expr, CmpOp::Eq, &Value::Text(text.to_owned()), names);
+    }
+    if pattern.is_suffix() {
+        let Reversed { part, padding } = Reversed::of(expr, names)?;
+        let end = pattern.suffix();
+        let compare = |op, value| Some(Predicate::Part { part: Arc::clone(part), op, value });
+        let begins = begins_with(&reversed(end), compare)?;
+        // Only zeros can be of the padding, which the text does not have.
+        let is_exact = !padding || !end.starts_with('0');
+        return Some(if is_exact {
+            begins
+        } else {
+            Predicate::and([begins, opaque(&Expr::ScalarFunction(call.clone()))])
+        });
     }
     if !pattern.is_prefix() {
         return None;
     }
-    let from = compare(CmpOp::Ge, pattern.prefix())?;
-    match text_successor(pattern.prefix()) {
-        Some(to) => Some(Predicate::and([from, compare(CmpOp::Lt, &to)?])),
+    begins_with(pattern.prefix(), |op, value| compare(expr, op, &value, names))
+}
+
+/// A comparison of texts with those that begin so.
+fn begins_with(prefix: &str, compare: impl Fn(CmpOp, Value) -> Option<Predicate>) -> Option<Predicate> {
+    let from = compare(CmpOp::Ge, Value::Text(prefix.to_owned()))?;
+    match text_successor(prefix) {
+        Some(to) => Some(Predicate::and([from, compare(CmpOp::Lt, Value::Text(to))?])),
         None => Some(from),
+    }
+}
+
+/// A key part that reverses what an expression computes.
+struct Reversed<'n> {
+    part: &'n Arc<PartExpr>,
+    /// The part pads with zeros, the expression does not.
+    padding: bool,
+}
+
+impl<'n> Reversed<'n> {
+    /// Of `lpad(number, width)`, or of a number's text.
+    fn of(expr: &Expr, names: &'n FieldNames) -> Option<Reversed<'n>> {
+        let find =
+            |wanted: &dyn Fn(&Transform) -> bool| names.parts.iter().find(|part| wanted(part.transform()));
+        if let Expr::ScalarFunction(call) = expr {
+            let Transform::Lpad { column, width, pad: '0' } = called(call, names)? else { return None };
+            let wanted = Transform::Reverse { column, width: Some(width) };
+            return find(&|known| *known == wanted).map(|part| Reversed { part, padding: false });
+        }
+        let Expr::Cast(cast) = expr else { return None };
+        let (of, _) = integer(&cast.expr, names)?;
+        if column_type_of(&cast.field)? != ColumnType::Varchar {
+            return None;
+        }
+        let width_of = |known: &Transform| match known {
+            Transform::Reverse { column, width } if *column == of => Some(width.is_some()),
+            _ => None,
+        };
+        let part = find(&|known| width_of(known).is_some())?;
+        Some(Reversed { part, padding: width_of(part.transform()) == Some(true) })
     }
 }
 
@@ -68,7 +129,7 @@ fn part_of<'n>(expr: &Expr, names: &'n FieldNames) -> Option<&'n Arc<PartExpr>> 
         return None;
     }
     let wanted = transform(expr, names)?;
-    names.parts.iter().find(|part| part.is(&wanted))
+    names.parts.iter().find(|part| *part.transform() == wanted)
 }
 
 /// The transform of a key part that an expression writes.

@@ -52,9 +52,9 @@ impl PartExpr {
         is_known.then(|| PartExpr { form: part.form.clone(), sql: part.sql().to_owned() })
     }
 
-    /// Is it the expression of this transform?
-    pub fn is(&self, transform: &Transform) -> bool {
-        self.form.transform == *transform
+    /// What it computes.
+    pub fn transform(&self) -> &Transform {
+        &self.form.transform
     }
 
     /// Its columns.
