@@ -37,6 +37,7 @@ pub(super) fn candidate(
         Some((jumping, &skipping.residual))
     });
     let range_count = found.ranges.as_slice().len();
+    let seeks = merge.as_ref().map_or(range_count, |merged: &FanOut| range_count.max(merged.prefix_count()));
     let limit = need.limit.filter(|_| ordered);
     let passing = residual_share(stats, &found.residual);
     let mut price = Price::of_walk(scanned, passing, jumping.map(|(j, _)| j), limit);
@@ -51,7 +52,7 @@ pub(super) fn candidate(
         }
     }
     let Price { entries, mut cost, all_entries } = price;
-    cost += range_count as f64 * COST.seek;
+    cost += seeks as f64 * COST.seek;
     if !ordered {
         cost += sorting(all_entries);
     }
@@ -155,7 +156,7 @@ pub(super) fn order_of(
     // The fewest parts that suffice: with more, the merge would have more streams.
     (1..layout.parts().len()).find_map(|parts| {
         let direction = direction_of(&wanted, &ordering(layout, parts, &fixed))?;
-        let fan_out = found.fan_out(layout, parts)?;
+        let fan_out = found.fan_out(layout, parts, need.limit.map(|_| &need.predicate))?;
         let is_single = fan_out.is_single(&found.ranges);
         Some((direction, (!is_single).then_some(fan_out)))
     })

@@ -175,6 +175,11 @@ impl Access {
         self.only_counts(&need.output) && stats.is_counted(self.keyspace(source))
     }
 
+    /// Does it read a few entries of each group only?
+    pub fn jumps_each(&self) -> bool {
+        matches!(&self.method, Method::Scan { skip: Some(skip), .. } if skip.skip.each_of().is_some())
+    }
+
     /// Work in entries walked, which decides whether threads share it.
     pub fn work(&self) -> f64 {
         let each =

@@ -193,9 +193,8 @@ mod tests {
                 let numbers = Numbers::of(ty).unwrap();
                 let n = (random >> shift).clamp(numbers.min, numbers.max);
                 let power = 10_f64.powi(numbers.scale.unwrap_or(0).into());
-                let near = (0..ulps.abs()).fold(n as f64 / power, |d, _| {
-                    if ulps < 0 { d.next_down() } else { d.next_up() }
-                });
+                let near = (0..ulps.abs())
+                    .fold(n as f64 / power, |d, _| if ulps < 0 { d.next_down() } else { d.next_up() });
                 (ty, n, near)
             },
         )
@@ -217,7 +216,8 @@ mod tests {
 
     #[test]
     fn what_no_number_reaches_is_every_one_or_none() {
-        let compare = |op, d| compare_value(Field::Column(ColumnId(0)), ColumnType::BigInt, op, Value::Double(d));
+        let compare =
+            |op, d| compare_value(Field::Column(ColumnId(0)), ColumnType::BigInt, op, Value::Double(d));
         for (op, d, wanted) in [
             (CmpOp::Lt, f64::NAN, true),
             (CmpOp::Ge, f64::INFINITY, false),

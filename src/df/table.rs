@@ -206,20 +206,31 @@ impl TableSource {
         known.unwrap_or_else(|| opaque(filter))
     }
 
-    /// The first row in a column's order, of those that pass `filters`, is found at once; `alone`: or at least far more
-    /// cheaply than by reading all of them.
-    pub fn gives_first(&self, column: &str, descending: bool, filters: &[Expr], alone: bool) -> bool {
-        let Some((field, _)) = self.field(column) else { return false };
-        let wanted = Wanted {
-            order: vec![OrderBy { field, descending }],
-            what: WantedRows::First { rows: 1, offset: 0 },
-        };
+    /// Every row that passes `filters` has the same values in these columns.
+    pub fn has_one_value(&self, columns: &[Column], filters: &[Expr]) -> bool {
+        let filters: Vec<Template> = filters.iter().map(|f| Template::new(f, self.names())).collect();
+        let fixed = fixed_by(&filters);
+        columns.iter().all(|column| match self.field(&column.name) {
+            Some((Field::Column(id), _)) => fixed.contains(&id),
+            _ => false,
+        })
+    }
+
+    /// The `wanted` first rows, of those that pass `filters`, are found at once; `alone`: or at least far more cheaply
+    /// than by reading all of them. `read`: the places of the columns that are read.
+    pub fn gives_first(
+        &self,
+        wanted: Wanted,
+        read: Option<&Vec<usize>>,
+        filters: &[Expr],
+        alone: bool,
+    ) -> bool {
+        let WantedRows::First { rows, .. } = wanted.what else { return false };
         let source = TableSource { wanted, ..self.clone() };
-        let at = self.relation.fields.iter().position(|f| *f == field);
-        let scan = source.plan(at.map(|at| vec![at]).as_ref(), filters, Some(1));
+        let scan = source.plan(read, filters, usize::try_from(rows).ok());
         let all = || {
             let source = TableSource { wanted: Wanted::default(), ..self.clone() };
-            let scan = source.plan(at.map(|at| vec![at]).as_ref(), filters, None).ok()?;
+            let scan = source.plan(read, filters, None).ok()?;
             Some(scan.bound().ok()?.spec.access.cost)
         };
         let suits = |access: &Access| {
@@ -241,20 +252,26 @@ impl TableSource {
         if bound.spec.access.ordered && !request.order.is_empty() {
             return Ok((request, bound));
         }
-        let equal = |front: &[OrderBy]| match &self.each {
-            Some(each) => each.rows as f64,
-            None => self.equal_rows(&request, &bound, front),
-        };
-        for (order, rows) in self.wanted.otherwise(equal) {
-            let mut other = ScanRequest { order, rows, offset: 0, any_order: false, ..request.clone() };
-            if other.leading().is_some() {
-                // The scan itself can skip entries before the page.
-                other.offset = request.offset;
-            }
-            let reached = bind(&other)?;
-            let access = &reached.spec.access;
-            if access.ordered && access.cost < bound.spec.access.cost && other.check(&reached).is_ok() {
-                return Ok((other, reached));
+        // A path that jumps from group to group reads only so many rows of each; others read all of them.
+        let of_jumps = self.each.iter().map(|each| each.rows as f64).map(Some);
+        for of_jumps in of_jumps.chain([None]) {
+            let equal =
+                |front: &[OrderBy]| of_jumps.unwrap_or_else(|| self.equal_rows(&request, &bound, front));
+            for (order, rows) in self.wanted.otherwise(equal) {
+                let mut other = ScanRequest { order, rows, offset: 0, any_order: false, ..request.clone() };
+                if other.leading().is_some() {
+                    // The scan itself can skip entries before the page.
+                    other.offset = request.offset;
+                }
+                let reached = bind(&other)?;
+                let access = &reached.spec.access;
+                if access.ordered
+                    && (of_jumps.is_none() || access.jumps_each())
+                    && access.cost < bound.spec.access.cost
+                    && other.check(&reached).is_ok()
+                {
+                    return Ok((other, reached));
+                }
             }
         }
         Ok((request, bound))
@@ -274,7 +291,12 @@ impl TableSource {
             is_sorted.then(|| request.ties(&reached, fields()).ok()?).flatten()
         };
         let counted = if fields().all(is_known) { None } else { counted() };
-        counted.unwrap_or_else(|| bound.rows * share_of_equals(collected, fields()))
+        let rows = || {
+            let all = ScanRequest { each: None, ..request.clone() };
+            let bound_all = bound.spec.access.jumps_each().then(|| all.bind(&bound.binding).ok()?).flatten();
+            bound_all.map_or(bound.rows, |all| all.rows)
+        };
+        counted.unwrap_or_else(|| rows() * share_of_equals(collected, fields()))
     }
 
     /// A scan for `filters` and these output columns of the schema.

@@ -1,13 +1,18 @@
 //! The order in which a scan yields rows, and which scans must be merged to get another order.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use super::predicate::{Field, Predicate};
 use super::ranges::Ranges;
+use super::sets::{Truths, truths};
 use crate::key::{ColumnId, KeyLayout, KeyOrder, KeyPart, KeyRange, KeyRanges, Rowkey, prefix_end};
 use crate::value::Value;
 
 /// Scans merged (count), at most: each holds a cursor open.
 const MERGED_MAX: usize = 1024;
+
+/// Values (count) of an interval that are merged, at most.
+const INTERVAL_MAX: usize = 32;
 
 /// The possible bytes of some leading parts that have few, such as a bucket or a column with listed values.
 /// Keys are sorted within each prefix, so merging the scans of all prefixes by the bytes that follow gives
@@ -32,6 +37,11 @@ impl FanOut {
         self.nonempty(ranges).collect()
     }
 
+    /// Prefixes (count).
+    pub fn prefix_count(&self) -> usize {
+        self.prefixes.len()
+    }
+
     /// Does at most one prefix occur in `ranges`, so that nothing must be merged?
     pub fn is_single(&self, ranges: &KeyRanges) -> bool {
         self.nonempty(ranges).take(2).count() < 2
@@ -54,12 +64,14 @@ fn within(prefix: &Rowkey, ranges: &KeyRanges) -> KeyRanges {
 
 impl Ranges {
     /// The possible bytes of the first `parts` of the layout, and of literals after them; `None` if there are
-    /// too many, or they are not known.
-    pub fn fan_out(&self, layout: &KeyLayout, parts: usize) -> Option<FanOut> {
-        let literals = layout.parts().get(parts..)?.iter().take_while(|part| part.is_literal()).count();
+    /// too many, or they are not known. `within`: a condition that all rows meet, whose short intervals are listed.
+    pub fn fan_out(&self, layout: &KeyLayout, parts: usize, within: Option<&Predicate>) -> Option<FanOut> {
+        let leading = layout.parts().get(..parts)?;
+        let literals = layout.parts()[parts..].iter().take_while(|part| part.is_literal()).count();
+        let listed = within.map(|within| self.listed_within(leading, within)).unwrap_or_default();
         let mut branches = vec![Branch::default()];
         for part in layout.parts().iter().take(parts + literals) {
-            branches = self.branched(part, &branches)?;
+            branches = self.branched(part, &listed, &branches)?;
         }
         let mut prefixes: Vec<Rowkey> = branches.into_iter().map(|branch| branch.bytes.into()).collect();
         prefixes.sort_unstable();
@@ -68,8 +80,35 @@ impl Ranges {
         is_free.then_some(FanOut { prefixes })
     }
 
-    fn branched<'v>(&'v self, part: &KeyPart, branches: &[Branch<'v>]) -> Option<Vec<Branch<'v>>> {
-        let is_known = |id: &ColumnId| self.fixed.contains_key(id) || self.listed.contains_key(id);
+    /// The values of columns that short intervals restrict.
+    fn listed_within(&self, parts: &[KeyPart], within: &Predicate) -> BTreeMap<ColumnId, Vec<Value>> {
+        let terms = match within {
+            Predicate::And(terms) => &terms[..],
+            one => std::slice::from_ref(one),
+        };
+        let truths: Vec<Truths> = terms.iter().filter_map(truths).collect();
+        let of_part = |part: &KeyPart| {
+            let &[column] = part.columns() else { return None };
+            let mut sets = truths.iter().filter(|t| t.field == Field::Column(column)).map(|t| t.set.clone());
+            let set = sets.next().map(|first| sets.fold(first, |all, set| all.intersect(&set)))?;
+            let values: Vec<Value> = set.listed(part, INTERVAL_MAX)?.points()?.into_iter().cloned().collect();
+            Some((column, values))
+        };
+        let is_known = |part: &&KeyPart| part.columns().iter().all(|id| self.knows(id));
+        parts.iter().filter(|part| !is_known(part)).filter_map(of_part).collect()
+    }
+
+    fn knows(&self, id: &ColumnId) -> bool {
+        self.fixed.contains_key(id) || self.listed.contains_key(id)
+    }
+
+    fn branched<'v>(
+        &'v self,
+        part: &KeyPart,
+        short: &'v BTreeMap<ColumnId, Vec<Value>>,
+        branches: &[Branch<'v>],
+    ) -> Option<Vec<Branch<'v>>> {
+        let is_known = |id: &ColumnId| self.knows(id) || short.contains_key(id);
         let mut next = Vec::new();
         if part.is_random() || !part.columns().iter().all(is_known) {
             let buckets = part.fan_out(MERGED_MAX / branches.len().max(1))?;
@@ -83,7 +122,8 @@ impl Ranges {
         for branch in branches {
             let mut all = vec![branch.clone()];
             for &id in part.columns() {
-                let Some(listed) = self.listed.get(&id).filter(|_| !branch.knows(id)) else { continue };
+                let listed = self.listed.get(&id).or_else(|| short.get(&id));
+                let Some(listed) = listed.filter(|_| !branch.knows(id)) else { continue };
                 if all.len() * listed.len() + next.len() > MERGED_MAX {
                     return None;
                 }

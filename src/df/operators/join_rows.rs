@@ -1,12 +1,12 @@
-//! Estimates the number of rows of joins and recursive queries.
+//! Estimates the number of rows of joins, groups and recursive queries.
 //!
 //! Without distinct counts, DataFusion assumes that every row of a semi join finds a partner, and for other joins that
 //! each row of the smaller side finds one. So `WHERE author IN (SELECT .. FROM a JOIN b ..)` would read the whole outer
 //! table to find the few rows of the inner query, instead of looking these authors up. Where one side of a join is a
 //! table with a key led by a join column, the rows per value are known, and DataFusion's estimate is lowered
 //! accordingly. It is never raised: the side with the larger estimate is read last, and then its lookups turn into full
-//! reads; such errors multiply with each join. For a recursive query, DataFusion has no estimate, which would put it
-//! last, too: it is assumed to give some rows for each initial row.
+//! reads; such errors multiply with each join. Groups are estimated by the rows of each. For a recursive query,
+//! DataFusion has no estimate, which would put it last, too: it is assumed to give some rows for each initial row.
 
 use std::sync::{Arc, LazyLock};
 
@@ -15,6 +15,7 @@ use datafusion::common::stats::Precision;
 use datafusion::error::Result as DfResult;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::operator_statistics::{
     ExtendedStatistics, StatisticsProvider, StatisticsRegistry, StatisticsResult,
@@ -67,6 +68,12 @@ impl StatisticsProvider for JoinRows {
             let own = &mut Arc::make_mut(&mut own).num_rows;
             *own = own.min(&Precision::Inexact(rows.ceil() as usize));
         }
+        if let Some(aggregate) = plan.downcast_ref::<AggregateExec>()
+            && let Some(groups) = groups_of(aggregate)
+        {
+            let own = &mut Arc::make_mut(&mut own).num_rows;
+            *own = own.min(&Precision::Inexact(groups.ceil() as usize));
+        }
         if plan.is::<RecursiveQueryExec>()
             && let Some(rows) = inputs.first().and_then(known)
         {
@@ -97,6 +104,20 @@ fn rows_joined(join: &HashJoinExec, left: Option<f64>, right: Option<f64>) -> Op
         // Other joins keep each row of a side, which DataFusion's estimate accounts for.
         _ => None,
     }
+}
+
+/// Expected groups (count) of the rows of one scan, if their columns lead a key.
+fn groups_of(aggregate: &AggregateExec) -> Option<f64> {
+    let groups = aggregate.group_expr();
+    if !groups.is_single() || groups.is_empty() {
+        return None;
+    }
+    let of = groups.expr().iter().map(|(expr, _)| expr);
+    let (scan, _) = picked(aggregate.input())?;
+    let bound = scan.bound().ok()?;
+    // Jumps give about a row of each group.
+    let is_jumping = bound.spec.access.jumps_each();
+    (!is_jumping).then(|| Some(bound.rows / rows_matched(aggregate.input(), of)?.max(1.0)))?
 }
 
 /// Expected rows (count) with one value in each of these columns, if the side is a single table with a key that one of

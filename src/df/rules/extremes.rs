@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use datafusion::catalog::TableProvider;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, JoinType, ScalarValue};
 use datafusion::datasource::source_as_provider;
@@ -22,7 +23,7 @@ use crate::access::{Each, OrderBy};
 use crate::df::rewrite::{bare, below, with_source};
 use crate::df::table::TableSource;
 use crate::df::tree::RewritePlan;
-use crate::df::wanted::FirstFound;
+use crate::df::wanted::{FirstFound, Wanted, WantedRows};
 use crate::plan::Field;
 
 /// Most extremes of one aggregate.
@@ -174,8 +175,8 @@ fn any_of_each(join: &Join) -> DfResult<Option<LogicalPlan>> {
     Ok(right.map(|right| LogicalPlan::Join(Join { right: Arc::new(right), ..join.clone() })))
 }
 
-/// `row_number() OVER (PARTITION BY p ORDER BY o) <= n`: tells the source that n rows of each p are enough. The window
-/// above stays as it is.
+/// `row_number() OVER (PARTITION BY p ORDER BY o) <= n`: tells the source that n rows of each p are enough; without p, or
+/// if it has one value, only the first n rows are read. The window above stays as it is.
 fn first_of_each(filter: &Filter) -> DfResult<Option<LogicalPlan>> {
     let window = match &*filter.input {
         // A projection may drop unused columns.
@@ -196,19 +197,51 @@ fn first_of_each(filter: &Filter) -> DfResult<Option<LogicalPlan>> {
     let rows = terms.into_iter().filter_map(|term| at_most(term, &number)).min();
     let (Some(rows), "row_number") = (rows, call.fun.name()) else { return Ok(None) };
     let columns: Option<Vec<&Column>> = call.params.partition_by.iter().map(column_of).collect();
-    let Some(columns) = columns.filter(|columns| !columns.is_empty()) else { return Ok(None) };
-    let Some(sorted) = FirstBy::of_sort(&call.params.order_by, &columns) else { return Ok(None) };
-    let groups = columns.len();
-    let order = |source: &TableSource, columns: &[Column]| FirstBy::order_of(&sorted, source, columns);
-    let columns: Vec<Column> =
-        columns.into_iter().chain(sorted.iter().map(|by| by.column)).cloned().collect();
-    let enough = Enough { groups, order: &order, rows };
-    let Some(input) = enough.of(&window.input, &columns)? else { return Ok(None) };
+    let Some(columns) = columns else { return Ok(None) };
+    let input = if is_one_group(&window.input, &columns)? {
+        let rows = usize::try_from(rows).unwrap_or(usize::MAX);
+        Some(first_rows((*window.input).clone(), call.params.order_by.clone(), rows)?)
+    } else {
+        first_of_groups(&window.input, columns, &call.params.order_by, rows)?
+    };
+    let Some(input) = input else { return Ok(None) };
     let mut window = LogicalPlan::Window(Window::try_new(window.window_expr.clone(), Arc::new(input))?);
     if let LogicalPlan::Projection(_) = &*filter.input {
         window = filter.input.with_new_exprs(filter.input.expressions(), vec![window])?;
     }
     Ok(Some(LogicalPlan::Filter(Filter::try_new(filter.predicate.clone(), Arc::new(window))?)))
+}
+
+/// All rows have the same values in these columns.
+fn is_one_group(plan: &LogicalPlan, columns: &[&Column]) -> DfResult<bool> {
+    let columns: Vec<Column> = columns.iter().copied().cloned().collect();
+    let fixed = |scan: &TableScan, source: &TableSource, columns: &[Column]| {
+        source.has_one_value(columns, &scan.filters).then(|| scan.clone())
+    };
+    Ok(columns.is_empty() || change_scan(plan, &columns, &fixed)?.is_some())
+}
+
+/// The first rows in an order, or any if it is empty.
+pub(super) fn first_rows(plan: LogicalPlan, order: Vec<Sort>, rows: usize) -> DfResult<LogicalPlan> {
+    let plan = LogicalPlanBuilder::from(plan);
+    let first =
+        if order.is_empty() { plan.limit(0, Some(rows)) } else { plan.sort_with_limit(order, Some(rows)) };
+    first?.build()
+}
+
+/// The first rows of each group of `columns`.
+fn first_of_groups(
+    plan: &LogicalPlan,
+    columns: Vec<&Column>,
+    order: &[Sort],
+    rows: u64,
+) -> DfResult<Option<LogicalPlan>> {
+    let Some(sorted) = FirstBy::of_sort(order, &columns) else { return Ok(None) };
+    let groups = columns.len();
+    let order = |source: &TableSource, columns: &[Column]| FirstBy::order_of(&sorted, source, columns);
+    let columns: Vec<Column> =
+        columns.into_iter().chain(sorted.iter().map(|by| by.column)).cloned().collect();
+    Enough { groups, order: &order, rows }.of(plan, &columns)
 }
 
 /// The upper bound (at least 1) that a condition sets on a row number.
@@ -362,23 +395,28 @@ fn extreme(call: &Expr) -> Option<Extreme<'_>> {
     (params.filter.is_none() && params.order_by.is_empty()).then_some(Extreme { call, column, is_max })
 }
 
-/// A top-1 sort of the input by the column; `None` if the order does not come for free.
+/// The input's first row by the column; `None` if the order does not come for free.
 fn first_row(input: &LogicalPlan, extreme: &Extreme<'_>, alone: bool) -> DfResult<Option<LogicalPlan>> {
     let Some(input) = served(input, extreme, alone)? else { return Ok(None) };
     let sort = Expr::Column(extreme.column.clone()).sort(!extreme.is_max, !extreme.is_max);
-    Ok(Some(LogicalPlanBuilder::from(input).sort_with_limit([sort], Some(1))?.build()?))
+    Ok(Some(first_rows(input, vec![sort], 1)?))
 }
 
 /// The input without NULLs of the column, if its table gives the order.
 fn served(plan: &LogicalPlan, extreme: &Extreme<'_>, alone: bool) -> DfResult<Option<LogicalPlan>> {
     change_scan(plan, std::slice::from_ref(extreme.column), &|scan, source, columns| {
         let [column] = columns else { return None };
-        let (_, nullable) = source.field(&column.name)?;
+        let (field, nullable) = source.field(&column.name)?;
         let mut scan = scan.clone();
         if nullable {
             scan.filters.push(Expr::Column(column.clone()).is_not_null());
         }
-        source.gives_first(&column.name, extreme.is_max, &scan.filters, alone).then_some(scan)
+        let wanted = Wanted {
+            order: vec![OrderBy { field, descending: extreme.is_max }],
+            what: WantedRows::First { rows: 1, offset: 0 },
+        };
+        let read = vec![source.schema().index_of(&column.name).ok()?];
+        source.gives_first(wanted, Some(&read), &scan.filters, alone).then_some(scan)
     })
 }
 
@@ -389,11 +427,11 @@ fn columns_below(plan: &LogicalPlan, columns: &[Column]) -> Option<Vec<Column>> 
 }
 
 /// Changes a scan, given its source and the relevant columns; `None` if that is impossible.
-type ScanRewrite<'f> = dyn Fn(&TableScan, &TableSource, &[Column]) -> Option<TableScan> + 'f;
+pub(super) type ScanRewrite<'f> = dyn Fn(&TableScan, &TableSource, &[Column]) -> Option<TableScan> + 'f;
 
 /// The plan with its scan changed, if it reads one of our tables. `columns` of the plan are passed to `change` as the
 /// scan's columns; projections between may rename them.
-fn change_scan(
+pub(super) fn change_scan(
     plan: &LogicalPlan,
     columns: &[Column],
     change: &ScanRewrite<'_>,

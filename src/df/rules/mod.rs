@@ -16,6 +16,7 @@ pub(super) mod kept_sorts;
 pub(super) mod multisets;
 pub(super) mod named_unions;
 pub(super) mod null_frames;
+pub(super) mod null_order;
 pub(super) mod offset;
 pub(super) mod picking;
 pub(super) mod risk;
