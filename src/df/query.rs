@@ -421,7 +421,7 @@ impl Planner {
     }
 
     /// [`Planner::plan`] without parameters, optimised as a whole.
-    pub(super) fn optimised(&self, query: Query, scope: &NameScope<'_>) -> Result<LogicalPlan> {
+    pub fn optimised(&self, query: Query, scope: &NameScope<'_>) -> Result<LogicalPlan> {
         let plan = self.plan(query, scope, &[])?;
         Stage::Planning.contain(|| self.state.optimize(&plan).map_err(df_error))
     }

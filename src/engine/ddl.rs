@@ -174,13 +174,13 @@ fn change<T>(session: &mut Session, to: impl FnOnce(&Catalog) -> DdlResult<T>) -
 }
 
 /// Errors: a view that could be planned before cannot be planned after.
-fn check_views(db: &Database, before: &Catalog, after: &Catalog) -> Result<()> {
+pub fn check_views(db: &Database, before: &Catalog, after: &Catalog) -> Result<()> {
     let mut view = StatementView { moments: Arc::default(), ..db.session().view()? };
     let [before, after] = [before, after].map(|catalog| Arc::new(catalog.clone()));
     for def in after.views() {
         let mut under = |catalog: &Arc<Catalog>| {
             view.catalog = Arc::clone(catalog);
-            view.view_schema(def)
+            view.check_view(def)
         };
         if let Err(e) = under(&after)
             && under(&before).is_ok()
@@ -234,7 +234,7 @@ fn cut(text: &str) -> String {
 
 fn create_table(catalog: &Catalog, create: &CreateTable) -> DdlResult<Vec<Warning>> {
     let name = new_name(&create.name)?;
-    if create.if_not_exists && catalog.find(&name).is_some() {
+    if create.if_not_exists && catalog.table(&name).is_ok() {
         return Ok((Vec::new(), None));
     }
     catalog.check_free(&name).map_err(|e| e.at(span_of_name(&create.name)))?;
@@ -625,7 +625,7 @@ fn create_view(session: &mut Session, create: &CreateView) -> Result<Vec<Warning
     let define = |catalog: &Catalog| {
         match catalog.find(&name) {
             Some(Relation::View(_)) if create.or_replace => {}
-            Some(_) if create.if_not_exists => return Ok((Vec::new(), None)),
+            Some(Relation::View(_)) if create.if_not_exists => return Ok((Vec::new(), None)),
             _ => catalog.check_free(&name).map_err(|e| e.at(span_of_name(&create.name)))?,
         }
         let mut edit = catalog.edit();

@@ -16,7 +16,7 @@ use sqlparser::ast::Ident;
 use super::Database;
 use super::analyze;
 use super::build::{self, Job};
-use super::ddl::{layout_warnings, primary_layout, table_if};
+use super::ddl::{check_views, layout_warnings, primary_layout, table_if};
 use super::outcome::Warning;
 use super::rekeying::being_rekeyed;
 use crate::catalog::{Catalog, CatalogEdit};
@@ -57,6 +57,9 @@ pub fn rekey(db: &Database, alter: &AlterTable, keys: &[KeyExpr], watch: &Watch)
         let mut edit = catalog.edit();
         let rekey = plan(&mut edit, &table, layout).map_err(|e| e.at(at))?;
         let id = rekey.keys.id;
+        let mut switched = catalog.edit();
+        switched.put_table(rekey.next.clone())?;
+        check_views(db, catalog, &switched.finish()?.0).map_err(|e| e.at(at))?;
         edit.put_table(TableDef { rekey: Some(Box::new(rekey)), ..(*table).clone() })?;
         Ok((Some(id), Some(edit.finish()?)))
     })?;

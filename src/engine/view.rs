@@ -448,6 +448,12 @@ impl StatementView {
         Ok(schema.as_arrow().clone())
     }
 
+    /// Errors: a view that cannot be read, whatever its tables hold.
+    pub fn check_view(&self, view: &ViewDef) -> Result<()> {
+        let query = sql::parse_query(&format!("SELECT * FROM {}", quoted_name(&view.name)))?;
+        Planner::shared().optimised(query, &self.scope(None)).map(drop)
+    }
+
     /// Output columns of a query that is to be a view or a table. Errors: it cannot be planned; it has another number of
     /// columns than `names` (0: any), or two that are called the same.
     pub fn columns_of(&self, query: Query, names: usize, params: &[Value]) -> Result<Schema> {

@@ -213,7 +213,7 @@ pub(super) fn double(found: StoredField<'_>, ty: ColumnType) -> Result<f64> {
 fn too_long() -> Error {
     Error::invalid(TOO_LONG)
         .why("the result does not fit its type")
-        .hint("cast to a wider type")
+        .hint("cast to a wider type, such as DOUBLE")
         .state(sqlstate::OUT_OF_RANGE)
 }
 

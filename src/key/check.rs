@@ -254,21 +254,22 @@ fn no_end(part: usize, form: &Form, specs: &[PartSpec], column: ColumnLookup<'_,
     };
     let name = label(&specs[part]);
     let fixed = match &form.transform {
-        Transform::Code { .. } => "make all codes equally long".to_owned(),
+        Transform::Code { .. } => "make all codes equally long, ".to_owned(),
         Transform::Text(_) if form.ty().and_then(text::scale_of).is_some() => {
-            format!("write lpad({name}, n)")
+            format!("write lpad({name}, n), ")
         }
         Transform::Reverse { .. } if form.ty().and_then(text::scale_of).is_some() => {
-            format!("write reverse(lpad({name}, n))")
+            format!("write reverse(lpad({name}, n)), ")
         }
-        Transform::Text(_) => format!("use {name} itself"),
-        _ => format!("write rpad({name}, n, ' ')"),
+        Transform::Text(_) => format!("use {name} itself, "),
+        Transform::Reverse { .. } => String::new(),
+        _ => format!("write rpad({name}, n, ' '), "),
     };
     LayoutError {
         part,
         what: format!("rowkey part \"{name}\" has no end"),
         why: format!("it is variable-width and \"{}\" follows it", label(&specs[part + 1])),
-        hint: format!("{fixed}, put a delimiter literal after it, or move it last"),
+        hint: format!("{fixed}put a delimiter literal after it, or move it last"),
     }
 }
 

@@ -194,8 +194,19 @@ fn fan_out(s: &Subject<'_>) -> Vec<Finding> {
             }
         };
         let fewer = (buckets / 4).max(2);
+        // Without the bucket, keys would grow.
+        let is_needed = layout.parts().get(warning.part + 1).is_some_and(|next| match next.columns() {
+            &[column] => {
+                let column = s.table.column(column);
+                next.facts().order.is_some() && (column.ty.is_time() || column.identity.is_some())
+            }
+            _ => false,
+        });
+        if is_needed && (severity == Severity::Note || fewer == buckets) {
+            continue;
+        }
         let fix = match layout.sql_with(warning.part, "") {
-            rest if s.index.is_some() => s.with_layout(&rest),
+            rest if s.index.is_some() && !is_needed => s.with_layout(&rest),
             rest if rest.is_empty() => warning.hint,
             _ => {
                 // In each form, the last number is that of buckets.

@@ -87,7 +87,7 @@ fn out_of_range(what: &str) -> Option<Error> {
         None => what.strip_prefix("Can't cast value ")?.rsplit_once(" to type ")?,
     };
     let error = Error::invalid(format!("{value} is out of range for {}", sql_name(ty)?));
-    Some(error.hint("cast to a wider type").state(sqlstate::OUT_OF_RANGE))
+    Some(error.hint("cast to a wider type, such as DOUBLE").state(sqlstate::OUT_OF_RANGE))
 }
 
 /// `Cannot cast to Decimal128(5, 2). Overflowing on 1e300`; a decimal is shown there without its point.
@@ -106,7 +106,7 @@ fn overflowing(what: &str) -> Option<Error> {
     }
     let value = given.filter(is_double).unwrap_or("this number");
     let error = Error::invalid(format!("{value} is out of range for {}", sql_words(ty)));
-    Some(error.hint("cast to a wider type").state(sqlstate::OUT_OF_RANGE))
+    Some(error.hint("cast to a wider type, such as DOUBLE").state(sqlstate::OUT_OF_RANGE))
 }
 
 fn between<'a>(text: &'a str, before: &str, after: &str) -> Option<&'a str> {

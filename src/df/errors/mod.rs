@@ -225,7 +225,7 @@ fn arrow_error(error: &arrow::error::ArrowError) -> Error {
                 None => what.clone(),
             })
             .why("the result does not fit its type")
-            .hint("cast to a wider type")
+            .hint("cast to a wider type, such as DOUBLE")
             .state(sqlstate::OUT_OF_RANGE)
         }
         ArrowError::CastError(what) | ArrowError::ParseError(what) => {

@@ -348,8 +348,10 @@ impl Arbiter {
         // An index that is not Ready may lack entries.
         let unique = table.indexes.iter().filter(|i| i.unique && i.state == IndexState::Ready);
         let unique = unique.filter(|i| named(&i.layout.columns()));
-        let arbiter =
-            Arbiter { rowkey: named(&table.key.columns()), indexes: unique.map(|i| i.id).collect() };
+        // Rows that differ in a drawn bucket only are several.
+        let is_row = target.is_empty() || !table.key.is_drawn();
+        let rowkey = is_row && named(&table.key.columns());
+        let arbiter = Arbiter { rowkey, indexes: unique.map(|i| i.id).collect() };
         if arbiter.rowkey || !arbiter.indexes.is_empty() {
             return Ok(arbiter);
         }
@@ -365,9 +367,19 @@ impl Arbiter {
                 .at(target.first().and_then(span_of_name)));
         }
         let names: Vec<String> = target.iter().map(name_of).collect();
+        let (why, hint) = match table.key.is_drawn() && named(&table.key.columns()) {
+            true => (
+                "its bucket is drawn, so several rows may have the same values there",
+                "CREATE UNIQUE INDEX makes them a key",
+            ),
+            false => (
+                "ON CONFLICT names the columns of the primary key or of a UNIQUE index",
+                "leave the columns out: then DO NOTHING answers to every conflict",
+            ),
+        };
         Err(Error::invalid(format!("({}) is not a key of table \"{}\"", names.join(", "), table.name))
-            .why("ON CONFLICT names the columns of the primary key or of a UNIQUE index")
-            .hint("leave the columns out: then DO NOTHING answers to every conflict")
+            .why(why)
+            .hint(hint)
             .state(sqlstate::INVALID_COLUMN_REFERENCE)
             .at(target.first().and_then(span_of_name)))
     }

@@ -208,13 +208,16 @@ impl Parser<'_> {
         }
         let other = ["UNIQUE", "PRIMARY"].iter().find(|word| self.peek_words(&[word]));
         match (other, name) {
+            (Some(&"UNIQUE"), _) => Err(self
+                .error("UNIQUE is added by itself")
+                .why("it is an index, which is built while others write")
+                .hint("write ALTER TABLE t ADD UNIQUE (...) as a statement of its own")),
             (Some(other), _) => Err(self
                 .error(format!("{other} cannot be added to a table"))
-                .why("the rows that are there would have to be moved, or indexed")
-                .hint(match *other {
-                    "UNIQUE" => "write CREATE UNIQUE INDEX ON t (...)",
-                    _ => "write PRIMARY KEY (...) into the CREATE TABLE; ALTER TABLE t REKEY (...) changes a key",
-                })),
+                .why("the rows that are there would have to be moved")
+                .hint(
+                    "write PRIMARY KEY (...) into the CREATE TABLE; ALTER TABLE t REKEY (...) changes a key",
+                )),
             (None, Some(_)) => Err(self.expected("CHECK")),
             (None, None) => Ok(None),
         }

@@ -74,11 +74,11 @@ impl Parser<'_> {
                 .hint("name it: COPY t FROM 'file.parquet'"));
         }
         let is_text = format == CopyFormat::Text;
-        let is_of_csv = |_: &Span| format != CopyFormat::Csv && !(is_text && options.header.is_none());
+        let is_of_csv = |_: &Span| format != CopyFormat::Csv && !(is_text && options.header != Some(true));
         if let Some(place) = options.csv.filter(is_of_csv) {
             return Err(self
                 .error_at("this option is about CSV files, and the file is none", place)
-                .hint("HEADER, DELIMITER and NULL go with FORMAT csv"));
+                .hint("HEADER goes with FORMAT csv; DELIMITER and NULL with csv and text"));
         }
         let tabs = is_text || path.as_deref().and_then(extension).as_deref() == Some("tsv");
         // A stream has no header, as in PostgreSQL.
