@@ -171,19 +171,25 @@ impl CancelHandle {
 
 /// A runtime only for timers: those that run plans do not fire timers while all their threads are busy.
 fn clock() -> Result<&'static Handle> {
-    static CLOCK: OnceLock<io::Result<Handle>> = OnceLock::new();
-    let start = || {
+    static CLOCK: OnceLock<Handle> = OnceLock::new();
+    let start = || -> io::Result<()> {
         let runtime = Builder::new_current_thread().enable_time().build()?;
-        let clock = runtime.handle().clone();
-        let watch = move || runtime.block_on(std::future::pending::<()>());
-        thread::Builder::new().name("rowkeydb-clock".to_owned()).spawn(watch)?;
-        Ok(clock)
+        // Of threads started at once, the first one stays.
+        let watch = move || {
+            if CLOCK.set(runtime.handle().clone()).is_ok() {
+                runtime.block_on(std::future::pending::<()>());
+            }
+        };
+        thread::Builder::new().name("rowkeydb-clock".to_owned()).spawn(watch).map(drop)
     };
-    CLOCK.get_or_init(start).as_ref().map_err(|e| {
-        Error::new(Kind::Unavailable, "the thread that watches statement_timeout cannot be started")
-            .why(e.to_string())
-            .hint("end other processes, or RESET statement_timeout")
-    })
+    if CLOCK.get().is_none() {
+        start().map_err(|e| {
+            Error::new(Kind::Unavailable, "the thread that watches statement_timeout cannot be started")
+                .why(e.to_string())
+                .hint("end other processes, or RESET statement_timeout")
+        })?;
+    }
+    Ok(CLOCK.wait())
 }
 
 fn timed_out(Deadline { timeout, plan, .. }: Deadline, written: &str) -> Error {
