@@ -67,10 +67,10 @@ impl Session {
             };
             return self.db.change_rows(&self.watch.cancel, change);
         }
-        let (view, before) = (self.unguarded_view()?, self.written()?);
+        let (view, before) = (self.unguarded_view()?, self.mark()?);
         let open = self.open()?;
         let changed = change(&view.catalog, &view, &mut open.transaction.writer());
-        let (result, next) = changed.inspect_err(|_| self.undo(&before))?;
+        let (result, next) = changed.inspect_err(|_| self.return_to(&before))?;
         self.open()?.apply(next);
         Ok(result)
     }

@@ -16,7 +16,7 @@ use crate::engine::write::{self, StatementWrites, WriteInputs};
 use crate::error::{Error, Result, sqlstate};
 use crate::sql::{Statement, name_of, span_of_name};
 use crate::store::{Recording, WriteBatch};
-use crate::txn::{Savepoint, Transaction};
+use crate::txn::Transaction;
 use crate::value::Value;
 
 impl OpenTransaction {
@@ -136,23 +136,10 @@ impl Session {
         self.open = Some(OpenTransaction::new(Arc::clone(&moment.catalog), transaction, moment.as_of_us));
     }
 
-    /// A savepoint of the open transaction. Errors: it may not write, or there is none.
-    pub(in crate::engine) fn written(&mut self) -> Result<Savepoint> {
-        self.check_may_write()?;
-        Ok(self.open()?.transaction.savepoint())
-    }
-
     /// Adds a batch to the writes of the open transaction.
     pub(in crate::engine) fn write_down(&mut self, batch: WriteBatch) {
         if let Some(open) = &mut self.open {
             open.transaction.apply(batch);
-        }
-    }
-
-    /// Undoes what the open transaction has written since the savepoint.
-    pub(in crate::engine) fn undo(&mut self, written: &Savepoint) {
-        if let Some(open) = &mut self.open {
-            open.transaction.rollback_to(written);
         }
     }
 
