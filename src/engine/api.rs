@@ -14,7 +14,6 @@ use super::outcome::{Outcome, OutputColumn, RowStream};
 use super::plans::Parsed;
 use super::runtime::with_stack;
 use super::session::Session;
-use super::turns::Defeats;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::next_rows::NextRows;
 use crate::sql::Splitter;
@@ -178,7 +177,6 @@ impl Database {
     /// # }
     /// ```
     pub fn transaction<T>(&self, mut work: impl FnMut(&mut Session) -> Result<T>) -> Result<T> {
-        let mut defeats = Defeats::default();
         let mut session = self.session();
         loop {
             session.execute("BEGIN", &[])?;
@@ -186,13 +184,9 @@ impl Database {
                 true => session.commit().map(|()| out),
                 false => Ok(out),
             });
-            let is_time_for_a_turn = match done {
-                Err(e) => defeats.again(e)?,
+            match done {
+                Err(e) => session.again(e)?,
                 done => return done,
-            };
-            session.abandon();
-            if is_time_for_a_turn {
-                session.take_priority()?;
             }
         }
     }

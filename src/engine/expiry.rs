@@ -84,16 +84,12 @@ pub fn purge_before(db: &Database, table: &TableDef, as_of_us: i64, watch: &Watc
         purge_before(db, past, as_of_us, watch)?;
     }
     let mut purge = Purge { as_of_us, watch, rest: KeyRange::all(), looked_at: 0, purged: 0 };
-    let (mut defeats, mut priority) = (Defeats::default(), None);
+    let mut defeats = Defeats::default();
     loop {
-        match purge.step(db, table, priority.as_ref()) {
-            Ok(true) => (defeats, priority) = (Defeats::default(), None),
+        match purge.step(db, table, defeats.priority()) {
+            Ok(true) => defeats = Defeats::default(),
             Ok(false) => break,
-            Err(e) => {
-                if defeats.again(e)? {
-                    priority = Some(db.shared.turns.take_priority(&watch.cancel)?);
-                }
-            }
+            Err(e) => defeats.again(e, &db.shared.turns, &watch.cancel)?,
         }
     }
     Ok(purge.finish(table))

@@ -18,7 +18,7 @@ use super::outcome::{BatchSource, Outcome, RowStream};
 use super::plans::{CachedPlan, CachedQueries, Keyed, Parsed};
 use super::runtime::with_stack;
 use super::settings::SessionSettings;
-use super::turns::Priority;
+use super::turns::Defeats;
 use super::view::{PlanAtHand, StatementView};
 use super::write;
 use super::{Database, copy, damaged, design};
@@ -112,8 +112,8 @@ pub struct Session {
     /// The settings after the transaction, if it has some of its own.
     lasting: Option<SessionSettings>,
     watch: Watch,
-    /// Held while the transaction, after losing too often, keeps other commits out.
-    priority: Option<Priority>,
+    /// Those of the transaction that it runs again and again until it is committed, if it does.
+    defeats: Defeats,
     /// It is made for a single statement.
     is_brief: bool,
     /// Where STDIN and STDOUT of a COPY are.
@@ -146,7 +146,7 @@ impl Session {
             settings: SessionSettings::default(),
             lasting: None,
             watch: Watch::default(),
-            priority: None,
+            defeats: Defeats::default(),
             is_brief: false,
             streams: Streams::default(),
         }

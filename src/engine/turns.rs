@@ -51,19 +51,30 @@ struct State {
     waiting: usize,
 }
 
-/// Conflicts that a transaction has lost (count).
+/// The conflicts that a transaction has lost.
 #[derive(Default)]
-pub struct Defeats(usize);
+pub struct Defeats {
+    lost: usize,
+    priority: Option<Priority>,
+}
 
 impl Defeats {
-    /// Counts a lost conflict; true: time to take priority. Errors: `error` is no conflict, or there were too
-    /// many.
-    pub fn again(&mut self, error: Error) -> Result<bool> {
-        if error.kind() != Kind::Conflict || self.0 == RETRIES {
+    /// Counts a lost conflict, and takes priority when there were a few: the transaction may run again. Errors:
+    /// `error` is no conflict, or there were too many; `Cancelled`.
+    pub fn again(&mut self, error: Error, turns: &Arc<Turns>, cancel: &CancelHandle) -> Result<()> {
+        if error.kind() != Kind::Conflict || self.lost == RETRIES {
             return Err(error);
         }
-        self.0 += 1;
-        Ok(self.0 == RETRIES_SHARED)
+        self.lost += 1;
+        if self.lost == RETRIES_SHARED {
+            self.priority = Some(turns.take_priority(cancel)?);
+        }
+        Ok(())
+    }
+
+    /// Held from the time that it was taken.
+    pub fn priority(&self) -> Option<&Priority> {
+        self.priority.as_ref()
     }
 }
 

@@ -11,7 +11,6 @@ use super::{OpenTransaction, Session};
 use crate::catalog::Catalog;
 use crate::engine::outcome::Warning;
 use crate::engine::settings::SessionSettings;
-use crate::engine::turns::Defeats;
 use crate::engine::view::StatementView;
 use crate::engine::{DdlResult, ddl, expiry};
 use crate::error::Result;
@@ -80,17 +79,13 @@ impl Session {
         if self.open.is_some() {
             return self.alter_each(changes).await;
         }
-        let (mut defeats, mut has_priority) = (Defeats::default(), false);
+        let (watch, settings) = (self.watch.clone(), self.settings.clone());
+        let mut own = Session { watch, settings, ..Session::new(self.db.clone()) };
         loop {
-            let (watch, settings) = (self.watch.clone(), self.settings.clone());
-            let mut own = Session { watch, settings, ..Session::new(self.db.clone()) };
-            if has_priority {
-                own.take_priority()?;
-            }
             own.begin(false)?;
             let altered = own.alter_each(changes).await;
             match altered.and_then(|warnings| own.run_commit().map(|_| warnings)) {
-                Err(e) => has_priority |= defeats.again(e)?,
+                Err(e) => own.again(e)?,
                 altered => return altered,
             }
         }

@@ -47,14 +47,10 @@ impl Session {
         if self.open.is_some() {
             return Box::pin(self.write_once(statement, given, None)).await;
         }
-        let (mut defeats, mut priority) = (Defeats::default(), None);
+        let mut defeats = Defeats::default();
         loop {
-            match Box::pin(self.write_once(statement, given, priority.as_ref())).await {
-                Err(e) => {
-                    if defeats.again(e)? {
-                        priority = Some(self.db.shared.turns.take_priority(&self.watch.cancel)?);
-                    }
-                }
+            match Box::pin(self.write_once(statement, given, defeats.priority())).await {
+                Err(e) => defeats.again(e, &self.db.shared.turns, &self.watch.cancel)?,
                 written => return written,
             }
         }
@@ -71,16 +67,16 @@ impl Session {
         Ok(())
     }
 
-    /// Keeps other sessions from committing until this one is dropped.
-    pub(in crate::engine) fn take_priority(&mut self) -> Result<()> {
-        self.priority = Some(self.db.shared.turns.take_priority(&self.watch.cancel)?);
-        Ok(())
+    /// Rolls back a transaction that failed, so that it can begin again. Errors: those of [`Defeats::again`].
+    pub(in crate::engine) fn again(&mut self, error: Error) -> Result<()> {
+        self.abandon();
+        self.defeats.again(error, &self.db.shared.turns, &self.watch.cancel)
     }
 
     /// Refreshes statistics after a write is committed, if needed: those of this table, or of all.
     pub(super) fn after_write(&self, outcome: Outcome, table: Option<&Ident>) -> Outcome {
         // A session that has priority would wait for itself.
-        if self.open.is_none() && self.priority.is_none() {
+        if self.open.is_none() && self.defeats.priority().is_none() {
             analyze::refresh(&self.db, table.map(name_of).as_deref(), &self.watch);
         }
         outcome
@@ -178,7 +174,7 @@ impl Session {
     pub(in crate::engine) fn run_commit(&mut self) -> Result<Outcome> {
         self.open()?;
         self.restore_settings();
-        let (cancel, priority) = (&self.watch.cancel, self.priority.as_ref());
+        let (cancel, priority) = (&self.watch.cancel, self.defeats.priority());
         if let Some(OpenTransaction { base, catalog, transaction, .. }) = self.open.take()
             && !transaction.is_empty()
         {
