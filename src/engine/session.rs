@@ -30,7 +30,7 @@ use crate::error::{Error, Result, sqlstate};
 use crate::exec::transfer::RowsFile;
 use crate::exec::watch::{CancelHandle, OnProgress, Watch};
 use crate::row::field;
-use crate::sql::{self, Lifted, Statement, name_of};
+use crate::sql::{self, Lifted, Statement};
 use crate::txn::{Savepoint, Transaction};
 use crate::value::{ColumnType, Value};
 use prepared::PreparedStatement;
@@ -406,52 +406,32 @@ impl Session {
         queries: &CachedQueries,
         params: &[Value],
     ) -> Result<Outcome> {
+        self.check_is_of_use(statement)?;
         let tag = statement.kind_name();
-        let is_for_later =
-            matches!(statement, Statement::Begin { .. } | Statement::Set { .. } | Statement::Prepare(_));
-        if self.is_brief && is_for_later {
-            return Err(Error::unsupported(format!("{tag} would do nothing here"))
-                .why("each call runs in a session of its own, which ends with it")
-                .hint("use db.session(), or db.begin() and db.transaction(..) for transactions"));
-        }
         match statement {
             Statement::Query(query) => self.run_query(query, params, tag).await,
+            Statement::Explain(explain) => self.explain(explain, params).await,
             Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => {
                 let written = self.write(statement, queries, params).await?;
                 Ok(self.after_write(written, statement.written_table()))
             }
-            Statement::Explain(explain) => self.explain(explain, params).await,
-            Statement::Begin { read_only } => self.begin(*read_only),
-            Statement::Commit => {
-                let committed = self.run_commit()?;
-                Ok(self.after_write(committed, None))
-            }
-            Statement::Rollback { to: None } => self.run_rollback(),
-            Statement::Rollback { to: Some(name) } => self.rollback_to(name),
-            Statement::Savepoint { name } => self.savepoint(name),
-            Statement::Release { name } => self.release(name),
-            Statement::Prepare(prepare) => self.prepare(prepare),
-            Statement::Execute { name, args } => self.execute_prepared(name, args, params).await,
-            Statement::Deallocate { name } => {
-                match name {
-                    Some(name) => drop(self.prepared.remove(&name_of(name))),
-                    None => self.prepared.clear(),
-                }
-                Ok(self.done(tag))
-            }
-            Statement::Nothing { .. } => Ok(self.done(tag)),
             Statement::Copy(copy) => {
                 let copied = copy::run(self, copy, params).await?;
                 Ok(self.after_write(copied, None))
             }
-            Statement::Set { local: true, name, value } => {
-                self.set_local(name, value)?;
+            Statement::Begin { .. }
+            | Statement::Commit
+            | Statement::Rollback { .. }
+            | Statement::Savepoint { .. }
+            | Statement::Release { .. } => self.run_transaction(statement),
+            Statement::Prepare(prepare) => self.prepare(prepare),
+            Statement::Execute { name, args } => self.execute_prepared(name, args, params).await,
+            Statement::Deallocate { name } => Ok(self.deallocate(name.as_ref())),
+            Statement::Set { local, name, value } => {
+                if *local { self.set_local(name, value) } else { self.set(name, value) }?;
                 Ok(self.done(tag))
             }
-            Statement::Set { local: false, name, value } => {
-                self.set(name, value)?;
-                Ok(self.done(tag))
-            }
+            Statement::Nothing { .. } => Ok(self.done(tag)),
             Statement::Design(statement) => design::run(self, statement).await,
             Statement::Show(_)
             | Statement::Describe { .. }
@@ -464,21 +444,20 @@ impl Session {
             | Statement::Backup { .. }
             | Statement::RepairIndex { .. }
             | Statement::RepairTable { .. } => self.run_admin(statement),
-            Statement::AlterTogether(changes) => {
-                let warnings = self.alter_together(changes).await?;
-                self.db.background.purge(&self.db);
-                Ok(Outcome { warnings, ..self.done(tag) })
-            }
-            Statement::CreateTable(create) if let Some(query) = &create.query => {
-                let (warnings, rows) = super::ddl::create_table_as(self, create, query, params).await?;
-                Ok(self.after_write(Outcome { warnings, affected: Some(rows), ..self.done(tag) }, None))
-            }
-            definition => {
-                let warnings = super::ddl::run(self, definition).await?;
-                self.db.background.purge(&self.db);
-                Ok(Outcome { warnings, ..self.done(tag) })
-            }
+            definition => self.define(definition, params).await,
         }
+    }
+
+    /// Errors: the statement only affects later ones, and this session runs none.
+    fn check_is_of_use(&self, statement: &Statement) -> Result<()> {
+        let is_for_later =
+            matches!(statement, Statement::Begin { .. } | Statement::Set { .. } | Statement::Prepare(_));
+        if self.is_brief && is_for_later {
+            return Err(Error::unsupported(format!("{} would do nothing here", statement.kind_name()))
+                .why("each call runs in a session of its own, which ends with it")
+                .hint("use db.session(), or db.begin() and db.transaction(..) for transactions"));
+        }
+        Ok(())
     }
 
     /// Errors: a transaction is open; `why`: the reason that the statement cannot be part of one.

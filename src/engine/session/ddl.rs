@@ -9,7 +9,7 @@ use sqlparser::ast::Ident;
 
 use super::{OpenTransaction, Session};
 use crate::catalog::Catalog;
-use crate::engine::outcome::Warning;
+use crate::engine::outcome::{Outcome, Warning};
 use crate::engine::settings::SessionSettings;
 use crate::engine::view::StatementView;
 use crate::engine::{DdlResult, ddl, expiry};
@@ -18,6 +18,7 @@ use crate::exec::watch::Watch;
 use crate::schema::TableDef;
 use crate::sql::{AlterTable, Statement};
 use crate::store::{BulkWriter, WriteBatch};
+use crate::value::Value;
 
 impl OpenTransaction {
     fn apply(&mut self, next: Option<(Catalog, WriteBatch)>) {
@@ -74,8 +75,24 @@ impl Session {
         Ok(result)
     }
 
+    /// A statement that changes definitions.
+    pub(super) async fn define(&mut self, statement: &Statement, params: &[Value]) -> Result<Outcome> {
+        let tag = statement.kind_name();
+        let warnings = match statement {
+            Statement::CreateTable(create) if let Some(query) = &create.query => {
+                let (warnings, rows) = ddl::create_table_as(self, create, query, params).await?;
+                let created = Outcome { warnings, affected: Some(rows), ..self.done(tag) };
+                return Ok(self.after_write(created, None));
+            }
+            Statement::AlterTogether(changes) => self.alter_together(changes).await?,
+            definition => ddl::run(self, definition).await?,
+        };
+        self.db.background.purge(&self.db);
+        Ok(Outcome { warnings, ..self.done(tag) })
+    }
+
     /// Several ALTER TABLEs, of which all happen or none: in the open transaction, or else in one of their own.
-    pub(super) async fn alter_together(&mut self, changes: &[AlterTable]) -> Result<Vec<Warning>> {
+    async fn alter_together(&mut self, changes: &[AlterTable]) -> Result<Vec<Warning>> {
         if self.open.is_some() {
             return self.alter_each(changes).await;
         }

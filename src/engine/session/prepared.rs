@@ -75,4 +75,13 @@ impl Session {
         // The error's place refers to the text of PREPARE, not to this statement.
         outcome.map_err(Error::unplaced)
     }
+
+    /// Forgets a prepared statement, or all of them.
+    pub(super) fn deallocate(&mut self, name: Option<&Ident>) -> Outcome {
+        match name {
+            Some(name) => drop(self.prepared.remove(&name_of(name))),
+            None => self.prepared.clear(),
+        }
+        self.done("DEALLOCATE")
+    }
 }

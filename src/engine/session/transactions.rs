@@ -111,6 +111,19 @@ impl Session {
         Ok(Outcome { affected: Some(affected), ..outcome })
     }
 
+    /// BEGIN, COMMIT, ROLLBACK and savepoints.
+    pub(super) fn run_transaction(&mut self, statement: &Statement) -> Result<Outcome> {
+        match statement {
+            Statement::Begin { read_only } => self.begin(*read_only),
+            Statement::Commit => self.run_commit().map(|committed| self.after_write(committed, None)),
+            Statement::Rollback { to: None } => self.run_rollback(),
+            Statement::Rollback { to: Some(name) } => self.rollback_to(name),
+            Statement::Savepoint { name } => self.savepoint(name),
+            Statement::Release { name } => self.release(name),
+            _ => Err(Error::internal(format!("{} is not about a transaction", statement.kind_name()))),
+        }
+    }
+
     pub(in crate::engine) fn begin(&mut self, read_only: bool) -> Result<Outcome> {
         if self.open.is_some() {
             return Err(Error::invalid("a transaction is open already")
@@ -189,7 +202,7 @@ impl Session {
         Ok(self.done("COMMIT"))
     }
 
-    pub(super) fn run_rollback(&mut self) -> Result<Outcome> {
+    fn run_rollback(&mut self) -> Result<Outcome> {
         self.open()?;
         self.abandon();
         Ok(self.done("ROLLBACK"))
@@ -212,7 +225,7 @@ impl Session {
         })
     }
 
-    pub(super) fn savepoint(&mut self, name: &Ident) -> Result<Outcome> {
+    fn savepoint(&mut self, name: &Ident) -> Result<Outcome> {
         let mark = self.mark()?;
         self.open()?.savepoints.push((name_of(name), mark));
         Ok(self.done("SAVEPOINT"))
@@ -228,7 +241,7 @@ impl Session {
         })
     }
 
-    pub(super) fn rollback_to(&mut self, name: &Ident) -> Result<Outcome> {
+    fn rollback_to(&mut self, name: &Ident) -> Result<Outcome> {
         let at = self.find_savepoint(name)?;
         let open = self.open()?;
         open.savepoints.truncate(at + 1);
@@ -251,7 +264,7 @@ impl Session {
         }
     }
 
-    pub(super) fn release(&mut self, name: &Ident) -> Result<Outcome> {
+    fn release(&mut self, name: &Ident) -> Result<Outcome> {
         let at = self.find_savepoint(name)?;
         self.open()?.savepoints.truncate(at);
         Ok(self.done("RELEASE"))
