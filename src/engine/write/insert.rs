@@ -385,6 +385,7 @@ impl Arbiter {
     }
 }
 
+/// Checks the proposed rows against existing ones and each other. `given`: the columns that the statement gives.
 fn stage(
     view: &StatementView,
     table: &TableDef,
@@ -393,71 +394,117 @@ fn stage(
     given: &[ColumnId],
 ) -> Result<StagedInsert> {
     let reader = view.snapshot.reader()?;
-    let mut writer = ChangeSet::new(table, &*reader, &view.watch, view.as_of_us);
-    let mut touched: Vec<Rowkey> = Vec::with_capacity(proposed.len());
     let arbiter = match mode {
         InsertMode::OnConflictDoNothing { target } | InsertMode::OnConflictUpdate { target, .. } => {
             Arbiter::new(table, target)?
         }
         InsertMode::Insert | InsertMode::Upsert => Arbiter::default(),
     };
-    // Rows that the statement has added, or will change in any case.
-    let mut met = HashSet::new();
-    let (mut conflicts, mut merged) = (Vec::new(), Vec::new());
+    let mut stage = Stage {
+        table,
+        writer: ChangeSet::new(table, &*reader, &view.watch, view.as_of_us),
+        touched: Vec::with_capacity(proposed.len()),
+        conflicts: Vec::new(),
+        merged: Vec::new(),
+        met: HashSet::new(),
+    };
     let n = proposed.iter().map(|proposed| proposed.number as usize + 1).max().unwrap_or(0);
-    writer.read(proposed.iter().map(|proposed| &proposed.rowkey))?;
+    stage.writer.read(proposed.iter().map(|proposed| &proposed.rowkey))?;
     for NumberedRow { mut rowkey, row, number } in proposed {
         if table.key.is_drawn() {
-            match (writer.free(rowkey.clone(), &row)?, mode) {
-                (Some(free), _) => rowkey = free,
-                // Whichever row it would overwrite is another one.
-                (None, InsertMode::Insert | InsertMode::Upsert) => return Err(all_taken(table, &rowkey)),
-                (None, _) => {}
-            }
+            rowkey = stage.free(rowkey, &row, mode)?;
         }
         match mode {
-            InsertMode::Insert => writer.insert(&rowkey, row)?,
-            InsertMode::Upsert => {
-                let row = match writer.current(&rowkey)? {
-                    Some(old) => overwrite(table, old, &row, given),
-                    None => row,
-                };
-                check_nulls(table, &row).map_err(|e| in_row(e, number as usize, n))?;
-                if !table.checks.is_empty() {
-                    merged.push(row.clone());
-                }
-                writer.replace(&rowkey, row)?;
-            }
-            InsertMode::OnConflictDoNothing { .. } | InsertMode::OnConflictUpdate { .. } => {
-                let holder = match writer.current(&rowkey)? {
-                    Some(_) if arbiter.rowkey => Some(rowkey.clone()),
-                    _ => writer.claim_unique(&row, &rowkey, &arbiter.indexes)?,
-                };
-                match (holder, mode) {
-                    (None, _) => {
-                        met.insert(rowkey.clone());
-                        writer.insert(&rowkey, row)?;
-                    }
-                    (Some(holder), InsertMode::OnConflictUpdate { filter, .. }) => {
-                        if met.contains(&holder) {
-                            return Err(changed_twice(table, &holder));
-                        }
-                        if filter.is_none() {
-                            met.insert(holder.clone());
-                        }
-                        let old = writer.current(&holder)?.map(<[Value]>::to_vec).unwrap_or_default();
-                        let (place, rowkey) = (touched.len(), holder.clone());
-                        conflicts.push(Conflict { place, rowkey, old, proposed: row });
-                        touched.push(holder);
-                        continue;
-                    }
-                    (Some(_), _) => continue,
+            InsertMode::Insert => stage.insert(rowkey, row)?,
+            InsertMode::Upsert => stage.upsert(rowkey, row, given, |e| in_row(e, number as usize, n))?,
+            InsertMode::OnConflictDoNothing { .. } => {
+                if stage.holder(&rowkey, &row, &arbiter)?.is_none() {
+                    stage.insert(rowkey, row)?;
                 }
             }
+            InsertMode::OnConflictUpdate { filter, .. } => match stage.holder(&rowkey, &row, &arbiter)? {
+                Some(holder) => stage.conflict(holder, row, filter.is_none())?,
+                None => {
+                    stage.met.insert(rowkey.clone());
+                    stage.insert(rowkey, row)?;
+                }
+            },
         }
-        touched.push(rowkey);
     }
+    let Stage { writer, touched, conflicts, merged, .. } = stage;
     Ok(StagedInsert { changed: StagedChanges { changes: writer.suspend(), touched }, conflicts, merged })
+}
+
+/// A [`StagedInsert`] in progress.
+struct Stage<'a> {
+    table: &'a TableDef,
+    writer: ChangeSet<'a>,
+    touched: Vec<Rowkey>,
+    conflicts: Vec<Conflict>,
+    merged: Vec<Vec<Value>>,
+    /// Rows that DO UPDATE has added, or will change in any case.
+    met: HashSet<Rowkey>,
+}
+
+impl Stage<'_> {
+    /// The rowkey, or that of another bucket if a row has it. Errors: all are taken, and no ON CONFLICT handles that.
+    fn free(&mut self, drawn: Rowkey, row: &[Value], mode: &InsertMode) -> Result<Rowkey> {
+        match (self.writer.free(drawn.clone(), row)?, mode) {
+            (Some(free), _) => Ok(free),
+            // Whichever row it would overwrite is another one.
+            (None, InsertMode::Insert | InsertMode::Upsert) => Err(all_taken(self.table, &drawn)),
+            (None, _) => Ok(drawn),
+        }
+    }
+
+    fn insert(&mut self, rowkey: Rowkey, row: Vec<Value>) -> Result<()> {
+        self.writer.insert(&rowkey, row)?;
+        self.touched.push(rowkey);
+        Ok(())
+    }
+
+    /// Adds the row, or overwrites the `given` columns of the existing one. `of_row`: makes errors name the row.
+    fn upsert(
+        &mut self,
+        rowkey: Rowkey,
+        mut row: Vec<Value>,
+        given: &[ColumnId],
+        of_row: impl FnOnce(Error) -> Error,
+    ) -> Result<()> {
+        if let Some(old) = self.writer.current(&rowkey)? {
+            row = overwrite(self.table, old, &row, given);
+        }
+        check_nulls(self.table, &row).map_err(of_row)?;
+        if !self.table.checks.is_empty() {
+            self.merged.push(row.clone());
+        }
+        self.writer.replace(&rowkey, row)?;
+        self.touched.push(rowkey);
+        Ok(())
+    }
+
+    /// The row that has a key of this one, among those that ON CONFLICT handles. If none has, this one has them now.
+    fn holder(&mut self, rowkey: &Rowkey, row: &[Value], arbiter: &Arbiter) -> Result<Option<Rowkey>> {
+        match self.writer.current(rowkey)? {
+            Some(_) if arbiter.rowkey => Ok(Some(rowkey.clone())),
+            _ => self.writer.claim_unique(row, rowkey, &arbiter.indexes),
+        }
+    }
+
+    /// Leaves what becomes of an existing row to DO UPDATE. Errors: it is changed twice.
+    fn conflict(&mut self, holder: Rowkey, proposed: Vec<Value>, is_changed: bool) -> Result<()> {
+        if self.met.contains(&holder) {
+            return Err(changed_twice(self.table, &holder));
+        }
+        if is_changed {
+            self.met.insert(holder.clone());
+        }
+        let old = self.writer.current(&holder)?.map(<[Value]>::to_vec).unwrap_or_default();
+        let (place, rowkey) = (self.touched.len(), holder.clone());
+        self.conflicts.push(Conflict { place, rowkey, old, proposed });
+        self.touched.push(holder);
+        Ok(())
+    }
 }
 
 fn changed_twice(table: &TableDef, rowkey: &Rowkey) -> Error {
