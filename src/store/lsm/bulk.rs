@@ -17,7 +17,7 @@ use std::path::Path;
 use lsm_tree::{AbstractTree, Guard, UserValue};
 use parking_lot::MutexGuard;
 
-use super::slots::{SLOT_BYTES, SLOTS_KEY, SlotId, tree_key};
+use super::slots::{SLOT_BYTES, SLOTS_KEY, SlotId, Slots, tree_key};
 use super::snapshot::walk;
 use super::{Shared, WriterState, explain};
 use crate::error::Result;
@@ -155,54 +155,9 @@ impl<'s> LsmBulk<'s> {
         if !self.staged.keyspaces.is_empty() && self.gathered.bytes() > 0 {
             self.stage()?;
         }
-        let mut slots = self.writer.slots.clone();
-        let mut targets = Vec::new();
-        let mut buried = Vec::new();
-        let mut keyspaces = self.gathered.keyspaces();
-        keyspaces.extend(self.staged.keyspaces.keys());
-        keyspaces.sort_unstable();
-        keyspaces.dedup();
-        for keyspace in keyspaces {
-            let more = self.more.get(&keyspace).copied().unwrap_or(0);
-            let (slot, staged) = match self.staged.keyspaces.get(&keyspace) {
-                Some(staged) if staged.is_first => {
-                    buried.extend(slots.set(keyspace, staged.slot, more.max(0) as u64));
-                    (staged.slot, None)
-                }
-                staged => {
-                    buried.extend(staged.map(|staged| staged.slot));
-                    let slot = slots.get_or_take(keyspace);
-                    let entries = slot.entries().saturating_add_signed(more);
-                    let slot = slot.id;
-                    // A new counter, so that snapshots with the old slots do not see the new count.
-                    slots.set(keyspace, slot, entries);
-                    (slot, staged.map(|staged| staged.slot))
-                }
-            };
-            targets.push((slot, staged, keyspace));
-        }
-        targets.sort_unstable();
+        let LastSlots { slots, targets, buried } = self.last_slots();
         let version = self.shared.numbers.next();
-        self.shared.trust.check()?;
-        self.writer.log.flush()?;
-        let failed = |e| self.shared.distrust(e);
-        let mut table = self.shared.tree.ingestion().map_err(failed)?;
-        table.write(SLOTS_KEY, slots.encode(version)).map_err(failed)?;
-        for (slot, staged, keyspace) in targets {
-            let mut write = |key: &[u8], value: Option<UserValue>| match value {
-                Some(value) => table.write(tree_key(slot, key), value).map_err(failed),
-                None => table.write_tombstone(tree_key(slot, key)).map_err(failed),
-            };
-            // Only one of the two loops has entries: if anything was staged, everything was.
-            for entry in staged.into_iter().flat_map(|slot| self.stored(slot)) {
-                let (key, value) = entry?;
-                write(&key, unstaged(&value))?;
-            }
-            for (key, value) in self.gathered.entries(keyspace) {
-                write(key, value.map(UserValue::from))?;
-            }
-        }
-        table.finish().map_err(failed)?;
+        self.write_last(&slots, version, targets)?;
         self.writer.slots = slots;
         self.shared.rows.forget_all(version);
         self.shared.publish(version, Some(&self.writer.slots));
@@ -217,6 +172,75 @@ impl<'s> LsmBulk<'s> {
         self.shared.upkeep.merge();
         Ok(())
     }
+
+    /// The slots as they will be, with the new numbers of entries.
+    fn last_slots(&self) -> LastSlots {
+        let mut slots = self.writer.slots.clone();
+        let (mut targets, mut buried) = (Vec::new(), Vec::new());
+        let mut keyspaces = self.gathered.keyspaces();
+        keyspaces.extend(self.staged.keyspaces.keys());
+        keyspaces.sort_unstable();
+        keyspaces.dedup();
+        for keyspace in keyspaces {
+            let more = self.more.get(&keyspace).copied().unwrap_or(0);
+            let staged = self.staged.keyspaces.get(&keyspace);
+            if let Some(staged) = staged.filter(|staged| staged.is_first) {
+                buried.extend(slots.set(keyspace, staged.slot, more.max(0) as u64));
+                targets.push(Target { slot: staged.slot, staged: None, keyspace });
+            } else {
+                let staged = staged.map(|staged| staged.slot);
+                buried.extend(staged);
+                let old = slots.get_or_take(keyspace);
+                let (slot, entries) = (old.id, old.entries().saturating_add_signed(more));
+                // A new counter, so that snapshots with the old slots do not see the new count.
+                slots.set(keyspace, slot, entries);
+                targets.push(Target { slot, staged, keyspace });
+            }
+        }
+        targets.sort_unstable_by_key(|target| target.slot);
+        LastSlots { slots, targets, buried }
+    }
+
+    /// Writes the slots, and the entries that are not in the tree yet or under a staged slot.
+    fn write_last(&mut self, slots: &Slots, version: u64, targets: Vec<Target>) -> Result<()> {
+        self.shared.trust.check()?;
+        self.writer.log.flush()?;
+        let failed = |e| self.shared.distrust(e);
+        let mut table = self.shared.tree.ingestion().map_err(failed)?;
+        table.write(SLOTS_KEY, slots.encode(version)).map_err(failed)?;
+        for Target { slot, staged, keyspace } in targets {
+            let mut write = |key: &[u8], value: Option<UserValue>| match value {
+                Some(value) => table.write(tree_key(slot, key), value).map_err(failed),
+                None => table.write_tombstone(tree_key(slot, key)).map_err(failed),
+            };
+            // Only one of the two loops has entries: if anything was staged, everything was.
+            for entry in staged.into_iter().flat_map(|slot| self.stored(slot)) {
+                let (key, value) = entry?;
+                write(&key, unstaged(&value))?;
+            }
+            for (key, value) in self.gathered.entries(keyspace) {
+                write(key, value.map(UserValue::from))?;
+            }
+        }
+        table.finish().map_err(failed)
+    }
+}
+
+/// What the last table makes of the slots.
+struct LastSlots {
+    slots: Slots,
+    /// By slot.
+    targets: Vec<Target>,
+    /// Slots that nothing refers to any more.
+    buried: Vec<SlotId>,
+}
+
+/// Where the entries of a keyspace go.
+struct Target {
+    slot: SlotId,
+    /// The staged slot that they are copied from.
+    staged: Option<SlotId>,
+    keyspace: KeyspaceId,
 }
 
 /// A staged value of a keyspace that has entries: 1 and the value, or 0 for a delete.
