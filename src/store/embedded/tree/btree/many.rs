@@ -56,47 +56,72 @@ impl<'m> Btree<'m> {
             };
             let keys;
             (keys, rest) = rest[n..].split_at(LANES.min(rest.len() - n));
-            searches.clear();
             let ascend = keys.is_sorted_by(|a, b| compare(a, b).is_le());
-            // The root is in cache, so these searches need no interleaving.
-            let page = self.page(root, self.root.depth == 1)?;
-            for key in keys {
-                let narrowing = match searches.last() {
-                    Some(Search { narrowing, .. }) if ascend => Narrowing::behind(narrowing.low, page.len()),
-                    _ => page.narrowing(key, None),
-                };
-                let mut search = Search { page, number: root, narrowing, found: false, offset: 0 };
-                self.search_alone(&mut search, key)?;
-                searches.push(search);
-            }
+            self.search_root(root, keys, ascend, &mut searches)?;
             for level in 2..=self.root.depth {
-                for search in &mut searches {
-                    search.number = search.child().ok_or_else(|| self.damaged(search.number))?;
-                    self.pages.ask_header(search.number);
-                }
-                let mut before = None;
-                for (search, key) in searches.iter_mut().zip(keys) {
-                    let page = self.page(search.number, level == self.root.depth)?;
-                    // Same page as the previous key: searched below, from where that one ended.
-                    let follows = ascend && before.replace(search.number) == Some(search.number);
-                    search.narrowing =
-                        if follows { Narrowing::halving(0, 0) } else { page.narrowing(key, search.around()) };
-                    (search.page, search.found) = (page, false);
-                    self.ask(search)?;
-                }
-                self.search_page(&mut searches, keys)?;
-                for at in (1..searches.len()).filter(|_| ascend) {
-                    let Search { number, narrowing, .. } = searches[at - 1];
-                    let search = &mut searches[at];
-                    if search.number == number {
-                        search.narrowing = Narrowing::behind(narrowing.low, search.page.len());
-                        self.search_alone(search, keys[at])?;
-                    }
-                }
+                self.search_level(&mut searches, keys, ascend, level == self.root.depth)?;
             }
             self.values(&searches, keys, &mut values, &mut gap)?;
         }
         Ok(values)
+    }
+
+    /// Searches the root. It is in cache, so these searches need no interleaving.
+    #[inline]
+    fn search_root(
+        &self,
+        root: u64,
+        keys: &[&[u8]],
+        ascend: bool,
+        searches: &mut Vec<Search<'m>>,
+    ) -> Result<()> {
+        searches.clear();
+        let page = self.page(root, self.root.depth == 1)?;
+        for key in keys {
+            let narrowing = match searches.last() {
+                Some(Search { narrowing, .. }) if ascend => Narrowing::behind(narrowing.low, page.len()),
+                _ => page.narrowing(key, None),
+            };
+            let mut search = Search { page, number: root, narrowing, found: false, offset: 0 };
+            self.search_alone(&mut search, key)?;
+            searches.push(search);
+        }
+        Ok(())
+    }
+
+    /// Searches the next level with all searches.
+    #[inline]
+    fn search_level(
+        &self,
+        searches: &mut [Search<'m>],
+        keys: &[&[u8]],
+        ascend: bool,
+        to_leaf: bool,
+    ) -> Result<()> {
+        for search in &mut *searches {
+            search.number = search.child().ok_or_else(|| self.damaged(search.number))?;
+            self.pages.ask_header(search.number);
+        }
+        let mut before = None;
+        for (search, key) in searches.iter_mut().zip(keys) {
+            let page = self.page(search.number, to_leaf)?;
+            // Same page as the previous key: searched below, from where that one ended.
+            let follows = ascend && before.replace(search.number) == Some(search.number);
+            search.narrowing =
+                if follows { Narrowing::halving(0, 0) } else { page.narrowing(key, search.around()) };
+            (search.page, search.found) = (page, false);
+            self.ask(search)?;
+        }
+        self.search_page(searches, keys)?;
+        for at in (1..searches.len()).filter(|_| ascend) {
+            let Search { number, narrowing, .. } = searches[at - 1];
+            let search = &mut searches[at];
+            if search.number == number {
+                search.narrowing = Narrowing::behind(narrowing.low, search.page.len());
+                self.search_alone(search, keys[at])?;
+            }
+        }
+        Ok(())
     }
 
     /// Looks up the keys that come next in the leaf where the last search ended, or in the proved gap, as long as
