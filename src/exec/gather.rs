@@ -122,12 +122,7 @@ impl Gather {
     /// Unites or intersects the rows of a branch with those of the branches before it.
     fn put_together(&mut self) {
         let mut walked = std::mem::take(&mut self.walked);
-        let before = self.found.take();
-        let mut found = match (self.set, before) {
-            (SetOp::Union, Some(mut before)) => {
-                before.append(&mut walked);
-                before
-            }
+        let mut found = match (self.set, self.found.take()) {
             (SetOp::Intersection, Some(mut before)) => {
                 walked.sort_unstable_by(|a, b| a.key.cmp(&b.key));
                 before.retain_mut(|row| match walked.binary_search_by(|other| other.key.cmp(&row.key)) {
@@ -139,11 +134,20 @@ impl Gather {
                 });
                 before
             }
-            (_, None) => walked,
+            (_, before) => {
+                let mut all = match before {
+                    Some(mut before) => {
+                        before.append(&mut walked);
+                        before
+                    }
+                    None => walked,
+                };
+                // Of two with one key, keep the one that comes from an index. This sort merges what is in order.
+                all.sort_by(|a, b| a.key.cmp(&b.key).then(b.index.cmp(&a.index)));
+                all.dedup_by(|a, b| a.key == b.key);
+                all
+            }
         };
-        // Of two with one key, keep the one that comes from an index.
-        found.sort_unstable_by(|a, b| a.key.cmp(&b.key).then(b.index.cmp(&a.index)));
-        found.dedup_by(|a, b| a.key == b.key);
         if self.set == SetOp::Intersection && found.is_empty() {
             self.branches.clear();
         }
