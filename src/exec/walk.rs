@@ -201,10 +201,48 @@ impl Walk {
         counters: &ScanCounters,
         visit: &mut Visit<'_>,
     ) -> Result<bool> {
+        let mut patience = WALK_ENTRIES;
+        let Some(mut heads) = self.heads(reader, counters, &mut patience)? else { return Ok(true) };
+        let Walk { keyspace, direction, ranges, .. } = self;
+        let mut looked_at = 0;
+        while let Some(i) = heads.waiting.pop() {
+            looked_at += 1;
+            let head = &mut heads.all[i];
+            let go_on = visit(&head.key, &head.value)?.go_on && looked_at < WALK_ENTRIES;
+            let range = &mut ranges[head.range];
+            let step = match go_on {
+                true => head.step(reader, *keyspace, range, counters, &mut patience)?,
+                false => {
+                    cut(range, &head.key, *direction);
+                    StepResult::Stopped
+                }
+            };
+            match step {
+                StepResult::Here => heads.wait(i),
+                StepResult::Ended => finish(range),
+                StepResult::Stopped => {
+                    for head in heads.waiting.into_iter().map(|i| &heads.all[i]) {
+                        begin_at(&mut ranges[head.range], &head.key, *direction);
+                    }
+                    return Ok(true);
+                }
+            }
+        }
+        ranges.clear();
+        Ok(false)
+    }
+
+    /// The first entries of all ranges; `None`: they are not found yet, and the ranges begin where the search stopped.
+    fn heads<'r>(
+        &mut self,
+        reader: &'r dyn Reader,
+        counters: &ScanCounters,
+        patience: &mut u64,
+    ) -> Result<Option<RangeHeads<'r>>> {
         let Walk { keyspace, direction, merge, ranges, jumper } = self;
         let prefix_lens = merge.as_deref().unwrap_or_default();
-        let mut heads = Vec::with_capacity(ranges.len());
-        let mut patience = WALK_ENTRIES;
+        let (all, waiting) = (Vec::with_capacity(ranges.len()), Vec::with_capacity(ranges.len()));
+        let mut heads = RangeHeads { all, waiting };
         for (i, range) in ranges.iter_mut().enumerate().filter(|(_, range)| !range.is_empty()) {
             ScanCounters::add(&counters.seeks, 1);
             let mut head = RangeHead {
@@ -216,48 +254,16 @@ impl Walk {
                 value: Vec::new(),
                 jumper: jumper.as_ref().map(|jumper| Box::new(jumper.anew())),
             };
-            match head.step(reader, *keyspace, range, counters, &mut patience)? {
-                StepResult::Here => heads.push(head),
+            match head.step(reader, *keyspace, range, counters, patience)? {
+                StepResult::Here => {
+                    heads.all.push(head);
+                    heads.wait(heads.all.len() - 1);
+                }
                 StepResult::Ended => finish(range),
-                StepResult::Stopped => return Ok(true),
+                StepResult::Stopped => return Ok(None),
             }
         }
-        let comes_behind = |a: &RangeHead<'_>, b: &RangeHead<'_>| match direction {
-            Direction::Forward => a.behind_prefix() > b.behind_prefix(),
-            Direction::Reverse => a.behind_prefix() < b.behind_prefix(),
-        };
-        // The range whose turn it is comes last.
-        let mut waiting: Vec<usize> = Vec::with_capacity(heads.len());
-        let wait = |waiting: &mut Vec<usize>, heads: &[RangeHead<'_>], i: usize| {
-            let at = waiting.partition_point(|&other| comes_behind(&heads[other], &heads[i]));
-            waiting.insert(at, i);
-        };
-        (0..heads.len()).for_each(|i| wait(&mut waiting, &heads, i));
-        let mut looked_at = 0;
-        while let Some(i) = waiting.pop() {
-            looked_at += 1;
-            let go_on = visit(&heads[i].key, &heads[i].value)?.go_on && looked_at < WALK_ENTRIES;
-            let range = &mut ranges[heads[i].range];
-            let step = match go_on {
-                true => heads[i].step(reader, *keyspace, range, counters, &mut patience)?,
-                false => {
-                    cut(range, &heads[i].key, *direction);
-                    StepResult::Stopped
-                }
-            };
-            match step {
-                StepResult::Here => wait(&mut waiting, &heads, i),
-                StepResult::Ended => finish(range),
-                StepResult::Stopped => {
-                    for head in waiting.into_iter().map(|i| &heads[i]) {
-                        begin_at(&mut ranges[head.range], &head.key, *direction);
-                    }
-                    return Ok(true);
-                }
-            }
-        }
-        ranges.clear();
-        Ok(false)
+        Ok(Some(heads))
     }
 }
 
@@ -355,6 +361,28 @@ enum StepResult {
     Ended,
     /// Nowhere yet: the range begins where the step stopped.
     Stopped,
+}
+
+/// The next entries of the merged ranges.
+struct RangeHeads<'a> {
+    all: Vec<RangeHead<'a>>,
+    /// Positions in `all`; the one whose turn it is comes last.
+    waiting: Vec<usize>,
+}
+
+impl RangeHeads<'_> {
+    /// Has a head wait for the turn of its entry.
+    fn wait(&mut self, i: usize) {
+        let head = &self.all[i];
+        let behind = match head.direction {
+            Direction::Forward => Order::Greater,
+            Direction::Reverse => Order::Less,
+        };
+        let comes_behind =
+            |other: &usize| self.all[*other].behind_prefix().cmp(head.behind_prefix()) == behind;
+        let at = self.waiting.partition_point(comes_behind);
+        self.waiting.insert(at, i);
+    }
 }
 
 /// The next entry of one of the merged ranges.
