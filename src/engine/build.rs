@@ -17,6 +17,7 @@
 //! In a transaction nobody else sees the index: its entries are part of the transaction's writes.
 
 use std::collections::HashSet;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -324,69 +325,99 @@ pub(super) fn steps(db: &Database, id: IndexId, job: Job, watch: &Watch) -> Resu
         // Expired rows must not occupy UNIQUE keys.
         expiry::purge_before(db, table, db.now_us(), watch)?;
     }
-    let mut examples = Vec::new();
-    let mut rows_max = FIRST_STEP_ROWS;
-    // No other writer has changed the table so far.
-    let mut is_quiet = true;
+    let (examples, rows_max) = (Vec::new(), FIRST_STEP_ROWS);
+    let mut steps = Steps { db, id, job, watch, examples, rows_max, is_quiet: true };
     loop {
-        let beside = match is_quiet {
-            true => {
-                let moment = BuildSnapshot::of(id, db.store().snapshot()?)?;
-                let (label, total) = moment.label(job)?;
-                let done = moment.progress.rows;
-                let progress = &mut |rows| watch.step(&label, done + rows, Some(total), "rows");
-                progress(0)?;
-                Some(moment.gather(job, UNLOCKED_STEP, progress)?)
-            }
-            false => None,
-        };
-        let (load, mut writer) = db.load(&watch.cancel)?;
-        // Progress is not reported under the writer lock: the callback might write.
-        let locked = &mut |_| watch.cancel.check();
+        if let ControlFlow::Break(taken) = steps.step()? {
+            return Ok(taken);
+        }
+    }
+}
+
+/// A job in progress.
+struct Steps<'a> {
+    db: &'a Database,
+    id: IndexId,
+    job: Job,
+    watch: &'a Watch,
+    /// Rows that share a UNIQUE key.
+    examples: Vec<DuplicateKey>,
+    /// Rows (count) of the next step under the writer lock.
+    rows_max: u64,
+    /// No other writer has changed the table so far.
+    is_quiet: bool,
+}
+
+impl Steps<'_> {
+    /// Commits the next step; at the end, gives the error if rows share a UNIQUE key.
+    fn step(&mut self) -> Result<ControlFlow<Option<Error>>> {
+        let (job, watch) = (self.job, self.watch);
+        let beside = if self.is_quiet { Some(self.gather_beside()?) } else { None };
+        let (load, mut writer) = self.db.load(&watch.cancel)?;
         let (moment, gathered) = match beside {
             Some((moment, gathered)) if writer.check(&moment.reads()).is_ok() => (moment, gathered),
-            _ => {
-                is_quiet = false;
-                let most = Most { rows: rows_max, ..LOCKED };
-                rows_max = rows_max.saturating_mul(2);
-                // Nobody else writes now, so this snapshot is current.
-                BuildSnapshot::of(id, db.store().snapshot()?)?.gather(job, most, locked)?
-            }
+            _ => self.gather_locked()?,
         };
         let (label, total) = moment.label(job)?;
         let BuildSnapshot { table, index, mut progress, .. } = moment;
         if progress.rows == 0 {
             // What was found before a TRUNCATE is gone.
-            examples.clear();
+            self.examples.clear();
         }
         progress.rows += gathered.rows;
+        // Progress is not reported under the writer lock: the callback might write.
+        let locked = &mut |_| watch.cancel.check();
         if job == Job::Entries && index.unique {
-            progress.taken += gathered.write_unique(&index, &mut *writer, &mut examples, locked)?;
+            progress.taken += gathered.write_unique(&index, &mut *writer, &mut self.examples, locked)?;
         } else {
             gathered.write(&mut *writer, locked)?;
         }
-        let Some(last) = gathered.last else {
-            writer.commit()?;
-            drop(load);
-            watch.finish(&label, progress.rows, "rows");
-            let hint = || match table.is_next_key(&index) {
-                true => ": add a part that tells them apart, or change the rows".to_owned(),
-                false => format!(
-                    ", the index is Broken: change the rows and REPAIR INDEX {0}, or DROP INDEX {0}",
-                    name_sql(&index.name)
-                ),
-            };
-            return Ok(
-                (progress.taken > 0).then(|| not_unique(&table, &index, progress.taken, &examples, &hint()))
-            );
-        };
-        progress.last = last.into_bytes();
-        let bytes = serde_json::to_vec(&progress)
-            .map_err(|e| Error::internal("progress cannot be written as JSON").caused_by(e))?;
-        writer.put(CATALOG_KEYSPACE, &build_key(id), &bytes)?;
+        let is_last = gathered.last.is_none();
+        if let Some(last) = gathered.last {
+            progress.last = last.into_bytes();
+            let bytes = serde_json::to_vec(&progress)
+                .map_err(|e| Error::internal("progress cannot be written as JSON").caused_by(e))?;
+            writer.put(CATALOG_KEYSPACE, &build_key(self.id), &bytes)?;
+        }
         writer.commit()?;
         drop(load);
-        watch.step(&label, progress.rows, Some(total), "rows")?;
+        if !is_last {
+            watch.step(&label, progress.rows, Some(total), "rows")?;
+            return Ok(ControlFlow::Continue(()));
+        }
+        watch.finish(&label, progress.rows, "rows");
+        Ok(ControlFlow::Break(self.taken(&table, &index, progress.taken)))
+    }
+
+    /// The next entries, made beside other writers.
+    fn gather_beside(&self) -> Result<(BuildSnapshot, SortedEntries)> {
+        let moment = BuildSnapshot::of(self.id, self.db.store().snapshot()?)?;
+        let (label, total) = moment.label(self.job)?;
+        let done = moment.progress.rows;
+        let progress = &mut |rows| self.watch.step(&label, done + rows, Some(total), "rows");
+        progress(0)?;
+        moment.gather(self.job, UNLOCKED_STEP, progress)
+    }
+
+    /// The next entries, made while nobody else writes, so that the snapshot is current.
+    fn gather_locked(&mut self) -> Result<(BuildSnapshot, SortedEntries)> {
+        self.is_quiet = false;
+        let most = Most { rows: self.rows_max, ..LOCKED };
+        self.rows_max = self.rows_max.saturating_mul(2);
+        let moment = BuildSnapshot::of(self.id, self.db.store().snapshot()?)?;
+        moment.gather(self.job, most, &mut |_| self.watch.cancel.check())
+    }
+
+    /// The error if UNIQUE keys are taken; `taken`: the rows that were left out (count).
+    fn taken(&self, table: &TableDef, index: &IndexDef, taken: u64) -> Option<Error> {
+        let hint = || match table.is_next_key(index) {
+            true => ": add a part that tells them apart, or change the rows".to_owned(),
+            false => format!(
+                ", the index is Broken: change the rows and REPAIR INDEX {0}, or DROP INDEX {0}",
+                name_sql(&index.name)
+            ),
+        };
+        (taken > 0).then(|| not_unique(table, index, taken, &self.examples, &hint()))
     }
 }
 
