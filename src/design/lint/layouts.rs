@@ -194,8 +194,9 @@ fn fan_out(s: &Subject<'_>) -> Vec<Finding> {
             }
         };
         let fewer = (buckets / 4).max(2);
-        // Without the bucket, keys would grow.
-        let is_needed = layout.parts().get(warning.part + 1).is_some_and(|next| match next.columns() {
+        // Without the bucket, the index would grow at one end.
+        let next = layout.parts().get(warning.part + 1).filter(|_| s.index.is_some());
+        let is_needed = next.is_some_and(|next| match next.columns() {
             &[column] => {
                 let column = s.table.column(column);
                 next.facts().order.is_some() && (column.ty.is_time() || column.identity.is_some())
