@@ -37,7 +37,7 @@ fn parts_without_an_end() {
         (message.as_str(), part),
         (
             "error: rowkey part \"note\" has no end\n  why: it is variable-width and \"day\" follows it\n \
-             hint: write rpad(note, n, ' '), put a delimiter literal after it, or move it last",
+             hint: put a delimiter literal after it, or move it last",
             0
         )
     );

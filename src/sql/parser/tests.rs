@@ -339,7 +339,7 @@ const ERRORS: &[(&str, &str)] = &[
     ),
     (
         "ALTER TABLE ONLY t ADD CONSTRAINT u PRIMARY KEY (a)",
-        "error: PRIMARY cannot be added to a table\n  why: the rows that are there would have to be moved, or indexed\n \
+        "error: PRIMARY cannot be added to a table\n  why: the rows that are there would have to be moved\n \
          hint: write PRIMARY KEY (...) into the CREATE TABLE; ALTER TABLE t REKEY (...) changes a key\n\
          LINE 1: ALTER TABLE ONLY t ADD CONSTRAINT u PRIMARY KEY (a)\n                                            ^^^^^^^",
     ),
@@ -551,7 +551,7 @@ const ERRORS: &[(&str, &str)] = &[
     ),
     (
         "COPY t TO 'f.jsonl' (HEADER)",
-        "error: this option is about CSV files, and the file is none\n hint: HEADER, DELIMITER and NULL go with FORMAT csv\n\
+        "error: this option is about CSV files, and the file is none\n hint: HEADER goes with FORMAT csv; DELIMITER and NULL with csv and text\n\
          LINE 1: COPY t TO 'f.jsonl' (HEADER)\n                             ^^^^^^",
     ),
     (
