@@ -270,7 +270,7 @@ impl Catalog {
             Some(Relation::View(_)) => "a view",
         };
         Err(Error::invalid(format!("{what} \"{name}\" exists already"))
-            .hint("choose another name, or drop the old one first; IF NOT EXISTS leaves one of the same kind")
+            .hint("choose another name, or drop the old one first")
             .state(sqlstate::DUPLICATE_TABLE))
     }
 

@@ -5,8 +5,11 @@ use std::sync::Arc;
 use super::cost::{COST, Jumping, Sorted, Statistics, entries_in, jumping_in, residual_share, sorting};
 use super::path::{Access, Method, Need, OrderBy, Path};
 use crate::key::{ColumnId, KeyLayout, KeyOrder, KeyPart, Rowkey};
-use crate::plan::{EachOf, FanOut, Field, Filter, Ranges, Skipping, ordering};
+use crate::plan::{EachOf, FanOut, Field, Filter, Ranges, ShortIntervals, Skipping, ordering};
 use crate::store::Direction;
+
+/// Combinations of values of short intervals (count) that are merged, at most.
+const MERGED_MAX: usize = 64;
 
 /// The access over one sorted keyspace, without the cost of fetches.
 pub(super) fn candidate(
@@ -20,7 +23,9 @@ pub(super) fn candidate(
         found.skipping = Some(Skipping::each(sorted.layout, each, found.skipping.as_ref(), &found.residual));
     }
     let scanned = entries_in(stats, sorted, &need.predicate, &found);
-    let (direction, merge, ordered) = match (order_of(sorted.layout, &found, need), each) {
+    // To seek each of several values must not take longer than to walk over all of them.
+    let most = need.limit.map_or(0, |_| MERGED_MAX.min((scanned * COST.entry / COST.seek) as usize));
+    let (direction, merge, ordered) = match (order_of(sorted.layout, &found, need, most), each) {
         // The first rows of each group come in one direction, so the scan must go that way, without a merge.
         (Some((direction, None)), Some((_, each))) if each.is_none_or(|each| each == direction) => {
             (direction, None, true)
@@ -132,11 +137,13 @@ impl Price {
     }
 }
 
-/// The direction and merge in which a scan yields the wanted order, if it can.
+/// The direction and merge in which a scan yields the wanted order, if it can. `most`: values of intervals (count) to
+/// merge.
 pub(super) fn order_of(
     layout: &KeyLayout,
     found: &Ranges,
     need: &Need,
+    most: usize,
 ) -> Option<(Direction, Option<FanOut>)> {
     if need.order.is_empty() {
         return None;
@@ -156,7 +163,8 @@ pub(super) fn order_of(
     // The fewest parts that suffice: with more, the merge would have more streams.
     (1..layout.parts().len()).find_map(|parts| {
         let direction = direction_of(&wanted, &ordering(layout, parts, &fixed))?;
-        let fan_out = found.fan_out(layout, parts, need.limit.map(|_| &need.predicate))?;
+        let intervals = ShortIntervals { within: &need.predicate, most };
+        let fan_out = found.fan_out(layout, parts, Some(intervals).filter(|_| most > 1))?;
         let is_single = fan_out.is_single(&found.ranges);
         Some((direction, (!is_single).then_some(fan_out)))
     })

@@ -233,7 +233,7 @@ impl IndexCombiner<'_> {
             SetOp::Union => self.need.predicate.clone(),
             SetOp::Intersection => filters.into_iter().next().unwrap_or(Predicate::True),
         };
-        let (direction, ordered) = match order_of(&self.table.key, self.found, self.need) {
+        let (direction, ordered) = match order_of(&self.table.key, self.found, self.need, 0) {
             Some((direction, None)) => (direction, true),
             _ => (Direction::Forward, self.need.order.is_empty()),
         };

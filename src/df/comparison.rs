@@ -1,7 +1,7 @@
 //! Comparisons of a column with a value of any type, as conditions on the column's own values.
 
 use crate::plan::{CmpOp, Field, Predicate};
-use crate::value::{ColumnType, US_PER_DAY, Value, compare_doubles};
+use crate::value::{ColumnType, US_PER_DAY, Value, compare_doubles, decimal_to_double};
 
 /// A comparison with a literal of any type, converted exactly to the column's type.
 pub fn compare_value(field: Field, ty: ColumnType, op: CmpOp, value: Value) -> Option<Predicate> {
@@ -118,14 +118,17 @@ impl Numbers {
         }
     }
 
+    /// The double next to a number, as a cast gives it.
+    fn double(&self, n: i128) -> f64 {
+        self.scale.map_or(n as f64, |scale| decimal_to_double(n, scale))
+    }
+
     /// The first number that, as a double, satisfies a condition that all behind it do; one behind the last if none.
     fn first(&self, reaches: impl Fn(f64) -> bool) -> i128 {
-        // As Arrow casts them; monotonic, for both steps are.
-        let power = 10_f64.powi(self.scale.unwrap_or(0).into());
         let (mut from, mut to) = (self.min, self.max + 1);
         while from < to {
             let middle = (from & to) + ((from ^ to) >> 1);
-            if reaches(middle as f64 / power) {
+            if reaches(self.double(middle)) {
                 to = middle;
             } else {
                 from = middle + 1;
@@ -192,9 +195,8 @@ mod tests {
             |(ty, random, shift, ulps)| {
                 let numbers = Numbers::of(ty).unwrap();
                 let n = (random >> shift).clamp(numbers.min, numbers.max);
-                let power = 10_f64.powi(numbers.scale.unwrap_or(0).into());
                 let near = (0..ulps.abs())
-                    .fold(n as f64 / power, |d, _| if ulps < 0 { d.next_down() } else { d.next_up() });
+                    .fold(numbers.double(n), |d, _| if ulps < 0 { d.next_down() } else { d.next_up() });
                 (ty, n, near)
             },
         )
@@ -204,11 +206,11 @@ mod tests {
         #[test]
         fn exact_numbers_beside_doubles_compare_as_doubles((ty, n, d) in beside()) {
             let numbers = Numbers::of(ty).unwrap();
-            let power = 10_f64.powi(numbers.scale.unwrap_or(0).into());
+            let nearest: f64 = numbers.value(n).to_string().parse().unwrap();
             for op in [CmpOp::Eq, CmpOp::Ne, CmpOp::Lt, CmpOp::Le, CmpOp::Gt, CmpOp::Ge] {
                 let predicate = compare_value(Field::Column(ColumnId(0)), ty, op, Value::Double(d)).unwrap();
                 let found = predicate.eval(&Values(&[numbers.value(n)])).unwrap();
-                let wanted = op.holds(compare_doubles(n as f64 / power, d));
+                let wanted = op.holds(compare_doubles(nearest, d));
                 prop_assert_eq!(found, Some(wanted), "{} {} {}", numbers.value(n), op.sql(), d);
             }
         }

@@ -15,7 +15,7 @@ use super::comparison::{compare_value, exact};
 use super::formula::formula;
 use super::literals::words;
 use super::{inverse, of_parts};
-use crate::df::expressions::like;
+use crate::df::expressions::{like, quotients};
 use crate::error::Result;
 use crate::key::{PartExpr, prefix_end};
 use crate::plan::{CmpOp, Field, Formula, LikePattern, PLAIN_ESCAPE, Predicate};
@@ -281,12 +281,11 @@ fn compare(left: &Expr, op: CmpOp, right: &Expr, names: &FieldNames) -> Option<P
 
 /// The column of `CAST(column AS DOUBLE)`, which may round, beside a double.
 fn as_doubles(expr: &Expr, value: &Value, names: &FieldNames) -> Option<(Field, ColumnType)> {
-    match (expr, value) {
-        (Expr::Cast(cast), Value::Double(_)) if cast.field.data_type() == &DataType::Float64 => {
-            names.of(&cast.expr).filter(|(_, ty)| ty.is_exact())
-        }
-        _ => None,
-    }
+    let of = match expr {
+        Expr::Cast(cast) if cast.field.data_type() == &DataType::Float64 => &cast.expr,
+        expr => quotients::whole(expr)?,
+    };
+    names.of(of).filter(|(_, ty)| ty.is_exact() && matches!(value, Value::Double(_)))
 }
 
 /// The operator for exchanged sides.

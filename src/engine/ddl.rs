@@ -173,14 +173,24 @@ fn change<T>(session: &mut Session, to: impl FnOnce(&Catalog) -> DdlResult<T>) -
     })
 }
 
-/// Errors: a view that could be planned before cannot be planned after.
+/// Errors: a view whose names could be resolved before cannot be resolved after.
 pub fn check_views(db: &Database, before: &Catalog, after: &Catalog) -> Result<()> {
+    views_pass(db, before, after, |view, def| view.view_schema(def).map(drop))
+}
+
+/// Errors: a view that passed a check before does not pass it after.
+pub fn views_pass(
+    db: &Database,
+    before: &Catalog,
+    after: &Catalog,
+    check: impl Fn(&StatementView, &ViewDef) -> Result<()>,
+) -> Result<()> {
     let mut view = StatementView { moments: Arc::default(), ..db.session().view()? };
     let [before, after] = [before, after].map(|catalog| Arc::new(catalog.clone()));
     for def in after.views() {
         let mut under = |catalog: &Arc<Catalog>| {
             view.catalog = Arc::clone(catalog);
-            view.check_view(def)
+            check(&view, def)
         };
         if let Err(e) = under(&after)
             && under(&before).is_ok()

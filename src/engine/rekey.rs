@@ -16,9 +16,10 @@ use sqlparser::ast::Ident;
 use super::Database;
 use super::analyze;
 use super::build::{self, Job};
-use super::ddl::{check_views, layout_warnings, primary_layout, table_if};
+use super::ddl::{layout_warnings, primary_layout, table_if, views_pass};
 use super::outcome::Warning;
 use super::rekeying::being_rekeyed;
+use super::view::StatementView;
 use crate::catalog::{Catalog, CatalogEdit};
 use crate::error::{Error, Kind, Result, sqlstate};
 use crate::exec::rekey::verify;
@@ -59,7 +60,7 @@ pub fn rekey(db: &Database, alter: &AlterTable, keys: &[KeyExpr], watch: &Watch)
         let id = rekey.keys.id;
         let mut switched = catalog.edit();
         switched.put_table(rekey.next.clone())?;
-        check_views(db, catalog, &switched.finish()?.0).map_err(|e| e.at(at))?;
+        views_pass(db, catalog, &switched.finish()?.0, StatementView::check_view).map_err(|e| e.at(at))?;
         edit.put_table(TableDef { rekey: Some(Box::new(rekey)), ..(*table).clone() })?;
         Ok((Some(id), Some(edit.finish()?)))
     })?;
@@ -159,7 +160,9 @@ fn run(db: &Database, id: IndexId, watch: &Watch) -> Result<Vec<Warning>> {
         let (table, rekey) = find(catalog, id).ok_or_else(gone)?;
         let mut edit = catalog.edit();
         edit.switch(table, rekey)?;
-        Ok(((), Some(edit.finish()?)))
+        let (next, batch) = edit.finish()?;
+        views_pass(db, catalog, &next, StatementView::check_view)?;
+        Ok(((), Some((next, batch))))
     })?;
     if catalog.statistics(table.id).is_some() {
         // If this fails, estimates are rougher until the next ANALYZE.

@@ -76,6 +76,11 @@ impl Defeats {
     pub fn priority(&self) -> Option<&Priority> {
         self.priority.as_ref()
     }
+
+    /// Lets others write again: the transaction is committed.
+    pub fn yield_priority(&mut self) {
+        self.priority = None;
+    }
 }
 
 /// Precedence over the ordinary commits of others, until dropped.

@@ -33,7 +33,7 @@ pub use alternatives::possible_values;
 pub use filter::Filter;
 pub use formula::{Formula, Function, Values};
 pub use like::{LikePattern, PLAIN_ESCAPE, dangling_escape};
-pub use ordering::{FanOut, Stream, ordering};
+pub use ordering::{FanOut, ShortIntervals, Stream, ordering};
 pub use predicate::{CmpOp, Field, Predicate, RowView};
 pub use ranges::{LayoutRole, Ranges, ranges};
 pub use sets::ValueSet;

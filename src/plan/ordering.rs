@@ -11,8 +11,14 @@ use crate::value::Value;
 /// Scans merged (count), at most: each holds a cursor open.
 const MERGED_MAX: usize = 1024;
 
-/// Values (count) of an interval that are merged, at most.
-const INTERVAL_MAX: usize = 32;
+/// Intervals whose values are listed, to merge what lies behind each.
+#[derive(Clone, Copy)]
+pub struct ShortIntervals<'p> {
+    /// All rows meet this condition, which has them.
+    pub within: &'p Predicate,
+    /// Combinations of their values (count), at most.
+    pub most: usize,
+}
 
 /// The possible bytes of some leading parts that have few, such as a bucket or a column with listed values.
 /// Keys are sorted within each prefix, so merging the scans of all prefixes by the bytes that follow gives
@@ -64,11 +70,16 @@ fn within(prefix: &Rowkey, ranges: &KeyRanges) -> KeyRanges {
 
 impl Ranges {
     /// The possible bytes of the first `parts` of the layout, and of literals after them; `None` if there are
-    /// too many, or they are not known. `within`: a condition that all rows meet, whose short intervals are listed.
-    pub fn fan_out(&self, layout: &KeyLayout, parts: usize, within: Option<&Predicate>) -> Option<FanOut> {
+    /// too many, or they are not known.
+    pub fn fan_out(
+        &self,
+        layout: &KeyLayout,
+        parts: usize,
+        intervals: Option<ShortIntervals<'_>>,
+    ) -> Option<FanOut> {
         let leading = layout.parts().get(..parts)?;
         let literals = layout.parts()[parts..].iter().take_while(|part| part.is_literal()).count();
-        let listed = within.map(|within| self.listed_within(leading, within)).unwrap_or_default();
+        let listed = intervals.map(|intervals| self.listed_of(intervals, leading)).unwrap_or_default();
         let mut branches = vec![Branch::default()];
         for part in layout.parts().iter().take(parts + literals) {
             branches = self.branched(part, &listed, &branches)?;
@@ -81,7 +92,11 @@ impl Ranges {
     }
 
     /// The values of columns that short intervals restrict.
-    fn listed_within(&self, parts: &[KeyPart], within: &Predicate) -> BTreeMap<ColumnId, Vec<Value>> {
+    fn listed_of(
+        &self,
+        ShortIntervals { within, mut most }: ShortIntervals<'_>,
+        parts: &[KeyPart],
+    ) -> BTreeMap<ColumnId, Vec<Value>> {
         let terms = match within {
             Predicate::And(terms) => &terms[..],
             one => std::slice::from_ref(one),
@@ -91,7 +106,8 @@ impl Ranges {
             let &[column] = part.columns() else { return None };
             let mut sets = truths.iter().filter(|t| t.field == Field::Column(column)).map(|t| t.set.clone());
             let set = sets.next().map(|first| sets.fold(first, |all, set| all.intersect(&set)))?;
-            let values: Vec<Value> = set.listed(part, INTERVAL_MAX)?.points()?.into_iter().cloned().collect();
+            let values: Vec<Value> = set.listed(part, most)?.points()?.into_iter().cloned().collect();
+            most /= values.len().max(1);
             Some((column, values))
         };
         let is_known = |part: &&KeyPart| part.columns().iter().all(|id| self.knows(id));

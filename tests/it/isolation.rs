@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rowkeydb::{Database, Kind, Result, Session};
 
@@ -184,6 +184,28 @@ fn a_transaction_of_the_api_is_done_again_until_it_lands() {
         });
         assert_eq!(given_up.unwrap_err().kind(), Kind::Invalid);
         assert_eq!(number(&mut db.session(), "SELECT v AS n FROM t").unwrap(), 10 * THREADS as i64);
+    });
+}
+
+/// One that has priority after some defeats gives it up with its commit, or what it writes then would wait for itself.
+#[test]
+fn after_its_commit_a_transaction_of_the_api_waits_for_nobody() {
+    over_each_store(|db| {
+        run(db, "CREATE TABLE t (id INT PRIMARY KEY, n INT); INSERT INTO t VALUES (1, 0)");
+        let mut tries = 0;
+        let waited = db.transaction(|tx| {
+            tries += 1;
+            tx.execute("UPDATE t SET n = n + 1 WHERE id = 1", &[])?;
+            if tries <= 3 {
+                db.execute("UPDATE t SET n = n + 1 WHERE id = 1")?;
+            }
+            tx.commit()?;
+            let began = Instant::now();
+            tx.execute("INSERT INTO t VALUES (2, 0)", &[])?;
+            Ok(began.elapsed())
+        });
+        assert_eq!(tries, 4);
+        assert!(waited.unwrap() < Duration::from_millis(1500));
     });
 }
 

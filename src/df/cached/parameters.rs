@@ -9,11 +9,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field};
-use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, ScalarValue};
 use datafusion::error::{DataFusionError, Result as DfResult};
-use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams, Case, Placeholder};
+use datafusion::logical_expr::expr::{
+    AggregateFunction, AggregateFunctionParams, Between, Case, Placeholder,
+};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{
     BinaryExpr, ColumnarValue, Expr, Join, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
     Signature, Values, Volatility,
@@ -31,7 +34,7 @@ use super::open_values::{self, OpenValuesExec};
 use super::template::{number, params_in, place, value_of};
 use crate::df::errors::{df_error, to_df};
 use crate::df::parallel::OF_A_SET;
-use crate::df::rewrite::{hears_of_types, rename_kept};
+use crate::df::rewrite::{bare, below, hears_of_types, rename_kept};
 use crate::df::tree::{RewritePlan, RewriteTree};
 use crate::error::{Error, Result};
 use crate::sql::PARAMETER_DIGITS;
@@ -149,10 +152,16 @@ pub fn shaping(plan: &LogicalPlan, of_joins: bool) -> DfResult<Vec<usize>> {
     Ok(shaping)
 }
 
-/// Positions of parameters that decide a result type: the digits of ROUND.
+/// Positions of parameters that decide a result type, as the digits of ROUND do, or how many rows are read: the greatest
+/// of row_number().
 pub fn forming(plan: &LogicalPlan) -> DfResult<Vec<usize>> {
     let mut found = BTreeSet::new();
     plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::Filter(filter) = node {
+            found.extend(
+                split_conjunction(&filter.predicate).into_iter().filter_map(|e| numbering(e, &filter.input)),
+            );
+        }
         node.apply_expressions(|expr| {
             expr.apply(|e| {
                 if let Expr::ScalarFunction(call) = e
@@ -166,6 +175,40 @@ pub fn forming(plan: &LogicalPlan) -> DfResult<Vec<usize>> {
         })
     })?;
     Ok(found.into_iter().collect())
+}
+
+/// Position of the parameter that a condition compares with row_number().
+fn numbering(condition: &Expr, of: &LogicalPlan) -> Option<usize> {
+    let (number_of, param) = match condition {
+        Expr::BinaryExpr(BinaryExpr { left, right, .. }) => match (&**left, &**right) {
+            (of, Expr::Placeholder(param)) | (Expr::Placeholder(param), of) => (of, param),
+            _ => return None,
+        },
+        Expr::Between(Between { expr, high, .. }) => match &**high {
+            Expr::Placeholder(param) => (&**expr, param),
+            _ => return None,
+        },
+        _ => return None,
+    };
+    let (mut number_of, mut plan) = (number_of.clone(), of);
+    loop {
+        match plan {
+            LogicalPlan::Window(window) => {
+                let is_it = |call: &&Expr| {
+                    number_of == Expr::Column(Column::from_name(call.schema_name().to_string()))
+                };
+                let Expr::WindowFunction(call) = bare(window.window_expr.iter().find(is_it)?) else {
+                    return None;
+                };
+                return number(param).filter(|_| call.fun.name() == "row_number");
+            }
+            LogicalPlan::Filter(filter) => plan = &filter.input,
+            _ => {
+                number_of = bare(&below(&number_of, plan)?).clone();
+                plan = plan.inputs().first()?;
+            }
+        }
+    }
 }
 
 /// Positions of the parameters in some nodes of a plan.

@@ -112,7 +112,9 @@ fn between(field: Field, ty: ColumnType, op: CmpOp, value: &Value, with_time: bo
         Value::Timestamp(_) | Value::TimestampTz(_) => with_time,
         _ => false,
     };
-    if is_beside { compare_value(field, ty, op, value.clone()) } else { None }
+    let compared = if is_beside { compare_value(field, ty, op, value.clone()) } else { None };
+    // Several integers equal one double. A plan may rely on one value.
+    compared.filter(|found| op != CmpOp::Eq || !matches!(found, Predicate::And(_)))
 }
 
 /// `field LIKE pattern` with the default escape character; `None` if the pattern is invalid.

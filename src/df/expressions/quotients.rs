@@ -54,6 +54,17 @@ pub fn nearest_doubles(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Ex
     Ok(Transformed::yes(DIVIDE.call(vec![of.as_ref().clone(), one])))
 }
 
+/// What [`nearest_doubles`] has made a quotient of.
+pub fn whole(expr: &Expr) -> Option<&Expr> {
+    let Expr::ScalarFunction(call) = expr else { return None };
+    match &call.args[..] {
+        [of, Expr::Literal(ScalarValue::Decimal128(Some(1), 1, 0), _)] if call.name() == DIVIDE.name() => {
+            Some(of)
+        }
+        _ => None,
+    }
+}
+
 /// The greatest power of ten that is a double is that of this number.
 const EXACT_POWER: i8 = 22;
 

@@ -6,8 +6,8 @@
 
 use std::sync::Arc;
 
-use datafusion::common::Column;
 use datafusion::common::tree_node::{Transformed, TransformedResult};
+use datafusion::common::{Column, NullEquality};
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::expr::Sort as SortExpr;
 use datafusion::logical_expr::utils::split_conjunction;
@@ -50,6 +50,10 @@ pub fn as_in_keys(plan: LogicalPlan) -> DfResult<LogicalPlan> {
 /// No row of the plan has NULL there, whatever its parameters are.
 fn has_no_null(expr: &Expr, plan: &LogicalPlan) -> bool {
     let Expr::Column(column) = bare(expr) else { return false };
+    let field = plan.schema().maybe_index_of_column(column).map(|at| plan.schema().field(at));
+    if field.is_some_and(|field| !field.is_nullable()) {
+        return true;
+    }
     let is_ruled_out = |filter: &Expr| split_conjunction(filter).into_iter().any(|e| rejects_null(e, column));
     match plan {
         LogicalPlan::Projection(_) | LogicalPlan::SubqueryAlias(_) | LogicalPlan::Aggregate(_) => {
@@ -63,7 +67,8 @@ fn has_no_null(expr: &Expr, plan: &LogicalPlan) -> bool {
             match join.join_type {
                 JoinType::Inner => {
                     let is_key = |(a, b): &(Expr, Expr)| [a, b].contains(&bare(expr));
-                    left || right || join.on.iter().any(is_key)
+                    let never_equal = join.null_equality == NullEquality::NullEqualsNothing;
+                    left || right || never_equal && join.on.iter().any(is_key)
                 }
                 JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti => left,
                 JoinType::Right | JoinType::RightSemi | JoinType::RightAnti => right,
@@ -103,8 +108,8 @@ fn rejects_null(condition: &Expr, column: &Column) -> bool {
     }
 }
 
-/// The first rows without NULL in the column of the sort key `at`, and the first of those with NULL; `None` if the former
-/// do not come in order.
+/// The first rows without NULL in the column of the sort key `at`, and the first of those with NULL; `None` if they do not
+/// come in order.
 fn nulls_apart(
     order: &[SortExpr],
     at: usize,
@@ -129,10 +134,12 @@ fn nulls_apart(
         let wanted = wanted(source, columns)?;
         source.gives_first(wanted, scan.projection.as_ref(), &scan.filters, true).then_some(scan)
     })?;
-    let nulls = change_scan(input, &keys, &|scan, _, columns| {
+    let nulls = change_scan(input, &keys, &|scan, source, columns| {
         let mut scan = scan.clone();
         scan.filters.push(Expr::Column(columns[at].clone()).is_null());
-        Some(scan)
+        let mut wanted = wanted(source, columns)?;
+        wanted.order.remove(at);
+        source.gives_first(wanted, scan.projection.as_ref(), &scan.filters, true).then_some(scan)
     })?;
     let (Some(others), Some(nulls)) = (others, nulls) else { return Ok(None) };
     let (mut natural, mut rest) = (order.to_vec(), order.to_vec());

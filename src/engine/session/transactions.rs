@@ -199,6 +199,7 @@ impl Session {
                 self.db.background.purge(&self.db);
             }
         }
+        self.defeats.yield_priority();
         Ok(self.done("COMMIT"))
     }
 
