@@ -114,7 +114,11 @@ fn between(field: Field, ty: ColumnType, op: CmpOp, value: &Value, with_time: bo
     };
     let compared = if is_beside { compare_value(field, ty, op, value.clone()) } else { None };
     // Several integers equal one double. A plan may rely on one value.
-    compared.filter(|found| op != CmpOp::Eq || !matches!(found, Predicate::And(_)))
+    let is_range = |found: &Predicate| match found {
+        Predicate::And(terms) => terms.iter().all(|term| matches!(term, Predicate::Compare { .. })),
+        _ => false,
+    };
+    compared.filter(|found| op != CmpOp::Eq || !is_range(found))
 }
 
 /// `field LIKE pattern` with the default escape character; `None` if the pattern is invalid.
