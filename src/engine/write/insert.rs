@@ -1,4 +1,4 @@
-//! INSERT and UPSERT: makes rows of the source and checks them against existing ones.
+//! INSERT and UPSERT: makes rows of the source, and computes what DO UPDATE makes of existing ones.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -8,6 +8,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::{Field, Schema};
 use sqlparser::ast::{Expr, Ident, Query, SelectItem, Value as Sql, Visitor};
 
+use super::stage::{Conflict, StagedInsert, changed_twice, stage};
 use super::{
     Assigned, NUMBER, StagedChanges, StatementWrites, WriteInputs, WriteTarget, assigned_columns,
     column_item, key_update, merge, name_in, named, numbered, of_each_row, relations, select,
@@ -15,19 +16,18 @@ use super::{
 use crate::engine::bulk::load;
 use crate::engine::query_rows::QueryRows;
 use crate::engine::rows::{
-    PartialRows, batch_of, check_constraints, check_nulls, check_nulls_of_key, complete, filled, in_row,
-    values_of,
+    PartialRows, batch_of, check_constraints, check_nulls_of_key, complete, filled, in_row, values_of,
 };
 use crate::engine::view::{StatementView, column_named};
 use crate::error::{Error, Result, sqlstate};
-use crate::exec::dml::{ChangeSet, all_taken, rowkey_of};
+use crate::exec::dml::rowkey_of;
 use crate::exec::row_sorter::NumberedRow;
 use crate::key::{ColumnId, Rowkey};
-use crate::schema::{IndexId, IndexState, TableDef};
+use crate::schema::TableDef;
 use crate::sql::visit::{visit, visit_expressions_mut};
 use crate::sql::{Insert, InsertMode, InsertSource, case_when, is_default, name_of, span_of, span_of_name};
 use crate::store::WriteBatch;
-use crate::value::{Value, name_sql};
+use crate::value::Value;
 
 /// Name of the relation that DO UPDATE computes from.
 const PAIRS: &str = "__pairs";
@@ -306,220 +306,6 @@ async fn values_cells(
         }
     }
     Ok(cells)
-}
-
-/// An INSERT's rows, after the check against existing ones.
-#[derive(Default)]
-struct StagedInsert {
-    /// Those that are touched include those that DO UPDATE may change.
-    changed: StagedChanges,
-    conflicts: Vec<Conflict>,
-    /// What an UPSERT makes of each of its rows, if the table has constraints, which nothing has checked yet.
-    merged: Vec<Vec<Value>>,
-}
-
-/// An existing row that DO UPDATE may change.
-struct Conflict {
-    /// Its position among the rows that are touched.
-    place: usize,
-    rowkey: Rowkey,
-    old: Vec<Value>,
-    proposed: Vec<Value>,
-}
-
-/// The keys whose duplicates ON CONFLICT handles; a duplicate of any other key is an error.
-#[derive(Default)]
-struct Arbiter {
-    /// A duplicate rowkey.
-    rowkey: bool,
-    /// Duplicate keys in these UNIQUE indexes.
-    indexes: Vec<IndexId>,
-}
-
-impl Arbiter {
-    /// The keys that the columns in `target` identify; without columns, all unique keys.
-    ///
-    /// Errors: an unknown column; columns that are no key.
-    fn new(table: &TableDef, target: &[Ident]) -> Result<Arbiter> {
-        let columns: HashSet<ColumnId> =
-            target.iter().map(|name| column_named(table, name)).collect::<Result<_>>()?;
-        let named =
-            |key: &[ColumnId]| target.is_empty() || key.iter().copied().collect::<HashSet<_>>() == columns;
-        // An index that is not Ready may lack entries.
-        let unique = table.indexes.iter().filter(|i| i.unique && i.state == IndexState::Ready);
-        let unique = unique.filter(|i| named(&i.layout.columns()));
-        // Rows that differ in a drawn bucket only are several.
-        let is_row = target.is_empty() || !table.key.is_drawn();
-        let rowkey = is_row && named(&table.key.columns());
-        let arbiter = Arbiter { rowkey, indexes: unique.map(|i| i.id).collect() };
-        if arbiter.rowkey || !arbiter.indexes.is_empty() {
-            return Ok(arbiter);
-        }
-        if let Some(index) = table.indexes.iter().find(|i| i.unique && named(&i.layout.columns())) {
-            let state = index.state.name();
-            return Err(Error::invalid(format!("UNIQUE index \"{}\" is {state}", index.name))
-                .why("it may lack entries, so it does not tell which rows are there")
-                .hint(match index.state {
-                    IndexState::Building => "wait until it is built".to_owned(),
-                    _ => format!("REPAIR INDEX {} builds it anew", name_sql(&index.name)),
-                })
-                .state(sqlstate::INVALID_COLUMN_REFERENCE)
-                .at(target.first().and_then(span_of_name)));
-        }
-        let names: Vec<String> = target.iter().map(name_of).collect();
-        let (why, hint) = match table.key.is_drawn() && named(&table.key.columns()) {
-            true => (
-                "its bucket is drawn, so several rows may have the same values there",
-                "CREATE UNIQUE INDEX makes them a key",
-            ),
-            false => (
-                "ON CONFLICT names the columns of the primary key or of a UNIQUE index",
-                "leave the columns out: then DO NOTHING answers to every conflict",
-            ),
-        };
-        Err(Error::invalid(format!("({}) is not a key of table \"{}\"", names.join(", "), table.name))
-            .why(why)
-            .hint(hint)
-            .state(sqlstate::INVALID_COLUMN_REFERENCE)
-            .at(target.first().and_then(span_of_name)))
-    }
-}
-
-/// Checks the proposed rows against existing ones and each other. `given`: the columns that the statement gives.
-fn stage(
-    view: &StatementView,
-    table: &TableDef,
-    mode: &InsertMode,
-    proposed: Vec<NumberedRow>,
-    given: &[ColumnId],
-) -> Result<StagedInsert> {
-    let reader = view.snapshot.reader()?;
-    let arbiter = match mode {
-        InsertMode::OnConflictDoNothing { target } | InsertMode::OnConflictUpdate { target, .. } => {
-            Arbiter::new(table, target)?
-        }
-        InsertMode::Insert | InsertMode::Upsert => Arbiter::default(),
-    };
-    let mut stage = Stage {
-        table,
-        writer: ChangeSet::new(table, &*reader, &view.watch, view.as_of_us),
-        touched: Vec::with_capacity(proposed.len()),
-        conflicts: Vec::new(),
-        merged: Vec::new(),
-        met: HashSet::new(),
-    };
-    let n = proposed.iter().map(|proposed| proposed.number as usize + 1).max().unwrap_or(0);
-    stage.writer.read(proposed.iter().map(|proposed| &proposed.rowkey))?;
-    for NumberedRow { mut rowkey, row, number } in proposed {
-        if table.key.is_drawn() {
-            rowkey = stage.free(rowkey, &row, mode)?;
-        }
-        match mode {
-            InsertMode::Insert => stage.insert(rowkey, row)?,
-            InsertMode::Upsert => stage.upsert(rowkey, row, given, |e| in_row(e, number as usize, n))?,
-            InsertMode::OnConflictDoNothing { .. } => {
-                if stage.holder(&rowkey, &row, &arbiter)?.is_none() {
-                    stage.insert(rowkey, row)?;
-                }
-            }
-            InsertMode::OnConflictUpdate { filter, .. } => match stage.holder(&rowkey, &row, &arbiter)? {
-                Some(holder) => stage.conflict(holder, row, filter.is_none())?,
-                None => {
-                    stage.met.insert(rowkey.clone());
-                    stage.insert(rowkey, row)?;
-                }
-            },
-        }
-    }
-    let Stage { writer, touched, conflicts, merged, .. } = stage;
-    Ok(StagedInsert { changed: StagedChanges { changes: writer.suspend(), touched }, conflicts, merged })
-}
-
-/// A [`StagedInsert`] in progress.
-struct Stage<'a> {
-    table: &'a TableDef,
-    writer: ChangeSet<'a>,
-    touched: Vec<Rowkey>,
-    conflicts: Vec<Conflict>,
-    merged: Vec<Vec<Value>>,
-    /// Rows that DO UPDATE has added, or will change in any case.
-    met: HashSet<Rowkey>,
-}
-
-impl Stage<'_> {
-    /// The rowkey, or that of another bucket if a row has it. Errors: all are taken, and no ON CONFLICT handles that.
-    fn free(&mut self, drawn: Rowkey, row: &[Value], mode: &InsertMode) -> Result<Rowkey> {
-        match (self.writer.free(drawn.clone(), row)?, mode) {
-            (Some(free), _) => Ok(free),
-            // Whichever row it would overwrite is another one.
-            (None, InsertMode::Insert | InsertMode::Upsert) => Err(all_taken(self.table, &drawn)),
-            (None, _) => Ok(drawn),
-        }
-    }
-
-    fn insert(&mut self, rowkey: Rowkey, row: Vec<Value>) -> Result<()> {
-        self.writer.insert(&rowkey, row)?;
-        self.touched.push(rowkey);
-        Ok(())
-    }
-
-    /// Adds the row, or overwrites the `given` columns of the existing one. `of_row`: makes errors name the row.
-    fn upsert(
-        &mut self,
-        rowkey: Rowkey,
-        mut row: Vec<Value>,
-        given: &[ColumnId],
-        of_row: impl FnOnce(Error) -> Error,
-    ) -> Result<()> {
-        if let Some(old) = self.writer.current(&rowkey)? {
-            row = overwrite(self.table, old, &row, given);
-        }
-        check_nulls(self.table, &row).map_err(of_row)?;
-        if !self.table.checks.is_empty() {
-            self.merged.push(row.clone());
-        }
-        self.writer.replace(&rowkey, row)?;
-        self.touched.push(rowkey);
-        Ok(())
-    }
-
-    /// The row that has a key of this one, among those that ON CONFLICT handles. If none has, this one has them now.
-    fn holder(&mut self, rowkey: &Rowkey, row: &[Value], arbiter: &Arbiter) -> Result<Option<Rowkey>> {
-        match self.writer.current(rowkey)? {
-            Some(_) if arbiter.rowkey => Ok(Some(rowkey.clone())),
-            _ => self.writer.claim_unique(row, rowkey, &arbiter.indexes),
-        }
-    }
-
-    /// Leaves what becomes of an existing row to DO UPDATE. Errors: it is changed twice.
-    fn conflict(&mut self, holder: Rowkey, proposed: Vec<Value>, is_changed: bool) -> Result<()> {
-        if self.met.contains(&holder) {
-            return Err(changed_twice(self.table, &holder));
-        }
-        if is_changed {
-            self.met.insert(holder.clone());
-        }
-        let old = self.writer.current(&holder)?.map(<[Value]>::to_vec).unwrap_or_default();
-        let (place, rowkey) = (self.touched.len(), holder.clone());
-        self.conflicts.push(Conflict { place, rowkey, old, proposed });
-        self.touched.push(holder);
-        Ok(())
-    }
-}
-
-fn changed_twice(table: &TableDef, rowkey: &Rowkey) -> Error {
-    Error::invalid("ON CONFLICT DO UPDATE cannot change one row twice")
-        .why(format!("two rows of the statement go to rowkey {}", table.key.show(rowkey)))
-        .state(sqlstate::CARDINALITY)
-}
-
-/// `old` with the given columns of `new`, and its write time.
-fn overwrite(table: &TableDef, old: &[Value], new: &[Value], given: &[ColumnId]) -> Vec<Value> {
-    let mut row = old.to_vec();
-    for id in given.iter().chain(&table.written_at) {
-        row[usize::from(id.0)] = new[usize::from(id.0)].clone();
-    }
-    row
 }
 
 /// Each existing row beside the proposed one, whose columns are called `excluded.a`, and a number.

@@ -1,7 +1,7 @@
 //! INSERT, UPSERT, UPDATE and DELETE: finds the rows, then collects all changes in one write batch.
 //!
 //! `insert` makes rows of its source (`merge`: if they are many, and may meet existing ones), `change` finds the
-//! rows of an UPDATE or DELETE; both stage the new rows, and [`WriteTarget::finish`] ends every statement: changes
+//! rows of an UPDATE or DELETE; both stage the new rows (`stage`: those of an INSERT), and [`WriteTarget::finish`] ends every statement: changes
 //! and index entries go into one batch, then RETURNING is answered.
 //!
 //! UPDATE and DELETE first run as a SELECT of the rowkeys (and new values) over the statement's snapshot,
@@ -12,6 +12,7 @@ mod change;
 mod insert;
 mod merge;
 mod returned;
+mod stage;
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
