@@ -164,7 +164,7 @@ pub(super) fn order_of(
     (1..layout.parts().len()).find_map(|parts| {
         let direction = direction_of(&wanted, &ordering(layout, parts, &fixed))?;
         let intervals = ShortIntervals { within: &need.predicate, most };
-        let fan_out = found.fan_out(layout, parts, Some(intervals).filter(|_| most > 1))?;
+        let fan_out = found.fan_out(layout, parts, intervals)?;
         let is_single = fan_out.is_single(&found.ranges);
         Some((direction, (!is_single).then_some(fan_out)))
     })

@@ -43,11 +43,7 @@ fn share_in(
 /// Share of rows whose `field` matches the patterns that leave more than an interval to look at, such as `'%x'`, taking
 /// the bounds of the histogram for a sample. `None` if there are no such patterns.
 fn share_of_patterns(column: &ColumnStatistics, predicate: &Predicate, field: Field) -> Option<f64> {
-    let terms = match predicate {
-        Predicate::And(terms) => &terms[..],
-        term => std::slice::from_ref(term),
-    };
-    let patterns: Vec<_> = terms.iter().filter_map(|term| uneven_pattern(term, field)).collect();
+    let patterns: Vec<_> = predicate.terms().iter().filter_map(|term| uneven_pattern(term, field)).collect();
     if patterns.is_empty() {
         return None;
     }

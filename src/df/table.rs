@@ -292,9 +292,12 @@ impl TableSource {
         };
         let counted = if fields().all(is_known) { None } else { counted() };
         let rows = || {
+            if !bound.spec.access.jumps_each() {
+                return bound.rows;
+            }
+            // Jumps read a few rows of each group only.
             let all = ScanRequest { each: None, ..request.clone() };
-            let bound_all = bound.spec.access.jumps_each().then(|| all.bind(&bound.binding).ok()?).flatten();
-            bound_all.map_or(bound.rows, |all| all.rows)
+            all.bind(&bound.binding).ok().flatten().map_or(bound.rows, |all| all.rows)
         };
         counted.unwrap_or_else(|| rows() * share_of_equals(collected, fields()))
     }

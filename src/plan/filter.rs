@@ -143,11 +143,7 @@ impl FilterNode {
 
 /// The fields that must equal a literal for the predicate to hold, and the literals.
 fn equalities(predicate: &Predicate) -> impl Iterator<Item = (Field, &Value)> {
-    let terms = match predicate {
-        Predicate::And(terms) => terms,
-        other => std::slice::from_ref(other),
-    };
-    terms.iter().filter_map(|term| match term {
+    predicate.terms().iter().filter_map(|term| match term {
         Predicate::Compare { field, op: CmpOp::Eq, value } => Some((*field, value)),
         _ => None,
     })

@@ -16,7 +16,7 @@ const MERGED_MAX: usize = 1024;
 pub struct ShortIntervals<'p> {
     /// All rows meet this condition, which has them.
     pub within: &'p Predicate,
-    /// Combinations of their values (count), at most.
+    /// Combinations of their values (count), at most; below 2 none are listed.
     pub most: usize,
 }
 
@@ -71,17 +71,12 @@ fn within(prefix: &Rowkey, ranges: &KeyRanges) -> KeyRanges {
 impl Ranges {
     /// The possible bytes of the first `parts` of the layout, and of literals after them; `None` if there are
     /// too many, or they are not known.
-    pub fn fan_out(
-        &self,
-        layout: &KeyLayout,
-        parts: usize,
-        intervals: Option<ShortIntervals<'_>>,
-    ) -> Option<FanOut> {
-        let leading = layout.parts().get(..parts)?;
-        let literals = layout.parts()[parts..].iter().take_while(|part| part.is_literal()).count();
-        let listed = intervals.map(|intervals| self.listed_of(intervals, leading)).unwrap_or_default();
+    pub fn fan_out(&self, layout: &KeyLayout, parts: usize, intervals: ShortIntervals<'_>) -> Option<FanOut> {
+        let (leading, behind) = layout.parts().split_at_checked(parts)?;
+        let literals = behind.iter().take_while(|part| part.is_literal());
+        let listed = self.listed_of(intervals, leading);
         let mut branches = vec![Branch::default()];
-        for part in layout.parts().iter().take(parts + literals) {
+        for part in leading.iter().chain(literals) {
             branches = self.branched(part, &listed, &branches)?;
         }
         let mut prefixes: Vec<Rowkey> = branches.into_iter().map(|branch| branch.bytes.into()).collect();
@@ -97,11 +92,10 @@ impl Ranges {
         ShortIntervals { within, mut most }: ShortIntervals<'_>,
         parts: &[KeyPart],
     ) -> BTreeMap<ColumnId, Vec<Value>> {
-        let terms = match within {
-            Predicate::And(terms) => &terms[..],
-            one => std::slice::from_ref(one),
-        };
-        let truths: Vec<Truths> = terms.iter().filter_map(truths).collect();
+        if most < 2 {
+            return BTreeMap::new();
+        }
+        let truths: Vec<Truths> = within.terms().iter().filter_map(truths).collect();
         let of_part = |part: &KeyPart| {
             let &[column] = part.columns() else { return None };
             let mut sets = truths.iter().filter(|t| t.field == Field::Column(column)).map(|t| t.set.clone());

@@ -298,7 +298,15 @@ impl Predicate {
         }
     }
 
-    /// The terms of an AND, or the predicate itself; none for TRUE.
+    /// The terms of an AND, or the predicate itself.
+    pub fn terms(&self) -> &[Predicate] {
+        match self {
+            Predicate::And(terms) => terms,
+            one => std::slice::from_ref(one),
+        }
+    }
+
+    /// [`Predicate::terms`], owned; none for TRUE.
     pub fn conjuncts(self) -> Vec<Predicate> {
         match self {
             Predicate::True => Vec::new(),

@@ -551,11 +551,8 @@ fn check_order(
     let is_fixed = |c| found.fixed.contains_key(&c);
     check_sorted(&rows, &ordering(layout, 0, &is_fixed))?;
     for parts in 1..layout.parts().len() {
-        let Some(fan_out) =
-            found.fan_out(layout, parts, Some(ShortIntervals { within: predicate, most: 64 }))
-        else {
-            continue;
-        };
+        let intervals = ShortIntervals { within: predicate, most: 64 };
+        let Some(fan_out) = found.fan_out(layout, parts, intervals) else { continue };
         let streams = fan_out.streams(&found.ranges);
         prop_assert_eq!(fan_out.is_single(&found.ranges), streams.len() < 2);
         for (key, _) in &rows {

@@ -43,12 +43,8 @@ struct ShortCondition<'p> {
 }
 
 fn short<'p>(predicate: &'p Predicate, layout: &KeyLayout, role: LayoutRole) -> Option<ShortCondition<'p>> {
-    let conjuncts = match predicate {
-        Predicate::And(terms) => &terms[..],
-        one => std::slice::from_ref(one),
-    };
     let (mut terms, mut values, mut residual) = (Vec::new(), Vec::new(), Vec::new());
-    for term in conjuncts {
+    for term in predicate.terms() {
         match term {
             Predicate::Compare { field: Field::Column(id), op, value } if layout.has_column(*id) => {
                 terms.push((*id, *op));

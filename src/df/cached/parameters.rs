@@ -18,8 +18,8 @@ use datafusion::logical_expr::expr::{
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{
-    BinaryExpr, ColumnarValue, Expr, Join, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
-    Signature, Values, Volatility,
+    BinaryExpr, ColumnarValue, Expr, Join, LogicalPlan, Operator, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature, Values, Volatility,
 };
 use datafusion::physical_expr::expressions::Literal;
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
@@ -177,11 +177,12 @@ pub fn forming(plan: &LogicalPlan) -> DfResult<Vec<usize>> {
     Ok(found.into_iter().collect())
 }
 
-/// Position of the parameter that a condition compares with row_number().
+/// Position of the parameter that bounds row_number(), if nothing else is computed of the same rows.
 fn numbering(condition: &Expr, of: &LogicalPlan) -> Option<usize> {
     let (number_of, param) = match condition {
-        Expr::BinaryExpr(BinaryExpr { left, right, .. }) => match (&**left, &**right) {
-            (of, Expr::Placeholder(param)) | (Expr::Placeholder(param), of) => (of, param),
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) => match (&**left, op, &**right) {
+            (of, Operator::Lt | Operator::LtEq | Operator::Eq, Expr::Placeholder(param))
+            | (Expr::Placeholder(param), Operator::Gt | Operator::GtEq | Operator::Eq, of) => (of, param),
             _ => return None,
         },
         Expr::Between(Between { expr, high, .. }) => match &**high {
@@ -194,13 +195,10 @@ fn numbering(condition: &Expr, of: &LogicalPlan) -> Option<usize> {
     loop {
         match plan {
             LogicalPlan::Window(window) => {
-                let is_it = |call: &&Expr| {
-                    number_of == Expr::Column(Column::from_name(call.schema_name().to_string()))
-                };
-                let Expr::WindowFunction(call) = bare(window.window_expr.iter().find(is_it)?) else {
-                    return None;
-                };
-                return number(param).filter(|_| call.fun.name() == "row_number");
+                let [expr] = &window.window_expr[..] else { return None };
+                let Expr::WindowFunction(call) = bare(expr) else { return None };
+                let is_it = number_of == Expr::Column(Column::from_name(expr.schema_name().to_string()));
+                return number(param).filter(|_| is_it && call.fun.name() == "row_number");
             }
             LogicalPlan::Filter(filter) => plan = &filter.input,
             _ => {

@@ -114,9 +114,9 @@ fn between(field: Field, ty: ColumnType, op: CmpOp, value: &Value, with_time: bo
     };
     let compared = if is_beside { compare_value(field, ty, op, value.clone()) } else { None };
     // Several integers equal one double. A plan may rely on one value.
-    let is_range = |found: &Predicate| match found {
-        Predicate::And(terms) => terms.iter().all(|term| matches!(term, Predicate::Compare { .. })),
-        _ => false,
+    let is_range = |found: &Predicate| match found.terms() {
+        [_] => false,
+        terms => terms.iter().all(|term| matches!(term, Predicate::Compare { .. })),
     };
     compared.filter(|found| op != CmpOp::Eq || !is_range(found))
 }

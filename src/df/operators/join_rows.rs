@@ -112,12 +112,13 @@ fn groups_of(aggregate: &AggregateExec) -> Option<f64> {
     if !groups.is_single() || groups.is_empty() {
         return None;
     }
+    let bound = picked(aggregate.input())?.0.bound().ok()?;
+    if bound.spec.access.jumps_each() {
+        // They give about a row of each group.
+        return None;
+    }
     let of = groups.expr().iter().map(|(expr, _)| expr);
-    let (scan, _) = picked(aggregate.input())?;
-    let bound = scan.bound().ok()?;
-    // Jumps give about a row of each group.
-    let is_jumping = bound.spec.access.jumps_each();
-    (!is_jumping).then(|| Some(bound.rows / rows_matched(aggregate.input(), of)?.max(1.0)))?
+    Some(bound.rows / rows_matched(aggregate.input(), of)?.max(1.0))
 }
 
 /// Expected rows (count) with one value in each of these columns, if the side is a single table with a key that one of

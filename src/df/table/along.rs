@@ -46,11 +46,7 @@ struct Told<'c>(&'c Predicate);
 
 impl Told<'_> {
     fn value(&self, field: Field) -> Option<&Value> {
-        let terms = match self.0 {
-            Predicate::And(terms) => &terms[..],
-            one => std::slice::from_ref(one),
-        };
-        terms.iter().find_map(|term| match term {
+        self.0.terms().iter().find_map(|term| match term {
             Predicate::Compare { field: of, op: CmpOp::Eq, value } if *of == field => Some(value),
             _ => None,
         })
