@@ -10,6 +10,8 @@ use crate::store::Direction;
 
 /// Combinations of values of short intervals (count) that are merged, at most.
 const MERGED_MAX: usize = 64;
+/// The same, however few entries are expected: of a small table that is a guess.
+const MERGED_MIN: usize = 8;
 
 /// The access over one sorted keyspace, without the cost of fetches.
 pub(super) fn candidate(
@@ -23,8 +25,9 @@ pub(super) fn candidate(
         found.skipping = Some(Skipping::each(sorted.layout, each, found.skipping.as_ref(), &found.residual));
     }
     let scanned = entries_in(stats, sorted, &need.predicate, &found);
-    // To seek each of several values must not take longer than to walk over all of them.
-    let most = need.limit.map_or(0, |_| MERGED_MAX.min((scanned * COST.entry / COST.seek) as usize));
+    // To seek each of several values must not take longer than to walk over all of them; a few always may.
+    let most =
+        need.limit.map_or(0, |_| ((scanned * COST.entry / COST.seek) as usize).clamp(MERGED_MIN, MERGED_MAX));
     let (direction, merge, ordered) = match (order_of(sorted.layout, &found, need, most), each) {
         // The first rows of each group come in one direction, so the scan must go that way, without a merge.
         (Some((direction, None)), Some((_, each))) if each.is_none_or(|each| each == direction) => {

@@ -14,7 +14,7 @@ use super::unprobed::Unprobed;
 use super::words::{more, note, reason, unbound};
 use crate::error::Result;
 use crate::key::{ColumnId, KeyLayout};
-use crate::plan::{Field, Filter, LayoutRole, Predicate, Ranges, ranges};
+use crate::plan::{Field, Filter, LayoutRole, Predicate, Ranges, possible_values, ranges};
 use crate::schema::{EntryKey, IndexDef, IndexState, TableDef};
 
 /// Chooses how to read `source`. Errors: hints exclude every path.
@@ -225,7 +225,7 @@ fn index_path(
     need: &Need,
     stats: &dyn Statistics,
 ) -> Result<Access, String> {
-    let mut access = index_walk(table, index, need, stats)?;
+    let mut access = implying_walk(table, index, need, stats)?;
     if access.path == Path::IndexOnly(index.id) {
         access.cost *= COST.index_entry_share;
     } else {
@@ -280,6 +280,48 @@ pub(super) fn index_walk(
     let filter = std::mem::replace(&mut access.filter, Filter::all());
     (access.entry_filter, access.filter) = split(filter.into(), &held);
     access.path = if covering { Path::IndexOnly(index.id) } else { Path::IndexFetch(index.id) };
+    Ok(access)
+}
+
+/// What the condition says of the formulas of an index.
+fn implied(table: &TableDef, index: &IndexDef, predicate: &Predicate) -> Vec<Predicate> {
+    let layout = &index.sorted_by(&table.key).layout;
+    let asked = index.filter.as_ref().map(Predicate::fields).unwrap_or_default();
+    let is_of_index = |id: ColumnId| layout.has_column(id) || asked.contains(&Field::Column(id));
+    let mut formulas = table.formulas().filter(|(id, _)| is_of_index(*id)).peekable();
+    if formulas.peek().is_none() {
+        return Vec::new();
+    }
+    let possible = possible_values(predicate);
+    formulas
+        .filter_map(|(id, formula)| formula.implied(id, &possible))
+        .flat_map(Predicate::conjuncts)
+        .collect()
+}
+
+/// [`index_walk`] of a condition and what it implies for the index's formulas. That need not be checked, except where
+/// it saves fetches.
+fn implying_walk(
+    table: &TableDef,
+    index: &IndexDef,
+    need: &Need,
+    stats: &dyn Statistics,
+) -> Result<Access, String> {
+    let implied = implied(table, index, &need.predicate);
+    if implied.is_empty() {
+        return index_walk(table, index, need, stats);
+    }
+    let terms = [&need.predicate].into_iter().chain(&implied).cloned();
+    let mut access =
+        index_walk(table, index, &Need { predicate: Predicate::and(terms), ..need.clone() }, stats)?;
+    let without = |filter: &mut Filter| {
+        let terms = Predicate::from(std::mem::replace(filter, Filter::all())).conjuncts();
+        *filter = Predicate::and(terms.into_iter().filter(|term| !implied.contains(term))).into();
+    };
+    if access.path == Path::IndexOnly(index.id) {
+        without(&mut access.entry_filter);
+    }
+    without(&mut access.filter);
     Ok(access)
 }
 

@@ -144,7 +144,7 @@ fn call(function: Function, args: Vec<(Formula, ColumnType)>) -> Option<(Formula
             Formula::Literal(_) => (2, 0),
         });
     }
-    Some((Formula::Call { function, args: formulas, ty }, ty))
+    Some((Formula::Call { function, args: formulas, ty }.canonical(), ty))
 }
 
 /// DataFusion's result type of a sum, difference or product.

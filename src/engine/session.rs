@@ -426,7 +426,7 @@ impl Session {
             | Statement::Release { .. } => self.run_transaction(statement),
             Statement::Prepare(prepare) => self.prepare(prepare),
             Statement::Execute { name, args } => self.execute_prepared(name, args, params).await,
-            Statement::Deallocate { name } => Ok(self.deallocate(name.as_ref())),
+            Statement::Deallocate { name } => self.deallocate(name.as_ref()),
             Statement::Set { local, name, value } => {
                 if *local { self.set_local(name, value) } else { self.set(name, value) }?;
                 Ok(self.done(tag))
@@ -479,20 +479,29 @@ impl Session {
     }
 
     async fn explain(&mut self, stmt: &sql::Explain, params: &[Value]) -> Result<Outcome> {
+        let Statement::Execute { name, args } = &*stmt.statement else {
+            return self.explain_statement(stmt, &stmt.statement, params).await;
+        };
+        let (named, values) = self.prepared_with(name, args, params)?;
+        self.explain_statement(stmt, named.statement(), &values).await.map_err(Error::unplaced)
+    }
+
+    async fn explain_statement(
+        &mut self,
+        stmt: &sql::Explain,
+        statement: &Statement,
+        params: &[Value],
+    ) -> Result<Outcome> {
         let view = self.view()?;
-        if stmt.analyze && !matches!(*stmt.statement, Statement::Query(_)) {
+        if stmt.analyze && !matches!(statement, Statement::Query(_)) {
             return Err(Error::unsupported("EXPLAIN ANALYZE runs queries only")
                 .why("it would have to write")
                 .hint("EXPLAIN shows the plan without running it"));
         }
-        let Some(query) = write::explained_query(&view, &stmt.statement)? else {
-            return self.text_outcome(
-                "EXPLAIN",
-                "plan",
-                vec![write::explained_rows(&view, &stmt.statement)?],
-            );
+        let Some(query) = write::explained_query(&view, statement)? else {
+            return self.text_outcome("EXPLAIN", "plan", vec![write::explained_rows(&view, statement)?]);
         };
-        let is_of_rows = matches!(*stmt.statement, Statement::Update(_) | Statement::Delete(_));
+        let is_of_rows = matches!(statement, Statement::Update(_) | Statement::Delete(_));
         let scope = view.scope(is_of_rows.then_some(write::FOUND_ROWKEY));
         let planner = Planner::shared();
         let plan = planner.physical(planner.plan(query, &scope, params)?, &view.limits(), false).await?;

@@ -137,6 +137,25 @@ impl Function {
 }
 
 impl Formula {
+    /// The same, however its steps into JSON are written: as far as they go by names, `->` and `#>` are one path. A name
+    /// that is a number may be an element's in a path.
+    pub fn canonical(self) -> Formula {
+        let Formula::Call { mut function, args, ty } = self else { return self };
+        let mut args: Vec<Formula> = args.into_iter().map(Formula::canonical).collect();
+        function = match (function, &args[..]) {
+            (Function::JsonGet, [_, step]) if is_member(step) => Function::JsonPath,
+            (Function::JsonGetText, [_, step]) if is_member(step) => Function::JsonPathText,
+            _ => function,
+        };
+        if let Function::JsonPath | Function::JsonPathText = function
+            && let Some(Formula::Call { function: Function::JsonPath, args: before, .. }) = args.first_mut()
+        {
+            let before = std::mem::take(before);
+            args.splice(..1, before);
+        }
+        Formula::Call { function, args, ty }
+    }
+
     /// The type of a call's result; `None` for a column or a literal.
     pub fn ty(&self) -> Option<ColumnType> {
         if let Formula::Call { ty, .. } = self { Some(*ty) } else { None }
@@ -208,18 +227,38 @@ impl Formula {
                 format!("CAST({} AS {})", args.join(", "), ty.sql_name())
             }
             Formula::Call { function, args, .. } => {
-                let shown = args.iter().map(|arg| match arg {
-                    Formula::Call { function: inner, .. }
-                        if function.is_operator() && inner.is_operator() =>
-                    {
-                        format!("({})", arg.sql(name))
-                    }
-                    arg => arg.sql(name),
+                let is_operator = self.is_operator();
+                let shown = args.iter().map(|arg| match is_operator && arg.is_operator() {
+                    true => format!("({})", arg.sql(name)),
+                    false => arg.sql(name),
                 });
-                call(*function, &shown.collect::<Vec<_>>())
+                let shown: Vec<String> = shown.collect();
+                match (function, &shown[..]) {
+                    (Function::JsonPath, _) if is_operator => shown.join(" -> "),
+                    (Function::JsonPathText, [before @ .., last]) if is_operator => {
+                        format!("{} ->> {last}", before.join(" -> "))
+                    }
+                    _ => call(*function, &shown),
+                }
             }
         }
     }
+
+    /// Is it shown as an infix operator?
+    fn is_operator(&self) -> bool {
+        match self {
+            Formula::Call { function: Function::JsonPath | Function::JsonPathText, args, .. } => {
+                args.len() > 1 && args[1..].iter().all(is_member)
+            }
+            Formula::Call { function, .. } => function.is_operator(),
+            _ => false,
+        }
+    }
+}
+
+/// Is it a step into JSON that goes to a member, in a path, too?
+fn is_member(step: &Formula) -> bool {
+    matches!(step, Formula::Literal(Value::Text(name)) if name.parse::<i64>().is_err())
 }
 
 /// A call as SQL.

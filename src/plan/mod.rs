@@ -7,7 +7,7 @@
 //! conditions that the ranges do not guarantee and which the scan checks with [`Predicate::eval`].
 //!
 //! A [`Formula`] is an expression that an index computes from a row, such as `upper(name)`; here it is a
-//! column like any other.
+//! column like any other, and conditions on its inputs may say something of it (`formula_values.rs`).
 //!
 //! Two promises hold, and `proof.rs` tests them over every row of small domains: *a row that matches lies
 //! inside the ranges*, and *a row inside the ranges matches if and only if the residual is true for it*.
@@ -15,6 +15,7 @@
 mod alternatives;
 mod filter;
 mod formula;
+mod formula_values;
 mod implication;
 mod like;
 mod ordering;

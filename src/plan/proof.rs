@@ -274,6 +274,39 @@ fn predicate(columns: Vec<ColumnId>) -> impl Strategy<Value = Predicate> {
     })
 }
 
+/// Formulas of one column or two, some of them increasing.
+fn formula() -> impl Strategy<Value = Formula> {
+    let call = |function, args, ty| Formula::Call { function, args, ty };
+    let int = |i| Formula::Literal(Value::Int(i));
+    let text = |text: &str| Formula::Literal(Value::Text(text.into()));
+    let (n, t, ts, m) = (Formula::Column(N), Formula::Column(T), Formula::Column(TS), Formula::Column(M));
+    let (whole, decimal) = (ColumnType::BigInt, ColumnType::Decimal { precision: 5, scale: 1 });
+    let added = |of: &Formula, by| call(Function::Add, vec![of.clone(), int(by)], whole);
+    select(vec![
+        added(&n, 5),
+        added(&added(&n, i64::MAX - 20), 5),
+        call(Function::Subtract, vec![n.clone(), int(3)], whole),
+        call(Function::Subtract, vec![int(3), n.clone()], whole),
+        call(Function::Multiply, vec![n.clone(), int(2)], whole),
+        call(Function::Multiply, vec![n.clone(), int(-2)], whole),
+        call(Function::Multiply, vec![n.clone(), n.clone()], whole),
+        call(Function::Abs, vec![n.clone()], whole),
+        call(Function::Add, vec![m.clone(), int(1)], decimal),
+        call(Function::Add, vec![m, n.clone()], decimal),
+        call(Function::Cast, vec![n.clone()], ColumnType::Double),
+        call(Function::Cast, vec![n], ColumnType::Varchar),
+        call(Function::DateTrunc, vec![text("month"), ts.clone()], ColumnType::Timestamp),
+        call(Function::DateTrunc, vec![text("minute"), ts], ColumnType::Timestamp),
+        call(Function::Left, vec![t.clone(), int(1)], ColumnType::Varchar),
+        call(Function::Substr, vec![t.clone(), int(1), int(2)], ColumnType::Varchar),
+        call(Function::Substr, vec![t.clone(), int(2), int(1)], ColumnType::Varchar),
+        call(Function::Upper, vec![t.clone()], ColumnType::Varchar),
+        call(Function::Length, vec![t.clone()], whole),
+        call(Function::Coalesce, vec![t.clone(), text("a")], ColumnType::Varchar),
+        call(Function::Concat, vec![t.clone(), t], ColumnType::Varchar),
+    ])
+}
+
 /// Every row of the domain that the layout can hold, with its key.
 fn rows(case: &Case, layout: &KeyLayout) -> Vec<(Vec<u8>, Row)> {
     let mut all = vec![vec![Value::Null; COLUMNS.len()]];
@@ -634,6 +667,33 @@ proptest! {
                         prop_assert_eq!(known.clone().not().eval(&row).unwrap(), mine.map(|m| !m));
                     }
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_implied_for_a_formula_holds_wherever_the_condition_does(
+        formula in formula(), known in predicate(vec![N, T, TS, M]),
+    ) {
+        let Some(implied) = formula.implied(S, &possible_values(&known)) else { return Ok(()) };
+        let columns: Vec<ColumnId> = [N, T, TS, M].to_vec();
+        let mut all = vec![vec![Value::Null; COLUMNS.len()]];
+        for column in columns {
+            let with = |values: &Vec<Value>| {
+                let filled = |value| {
+                    let mut values = values.clone();
+                    values[usize::from(column.0)] = value;
+                    values
+                };
+                domain(column).into_iter().chain([Value::Null]).map(filled).collect::<Vec<_>>()
+            };
+            all = all.iter().flat_map(with).collect();
+        }
+        for values in all {
+            let mut row = Row { values, rowkey: Value::Null, pointer: vec![] };
+            if known.eval(&row).unwrap() == Some(true) && let Ok(value) = formula.eval(&row) {
+                row.values[usize::from(S.0)] = value;
+                prop_assert_eq!(implied.eval(&row).unwrap(), Some(true), "{:?} of {:?}", implied, row.values);
             }
         }
     }

@@ -272,9 +272,9 @@ impl TableDef {
         self.columns.iter().enumerate().map(|(i, c)| (ColumnId(i as u16), c))
     }
 
-    /// The column for `formula`, of type `ty` and shown as `sql`; a new one if no index has it yet.
+    /// The column for `formula`, which is canonical, of type `ty` and shown as `sql`; a new one if no index has it yet.
     pub fn formula_column(&mut self, formula: Formula, ty: ColumnType, sql: String) -> ColumnId {
-        if let Some((id, _)) = self.formulas().find(|(_, known)| **known == formula) {
+        if let Some((id, _)) = self.formulas().find(|(_, known)| (*known).clone().canonical() == formula) {
             return id;
         }
         let column = Column { formula: Some(formula), ..Column::new(sql, ty) };

@@ -93,7 +93,8 @@ impl QueryRelation {
                 of_all.into_iter().any(leading)
             };
             let computed = |(id, formula): (ColumnId, &Formula)| ComputedField {
-                formula: formula.clone(),
+                // Those that were stored before there was a canonical form may have another one.
+                formula: formula.clone().canonical(),
                 field: Field::Column(id),
                 ty: table.column(id).ty,
                 leads: leads(id),

@@ -21,6 +21,12 @@ pub struct PreparedStatement {
     lifted: Option<Lifted>,
 }
 
+impl PreparedStatement {
+    pub(super) fn statement(&self) -> &Statement {
+        &self.parsed.statement
+    }
+}
+
 impl Session {
     pub(super) fn prepare(&mut self, prepare: &Prepare) -> Result<Outcome> {
         let name = name_of(&prepare.name);
@@ -44,19 +50,30 @@ impl Session {
         Ok(self.done("PREPARE"))
     }
 
-    /// Errors: no statement of this name; an argument that is no literal, or not of its parameter's type.
+    /// Errors: those of [`prepared_with`](Self::prepared_with), and of the statement.
     pub(super) async fn execute_prepared(
         &mut self,
         name: &Ident,
         args: &[Expr],
         params: &[Value],
     ) -> Result<Outcome> {
+        let (named, values) = self.prepared_with(name, args, params)?;
+        let outcome =
+            self.run_lifted(StatementInput::Parsed(&named.parsed), named.lifted.as_ref(), &values).await;
+        // The error's place refers to the text of PREPARE, not to this statement.
+        outcome.map_err(Error::unplaced)
+    }
+
+    /// A prepared statement and the values of its parameters. Errors: no statement of this name; an argument that is no
+    /// literal, or not of its parameter's type.
+    pub(super) fn prepared_with(
+        &self,
+        name: &Ident,
+        args: &[Expr],
+        params: &[Value],
+    ) -> Result<(Arc<PreparedStatement>, Vec<Value>)> {
         let Some(named) = self.prepared.get(&name_of(name)).cloned() else {
-            let error = Error::invalid(format!("there is no prepared statement \"{}\"", name_of(name)));
-            return Err(error
-                .hint("PREPARE it first")
-                .state(sqlstate::UNDEFINED_PREPARED)
-                .at(span_of_name(name)));
+            return Err(not_prepared(name).hint("PREPARE it first"));
         };
         let what = format!("\"{}\"", name_of(name));
         named.parsed.check(&what, args.len()).map_err(|e| e.at(span_of_name(name)))?;
@@ -70,18 +87,22 @@ impl Session {
                 None => value,
             });
         }
-        let outcome =
-            self.run_lifted(StatementInput::Parsed(&named.parsed), named.lifted.as_ref(), &values).await;
-        // The error's place refers to the text of PREPARE, not to this statement.
-        outcome.map_err(Error::unplaced)
+        Ok((named, values))
     }
 
-    /// Forgets a prepared statement, or all of them.
-    pub(super) fn deallocate(&mut self, name: Option<&Ident>) -> Outcome {
+    /// Forgets a prepared statement, or all of them. Errors: no statement of this name.
+    pub(super) fn deallocate(&mut self, name: Option<&Ident>) -> Result<Outcome> {
         match name {
-            Some(name) => drop(self.prepared.remove(&name_of(name))),
+            Some(name) if self.prepared.remove(&name_of(name)).is_none() => return Err(not_prepared(name)),
+            Some(_) => {}
             None => self.prepared.clear(),
         }
-        self.done("DEALLOCATE")
+        Ok(self.done("DEALLOCATE"))
     }
+}
+
+fn not_prepared(name: &Ident) -> Error {
+    Error::invalid(format!("there is no prepared statement \"{}\"", name_of(name)))
+        .state(sqlstate::UNDEFINED_PREPARED)
+        .at(span_of_name(name))
 }
