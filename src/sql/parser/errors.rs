@@ -111,6 +111,10 @@ pub fn looks_like_statement(text: &str) -> bool {
     STATEMENTS.iter().any(|word| word.eq_ignore_ascii_case(first))
 }
 
+/// For a table's other name in front of AS OF.
+const MOMENT_FIRST: &str =
+    "the moment comes before the other name: FROM t AS OF TIMESTAMP '2026-11-26 10:00' x";
+
 impl Parser<'_> {
     pub(super) fn not_a_statement(&self, word: &str) -> Error {
         let error = self.expected("a statement");
@@ -174,7 +178,19 @@ impl Parser<'_> {
             let what = format!("expected the end of the statement, found {}", self.shown(alias));
             return misspelt(self.error_at(what, self.source.span(alias.span.start, alias.span.end)), value);
         }
-        self.expected("the end of the statement")
+        let error = self.expected("the end of the statement");
+        let is_word = |token: Option<&TokenWithSpan>, word: &str| {
+            token.is_some_and(|t| matches!(&t.token, Token::Word(w) if w.value.eq_ignore_ascii_case(word)))
+        };
+        if self.peek_words(&["AS", "OF"]) {
+            return error
+                .hint("the moment comes before the other name: FROM t AS OF TIMESTAMP '2026-11-26 10:00' x");
+        }
+        // It was taken for the table's other name.
+        if is_word(last.0, "of") && is_word(last.1, "as") {
+            return error.hint("AS OF TIMESTAMP '2026-11-26 10:00:00', or AS OF SNAPSHOT before");
+        }
+        error
     }
 
     /// A token, for a message.
@@ -231,6 +247,14 @@ impl Parser<'_> {
         // sqlparser takes the first two words of NEXT VALUE FOR for a column with an alias.
         if self.is_behind(token, &["VALUE", "FOR"]) {
             return error.hint(NO_SEQUENCES);
+        }
+        // The parser reads AS OF as FOR, where it may stand.
+        if matches!(&token.token, Token::Word(word) if word.keyword == Keyword::FOR)
+            && self.shown(token).eq_ignore_ascii_case("\"as\"")
+        {
+            let what = format!("expected the end of the statement, found {}", self.shown(token));
+            let span = self.source.span(token.span.start, token.span.end);
+            return self.error_at(what, span).hint(MOMENT_FIRST);
         }
         let is_value =
             matches!(token.token, Token::Word(_) | Token::Number(..) | Token::SingleQuotedString(_));

@@ -417,6 +417,18 @@ const ERRORS: &[(&str, &str)] = &[
          LINE 1: TRUNCATE t ORDER BY a\n                   ^^^^^",
     ),
     (
+        "SELECT * FROM t x AS OF TIMESTAMP now()",
+        "error: expected the end of the statement, found \"AS\"\n \
+         hint: the moment comes before the other name: FROM t AS OF TIMESTAMP '2026-11-26 10:00' x\n\
+         LINE 1: SELECT * FROM t x AS OF TIMESTAMP now()\n                          ^^",
+    ),
+    (
+        "SELECT * FROM t AS OF SYSTEM TIME '-1h'",
+        "error: expected the end of the statement, found \"SYSTEM\"\n \
+         hint: AS OF TIMESTAMP '2026-11-26 10:00:00', or AS OF SNAPSHOT before\n\
+         LINE 1: SELECT * FROM t AS OF SYSTEM TIME '-1h'\n                              ^^^^^^",
+    ),
+    (
         "SELECT wibble FORM orders",
         "error: expected the end of the statement, found \"FORM\"\n hint: did you mean FROM?\n\
          LINE 1: SELECT wibble FORM orders\n                      ^^^^",

@@ -41,8 +41,8 @@ const ELSEWHERE: &[(&[&str], &str)] = &[
     ),
     (&["newid", "sys_guid"], "gen_random_uuid()"),
     (
-        &["json_extract", "json_value", "json_query", "get_json_object"],
-        "json_extract(doc, '$.tags[0]') with a path that is written out, or doc #>> '{tags,0}'",
+        &["json_value", "json_query", "get_json_object"],
+        "json_extract(doc, '$.tags[0]'), or doc #>> '{tags,0}'",
     ),
     (&["json_agg", "jsonb_agg", "json_group_array"], "json_agg(x), or json_agg(x ORDER BY y)"),
     (&["json_object_agg", "jsonb_object_agg", "json_group_object"], "json_object_agg(name, value)"),
@@ -125,6 +125,10 @@ fn unknown(text: &str) -> Option<Error> {
     if WINDOW_FUNCTIONS.contains(&name) {
         let error = error(format!("{name} looks at the rows around its own"), sqlstate::WINDOWING);
         return Some(error.hint(format!("write {name}(...) OVER (ORDER BY ...)")));
+    }
+    if let "json_extract" | "jsonb_extract" = name {
+        let error = error(format!("{name} does not take this path"), sqlstate::UNDEFINED_FUNCTION);
+        return Some(error.hint("write it out, as json_extract(doc, '$.tags[0]'), or doc #>> '{tags,0}'"));
     }
     let near = between(text, "Did you mean '", "'");
     let unknown = error(format!("there is no function \"{name}\""), sqlstate::UNDEFINED_FUNCTION);
