@@ -19,14 +19,11 @@ impl Formula {
     /// A condition on the formula, as column `id`, that is true wherever its columns have `possible` values; `None` if
     /// those say nothing of it.
     pub fn implied(&self, id: ColumnId, possible: &BTreeMap<Field, ValueSet>) -> Option<Predicate> {
-        let columns = self.columns();
-        let sets: Vec<(ColumnId, &ValueSet)> = columns
-            .iter()
-            .map(|id| Some((*id, possible.get(&Field::Column(*id))?)))
-            .collect::<Option<_>>()?;
-        let known: Option<Vec<(ColumnId, &Value)>> =
-            sets.iter().map(|(id, set)| Some((*id, set.only()?))).collect();
-        let set = match (known, &sets[..]) {
+        let columns = self.columns().into_iter();
+        let sets = columns.map(|id| Some((id, possible.get(&Field::Column(id))?)));
+        let sets: Vec<(ColumnId, &ValueSet)> = sets.collect::<Option<_>>()?;
+        let known = sets.iter().map(|(id, set)| Some((*id, set.only()?)));
+        let set = match (known.collect::<Option<Vec<_>>>(), &sets[..]) {
             (Some(known), _) => ValueSet::union([self.of_value(&known)?]),
             (None, [(column, set)]) => self.of_set(*column, set)?,
             _ => return None,
@@ -51,15 +48,14 @@ impl Formula {
                 std::slice::from_ref(&hull)
             }
         };
-        let end = |end: &Bound<Value>| match end {
+        let image = |end: &Bound<Value>| match end {
             Bound::Included(value) | Bound::Excluded(value) => {
                 // Where the formula has no value, no row lies.
                 self.eval(&Known(&[(column, value)])).map_or(Bound::Unbounded, Bound::Included)
             }
             Bound::Unbounded => Bound::Unbounded,
         };
-        let images =
-            intervals.iter().map(|interval| ValueSet::interval(end(&interval.lower), end(&interval.upper)));
+        let images = intervals.iter().map(|of| ValueSet::interval(image(&of.lower), image(&of.upper)));
         // An increasing formula is NULL where its column is.
         let null = set.has_null().then(ValueSet::null);
         Some(ValueSet::union(images.chain(null)))
@@ -81,21 +77,16 @@ impl Formula {
             Formula::Call { function, args, ty } => (*function, &args[..], *ty),
         };
         let is_exact = ty.is_integer() || matches!(ty, ColumnType::Decimal { .. });
-        match (function, args) {
-            (Function::DateTrunc, [Formula::Literal(_), of]) => of.is_increasing(),
-            (Function::Left, [of, Formula::Literal(_)]) => of.is_increasing(),
-            (Function::Substr, [of, Formula::Literal(Value::Int(1)), Formula::Literal(_)]) => {
-                of.is_increasing()
-            }
-            (Function::Add | Function::Subtract, [of, Formula::Literal(_)]) if is_exact => of.is_increasing(),
-            (Function::Multiply, [of, Formula::Literal(Value::Int(by))]) if is_exact && *by > 0 => {
-                of.is_increasing()
-            }
-            (Function::Cast, [of]) if matches!(ty, ColumnType::Double | ColumnType::Timestamp) => {
-                of.is_increasing()
-            }
-            _ => false,
-        }
+        let of = match (function, args) {
+            (Function::DateTrunc, [Formula::Literal(_), of])
+            | (Function::Left, [of, Formula::Literal(_)])
+            | (Function::Substr, [of, Formula::Literal(Value::Int(1)), Formula::Literal(_)]) => of,
+            (Function::Add | Function::Subtract, [of, Formula::Literal(_)]) if is_exact => of,
+            (Function::Multiply, [of, Formula::Literal(Value::Int(by))]) if is_exact && *by > 0 => of,
+            (Function::Cast, [of]) if matches!(ty, ColumnType::Double | ColumnType::Timestamp) => of,
+            _ => return false,
+        };
+        of.is_increasing()
     }
 }
 
