@@ -4,7 +4,7 @@ use super::behind::BehindPrefix;
 use super::choose::path_access;
 use super::cost::{COST, Statistics};
 use super::path::{Access, Method, Need, Path, Source};
-use super::stretch::{FirstRun, Stretch, if_few, is_cheap, keys};
+use super::stretch::{FirstRun, Stretch, if_few, is_cheap, keys, stays_ordered};
 use super::unprobed::Unprobed;
 use crate::key::ColumnId;
 use crate::plan::{CmpOp, Predicate, RangeShape};
@@ -114,6 +114,10 @@ impl Again {
         let is_free = need.each.is_none() && !need.hints.full && (need.order.is_empty() || shape.is_point());
         let is_left = || Some(is_free && access.checks(&filled(&rest)?));
         if !rest.is_empty() && !is_left()? {
+            return None;
+        }
+        let is_equal = |id| conditions.contains(&Some((id, CmpOp::Eq)));
+        if !shape.is_point() && !stays_ordered(source, need, access, &is_equal) {
             return None;
         }
         let keys = match &access.method {

@@ -152,17 +152,10 @@ pub(super) fn order_of(
         return None;
     }
     let fixed = |id: ColumnId| found.fixed.contains_key(&id);
-    let wanted = need.order.iter().filter(|o| !matches!(o.field, Field::Column(id) if fixed(id)));
-    let wanted: Vec<&OrderBy> = wanted.collect();
-    // Ordering by the rowkey is the scan's own order.
-    if let [only] = &wanted[..]
-        && only.field == Field::Rowkey
-    {
-        return Some((if only.descending { Direction::Reverse } else { Direction::Forward }, None));
-    }
-    if let Some(direction) = direction_of(&wanted, &ordering(layout, 0, &fixed)) {
+    if let Some(direction) = sorted_direction(layout, &need.order, &fixed) {
         return Some((direction, None));
     }
+    let wanted = unfixed(&need.order, &fixed);
     // The fewest parts that suffice: with more, the merge would have more streams.
     (1..layout.parts().len()).find_map(|parts| {
         let direction = direction_of(&wanted, &ordering(layout, parts, &fixed))?;
@@ -171,6 +164,27 @@ pub(super) fn order_of(
         let is_single = fan_out.is_single(&found.ranges);
         Some((direction, (!is_single).then_some(fan_out)))
     })
+}
+
+/// The direction in which a scan comes in the wanted order without a merge, if some columns are fixed.
+pub(super) fn sorted_direction(
+    layout: &KeyLayout,
+    order: &[OrderBy],
+    fixed: &dyn Fn(ColumnId) -> bool,
+) -> Option<Direction> {
+    let wanted = unfixed(order, fixed);
+    // Ordering by the rowkey is the scan's own order.
+    if let [only] = &wanted[..]
+        && only.field == Field::Rowkey
+    {
+        return Some(if only.descending { Direction::Reverse } else { Direction::Forward });
+    }
+    direction_of(&wanted, &ordering(layout, 0, fixed))
+}
+
+/// What is left of an order if some columns are fixed.
+fn unfixed<'o>(order: &'o [OrderBy], fixed: &dyn Fn(ColumnId) -> bool) -> Vec<&'o OrderBy> {
+    order.iter().filter(|by| !matches!(by.field, Field::Column(id) if fixed(id))).collect()
 }
 
 /// The direction in which entries sorted as `given` come as `wanted`.

@@ -225,7 +225,18 @@ fn index_path(
     need: &Need,
     stats: &dyn Statistics,
 ) -> Result<Access, String> {
-    let mut access = implying_walk(table, index, need, stats)?;
+    let with_fetches = |access: Access| fetching(access, index, need, stats);
+    let plain = index_walk(table, index, need, stats).map(with_fetches);
+    match (plain, implying_walk(table, index, need, stats).map(with_fetches)) {
+        // What is implied may be worth less than it seems.
+        (Ok(plain), Some(implying)) if plain.cost <= implying.cost + COST.get => Ok(plain),
+        (_, Some(implying)) => Ok(Access { cost: implying.cost + COST.get, ..implying }),
+        (plain, None) => plain,
+    }
+}
+
+/// The access, priced with its fetches.
+fn fetching(mut access: Access, index: &IndexDef, need: &Need, stats: &dyn Statistics) -> Access {
     if access.path == Path::IndexOnly(index.id) {
         access.cost *= COST.index_entry_share;
     } else {
@@ -235,7 +246,7 @@ fn index_path(
         }
         access.cost += fetches * COST.get;
     }
-    Ok(access)
+    access
 }
 
 /// The walk through one index, priced without its fetches, or why the index cannot serve.
@@ -299,30 +310,46 @@ fn implied(table: &TableDef, index: &IndexDef, predicate: &Predicate) -> Vec<Pre
         .collect()
 }
 
-/// [`index_walk`] of a condition and what it implies for the index's formulas. That need not be checked, except where
-/// it saves fetches.
-fn implying_walk(
-    table: &TableDef,
-    index: &IndexDef,
-    need: &Need,
-    stats: &dyn Statistics,
-) -> Result<Access, String> {
+/// [`index_walk`] of a condition and what it implies for the index's formulas; `None` if that is nothing. What is implied
+/// need not be checked, except where it saves fetches.
+fn implying_walk(table: &TableDef, index: &IndexDef, need: &Need, stats: &dyn Statistics) -> Option<Access> {
     let implied = implied(table, index, &need.predicate);
     if implied.is_empty() {
-        return index_walk(table, index, need, stats);
+        return None;
     }
     let terms = [&need.predicate].into_iter().chain(&implied).cloned();
-    let mut access =
-        index_walk(table, index, &Need { predicate: Predicate::and(terms), ..need.clone() }, stats)?;
-    let without = |filter: &mut Filter| {
-        let terms = Predicate::from(std::mem::replace(filter, Filter::all())).conjuncts();
-        *filter = Predicate::and(terms.into_iter().filter(|term| !implied.contains(term))).into();
+    // How soon a LIMIT is reached is unknown: the conditions depend on each other.
+    let need = Need { predicate: Predicate::and(terms), limit: None, offset: 0, ..need.clone() };
+    let mut access = index_walk(table, index, &need, stats).ok()?;
+    let held = held_fields(table, index);
+    let is_decided = |field: &Field| match field {
+        Field::Column(id) => table.sources(*id).iter().all(|id| held.contains(&Field::Column(*id))),
+        _ => true,
     };
-    if access.path == Path::IndexOnly(index.id) {
-        without(&mut access.entry_filter);
+    let without = |filter: &mut Filter, saves: &dyn Fn(&Predicate) -> bool| {
+        let terms = Predicate::from(std::mem::replace(filter, Filter::all())).conjuncts();
+        let kept = terms.into_iter().filter(|term| saves(term) || !implied.contains(term));
+        *filter = Predicate::and(kept).into();
+    };
+    // Where an entry decides the condition itself, what it implies saves nothing.
+    without(&mut access.entry_filter, &|term| !term.fields().iter().all(is_decided));
+    without(&mut access.filter, &|_| false);
+    count_implied(&mut access, index, stats);
+    Some(access)
+}
+
+/// Without statistics, a formula is expected to have as many values as a column has. It may have a few only, so that
+/// its entries are counted, as far as that is worth it.
+fn count_implied(access: &mut Access, index: &IndexDef, stats: &dyn Statistics) {
+    let Method::Scan { ranges, skip: None, .. } = &access.method else { return };
+    if stats.collected().is_some() || access.entries < COST.probe_entries as f64 {
+        return;
     }
-    without(&mut access.filter);
-    Ok(access)
+    let found = stats.probe(index.keyspace, ranges, COST.long_probe_entries);
+    let many = stats.entries(index.keyspace) as f64 * COST.range_share;
+    let entries = if found < COST.long_probe_entries { found as f64 } else { access.entries.max(many) };
+    access.cost *= entries / access.entries;
+    (access.entries, access.all_entries) = (entries, entries);
 }
 
 /// Does the condition restrict a column of the layout?

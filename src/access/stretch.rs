@@ -1,9 +1,10 @@
 //! What one run of a statement says of the next: the path it took, and whether that is good enough not to look at others.
 
+use super::candidate::sorted_direction;
 use super::cost::{COST, Statistics};
 use super::path::{Access, Method, Need, Path, Source};
 use crate::key::{ColumnId, KeyLayout, KeyRanges};
-use crate::plan::{CmpOp, Filter, LayoutRole, Predicate, short_stretch};
+use crate::plan::{CmpOp, Field, Filter, LayoutRole, Predicate, short_stretch};
 use crate::schema::EntryKey;
 use crate::store::Direction;
 use crate::value::Value;
@@ -39,7 +40,7 @@ pub struct Stretch {
 
 impl Stretch {
     /// The path of an access of this kind, chosen by nothing but comparisons of columns.
-    pub fn of(source: Source<'_>, need: &Need, access: &Access) -> Option<Stretch> {
+    pub(super) fn of(source: Source<'_>, need: &Need, access: &Access) -> Option<Stretch> {
         if need.hints.full {
             return None;
         }
@@ -56,7 +57,13 @@ impl Stretch {
         others: &Predicate,
     ) -> Option<Stretch> {
         let is_one_range = access.checks(others) && stretch(source, access.path, condition).is_some();
-        Stretch::of_range(need, access).filter(|_| is_one_range && !need.hints.full)
+        let is_equal = |id| {
+            need.predicate.terms().iter().any(|term| {
+                matches!(term, Predicate::Compare { field: Field::Column(of), op: CmpOp::Eq, .. } if *of == id)
+            })
+        };
+        let serves = is_one_range && !need.hints.full && stays_ordered(source, need, access, &is_equal);
+        Stretch::of_range(need, access).filter(|_| serves)
     }
 
     /// The path of an access that reads ranges one by one.
@@ -115,6 +122,24 @@ impl Stretch {
             cost: 0.0,
         }
     }
+}
+
+/// Does an access that comes in the wanted order do so for other values, too? `a BETWEEN 1 AND 1` fixes `a`, as `=`
+/// does, but other bounds will not.
+pub(super) fn stays_ordered(
+    source: Source<'_>,
+    need: &Need,
+    access: &Access,
+    is_equal: &dyn Fn(ColumnId) -> bool,
+) -> bool {
+    if need.order.is_empty() || !access.ordered {
+        return true;
+    }
+    let (Some((layout, _)), Method::Scan { direction, .. }) = (keys(source, access.path), &access.method)
+    else {
+        return false;
+    };
+    sorted_direction(layout, &need.order, is_equal) == Some(*direction)
 }
 
 /// The key range along this path that needs no residual filter, if there is one.
