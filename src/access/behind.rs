@@ -36,7 +36,12 @@ impl BehindPrefix {
             let is_other = |field: &Field| matches!(field, Field::Column(id) if equal.iter().all(|(told, _)| told != id));
             !predicate.has_opaque() && predicate.fields().iter().all(is_other)
         };
-        let are_apart = [&others, &*access.entry_filter, &*access.filter].into_iter().all(is_apart);
+        // The value of a formula of these columns may have been implied.
+        let (Source::Table(table) | Source::Index(table, _)) = source;
+        let is_told = |id: &ColumnId| equal.iter().any(|(told, _)| told == id);
+        let mut computed = table.formulas().filter(|(id, _)| layout.has_column(*id));
+        let are_apart = [&others, &*access.entry_filter, &*access.filter].into_iter().all(is_apart)
+            && !computed.any(|(_, formula)| formula.columns().iter().any(is_told));
         if !are_apart || need.each.is_some() || need.hints.full {
             return None;
         }
