@@ -179,15 +179,11 @@ impl Parser<'_> {
             return misspelt(self.error_at(what, self.source.span(alias.span.start, alias.span.end)), value);
         }
         let error = self.expected("the end of the statement");
-        let is_word = |token: Option<&TokenWithSpan>, word: &str| {
-            token.is_some_and(|t| matches!(&t.token, Token::Word(w) if w.value.eq_ignore_ascii_case(word)))
-        };
         if self.peek_words(&["AS", "OF"]) {
-            return error
-                .hint("the moment comes before the other name: FROM t AS OF TIMESTAMP '2026-11-26 10:00' x");
+            return error.hint(MOMENT_FIRST);
         }
         // It was taken for the table's other name.
-        if is_word(last.0, "of") && is_word(last.1, "as") {
+        if self.is_behind(self.peek(), &["AS", "OF"]) {
             return error.hint("AS OF TIMESTAMP '2026-11-26 10:00:00', or AS OF SNAPSHOT before");
         }
         error
