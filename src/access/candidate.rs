@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::cost::{COST, Jumping, Sorted, Statistics, entries_in, jumping_in, residual_share, sorting};
 use super::path::{Access, Method, Need, OrderBy, Path};
+use super::selectivity::share_of_equals;
 use crate::key::{ColumnId, KeyLayout, KeyOrder, KeyPart, Rowkey};
 use crate::plan::{EachOf, FanOut, Field, Filter, Ranges, ShortIntervals, Skipping, ordering};
 use crate::store::Direction;
@@ -40,8 +41,10 @@ pub(super) fn candidate(
     };
     let jumping = found.skipping.as_ref().and_then(|skipping| {
         let mut jumping = jumping_in(stats, sorted, (&need.predicate, &found), skipping, scanned)?;
-        let rows = each.map_or(1, |(each, _)| each.rows);
-        jumping.possible = (jumping.possible * rows as f64).min(scanned);
+        if let Some((each, _)) = each {
+            let tied = each.tied.map_or(0.0, |_| scanned * ties(need, stats));
+            jumping.possible = (jumping.possible * each.rows as f64 + tied).min(scanned);
+        }
         Some((jumping, &skipping.residual))
     });
     let range_count = found.ranges.as_slice().len();
@@ -82,7 +85,7 @@ pub(super) fn candidate(
 }
 
 /// The leading parts that form the groups of which a few rows are enough, and the direction in which those
-/// come first, if it matters.
+/// come first, if it matters. If the key has only the front of their order, those that tie in it are needed as well.
 fn each_of(layout: &KeyLayout, found: &Ranges, need: &Need) -> Option<(EachOf, Option<Direction>)> {
     let each = need.each.as_ref()?;
     if found.ranges.is_empty() || found.points {
@@ -103,11 +106,30 @@ fn each_of(layout: &KeyLayout, found: &Ranges, need: &Need) -> Option<(EachOf, O
     let is_fixed = |id: ColumnId| found.fixed.contains_key(&id) || each.of.contains(&Field::Column(id));
     let wanted: Vec<&OrderBy> =
         each.order.iter().filter(|by| !matches!(by.field, Field::Column(id) if is_fixed(id))).collect();
-    let direction = match wanted.is_empty() {
+    let of_all = EachOf { parts, rows: each.rows, tied: None };
+    if wanted.is_empty() {
+        // Without an order, all rows of a group tie.
+        return (!each.with_ties).then_some((of_all, None));
+    }
+    let given = ordering(layout, parts, &is_fixed);
+    let (front, direction) = (1..=wanted.len()).rev().find_map(|front| {
+        let direction = direction_of(&wanted[..front], &given)?;
+        Some((front, direction))
+    })?;
+    let ends = |part: &KeyPart| part.columns() == [given[front - 1].0] && part.facts().order.is_some();
+    let tied = match front == wanted.len() && !each.with_ties {
         true => None,
-        false => Some(direction_of(&wanted, &ordering(layout, parts, &is_fixed))?),
+        false => Some(parts + 1 + layout.parts()[parts..].iter().position(ends)?),
     };
-    Some((EachOf { parts, rows: each.rows }, direction))
+    // No two keys agree in all parts.
+    let tied = tied.filter(|tied| *tied < layout.parts().len());
+    Some((EachOf { tied, ..of_all }, Some(direction)))
+}
+
+/// The share of a group's rows that tie with a given one in the first column of the order.
+fn ties(need: &Need, stats: &dyn Statistics) -> f64 {
+    let first = need.each.as_ref().and_then(|each| each.order.first());
+    share_of_equals(stats.collected(), first.map(|by| by.field).into_iter())
 }
 
 /// The price of a walk, without its seeks.

@@ -382,6 +382,7 @@ fn seen_from(index: &IndexDef, need: &Need) -> Need {
             of: each.of.iter().map(|field| pointer(*field)).collect(),
             order: each.order.iter().map(by_pointer).collect(),
             rows: each.rows,
+            with_ties: each.with_ties,
         }),
     }
 }

@@ -8,6 +8,7 @@
 //! ```
 
 use std::fmt::{self, Write};
+use std::ops::Range;
 
 use serde::Serialize;
 
@@ -55,6 +56,9 @@ pub struct Described {
     /// How many keys per combination are enough, if more than one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first: Option<u64>,
+    /// The key parts in which other keys may tie with the last of these, which are needed, too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ties: Option<String>,
     /// Reverse scan, greatest key first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reverse: Option<bool>,
@@ -141,15 +145,17 @@ pub fn describe(source: Source<'_>, access: &Access, limit: Option<u64>, verbose
             out.skip = skip.as_ref().filter(|s| !s.by.is_true()).map(|skipping| skipping.by.show(&names));
             let each = skip.as_ref().and_then(|skipping| skipping.skip.each_of());
             out.first = each.map(|each| each.rows).filter(|rows| *rows > 1);
-            out.each = each.map(|each| {
+            let shown_parts = |parts: Range<usize>| {
                 // Columns that the layout has given need not be shown again for the pointer.
-                let (own, pointer) =
-                    sorted.parts()[..each.parts].split_at(each.parts.min(layout.parts().len()));
                 let is_told = |part: &KeyPart| part.columns().iter().all(|c| layout.decodable().contains(c));
-                let parts = own.iter().chain(pointer.iter().filter(|part| !is_told(part)));
-                let shown = parts.filter(|part| !part.is_literal()).map(|part| part.sql());
+                let own = layout.parts().len();
+                let parts = parts.map(|at| (at, &sorted.parts()[at]));
+                let parts = parts.filter(|(at, part)| *at < own || !is_told(part));
+                let shown = parts.filter(|(_, part)| !part.is_literal()).map(|(_, part)| part.sql());
                 shown.collect::<Vec<_>>().join(", ")
-            });
+            };
+            out.each = each.map(|each| shown_parts(0..each.parts));
+            out.ties = each.and_then(|each| Some(shown_parts(each.parts..each.tied?)));
             out.reverse = Some(*direction == Direction::Reverse);
             out.merge = merge.is_some();
         }
@@ -224,6 +230,9 @@ impl fmt::Display for Described {
         }
         if let Some(first) = self.first {
             write!(f, " first={first}")?;
+        }
+        if let Some(ties) = &self.ties {
+            write!(f, " ties=({ties})")?;
         }
         if let Some(reverse) = self.reverse {
             write!(f, " reverse={reverse}")?;

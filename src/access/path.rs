@@ -46,6 +46,8 @@ pub struct Each {
     pub order: Vec<OrderBy>,
     /// Rows per group (count), at least 1.
     pub rows: u64,
+    /// Those that equal the last of them in all of the order are wanted, too.
+    pub with_ties: bool,
 }
 
 /// What is read: a table, or an index as if it were a table.

@@ -47,6 +47,8 @@ pub struct Jumper {
     /// The group of the last rows given out, and their number (count).
     group: Vec<u8>,
     taken: u64,
+    /// What the keys behind them have to begin with; empty while more of the group are wanted anyway.
+    tied: Vec<u8>,
 }
 
 impl Jumper {
@@ -61,6 +63,7 @@ impl Jumper {
             jumps: 0,
             group: Vec::new(),
             taken: 0,
+            tied: Vec::new(),
         }
     }
 
@@ -81,13 +84,23 @@ impl Jumper {
         if self.taken == 0 || self.group != group {
             self.group.clear();
             self.group.extend_from_slice(group);
+            self.tied.clear();
             self.taken = 0;
         }
         self.taken += 1;
-        if self.taken < each.rows {
+        if self.taken < each.rows || !self.tied.is_empty() {
             return true;
         }
-        let target = Skip::behind_group(group, self.direction == Direction::Forward);
+        if let Some(tied) = skip.tied(key) {
+            self.tied.extend_from_slice(tied);
+            return true;
+        }
+        self.leave_group()
+    }
+
+    /// Begins a jump behind the group; false if there is nothing.
+    fn leave_group(&mut self) -> bool {
+        let target = Skip::behind_group(&self.group, self.direction == Direction::Forward);
         let goes_on = target.is_some();
         if goes_on {
             self.aim(target);
@@ -111,6 +124,12 @@ impl Jumper {
             }
             self.patience = (self.patience * 2).min(PATIENCE_MAX);
             self.target = None;
+        }
+        if !self.tied.is_empty() && !key.starts_with(&self.tied) {
+            self.tied.clear();
+            if key.starts_with(&self.group) {
+                return if self.leave_group() { Look::StepOn } else { Look::Done };
+            }
         }
         let skip = &self.skipping.skip;
         if skip.is_possible(key, &mut self.starts) {
@@ -142,23 +161,32 @@ mod tests {
 
     use super::*;
     use crate::key::{ColumnId, ColumnInfo, KeyLayout, PartSpec, Tail, Transform};
-    use crate::plan::{Field, LayoutRole, Predicate, ranges};
+    use crate::plan::{EachOf, Field, LayoutRole, Predicate, ranges};
     use crate::value::{ColumnType, Value};
 
     const A: ColumnId = ColumnId(0);
     const B: ColumnId = ColumnId(1);
+    const C: ColumnId = ColumnId(2);
 
     /// `(a, b)`
     fn layout() -> KeyLayout {
+        layout_of(&[A, B])
+    }
+
+    fn layout_of(columns: &[ColumnId]) -> KeyLayout {
         let part =
             |column| PartSpec { sql: "c".into(), transform: Transform::Column(column), descending: false };
         let info = |_| ColumnInfo { name: "c", ty: ColumnType::Integer, nullable: false, identity: false };
-        KeyLayout::new(vec![part(A), part(B)], &info, Tail::Nothing).unwrap()
+        KeyLayout::new(columns.iter().copied().map(part).collect(), &info, Tail::Nothing).unwrap()
     }
 
     fn key(layout: &KeyLayout, a: i64, b: i64) -> Vec<u8> {
-        let mut key = Vec::new();
-        layout.encode(&[Value::Int(a), Value::Int(b)], &|_| "c", 0, &mut key).unwrap();
+        key_of(layout, &[a, b])
+    }
+
+    fn key_of(layout: &KeyLayout, values: &[i64]) -> Vec<u8> {
+        let (mut key, values) = (Vec::new(), values.iter().copied().map(Value::Int).collect::<Vec<_>>());
+        layout.encode(&values, &|_| "c", 0, &mut key).unwrap();
         key
     }
 
@@ -181,7 +209,12 @@ mod tests {
             };
             out.entries += 1;
             match jumper.look(key) {
-                Look::Possible => out.found.push(key.clone()),
+                Look::Possible => {
+                    out.found.push(key.clone());
+                    if !jumper.taken(key) {
+                        break;
+                    }
+                }
                 Look::StepOn => {}
                 Look::Done => break,
                 Look::Seek => {
@@ -234,6 +267,37 @@ mod tests {
             prop_assert!(walked.seeks <= jumps_max, "{walked:?}");
             prop_assert!(walked.entries <= matching.len() + (PATIENCE_MAX as usize + 1) * jumps_max, "{walked:?}");
             prop_assert_eq!(walked.found, matching);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_first_of_each_group_are_taken_and_those_that_tie(
+            rows in prop::collection::btree_set((0_i64..6, 0_i64..5, 0_i64..30), 1..300),
+            enough in 1_u64..6,
+            tied: bool,
+            reverse: bool,
+        ) {
+            let layout = layout_of(&[A, B, C]);
+            let each = EachOf { parts: 1, rows: enough, tied: tied.then_some(2) };
+            let skipping = Arc::new(Skipping::each(&layout, each, None, &Predicate::True));
+            let keys: Vec<Vec<u8>> = rows.iter().map(|&(a, b, c)| key_of(&layout, &[a, b, c])).collect();
+            let mut in_turn: Vec<_> = rows.iter().zip(&keys).collect();
+            let direction = if reverse { Direction::Reverse } else { Direction::Forward };
+            if reverse {
+                in_turn.reverse();
+            }
+            let is_wanted = |at: usize| {
+                let (a, b, _) = *in_turn[at].0;
+                let before: Vec<_> = in_turn[..at].iter().filter(|(row, _)| row.0 == a).collect();
+                let last = before.get(enough as usize - 1);
+                last.is_none_or(|(last, _)| tied && last.1 == b)
+            };
+            let wanted = (0..in_turn.len()).filter(|at| is_wanted(*at)).map(|at| in_turn[at].1.clone());
+            let wanted: Vec<Vec<u8>> = wanted.collect();
+            let walked = walk(&keys, &skipping, direction);
+            prop_assert!(walked.seeks <= 6, "{walked:?}");
+            prop_assert_eq!(walked.found, wanted);
         }
     }
 

@@ -52,6 +52,8 @@ pub struct EachOf {
     pub parts: usize,
     /// Keys (count) that are taken, at least 1.
     pub rows: u64,
+    /// Set if more are taken: all that agree with the last of these in so many leading parts (count).
+    pub tied: Option<usize>,
 }
 
 /// What a [`Skip`] is about, whatever the values.
@@ -286,22 +288,25 @@ impl Sieve {
 }
 
 impl Skipping {
-    /// A skip that takes a few keys of each group; literals after its parts belong to the group. `known`: a
-    /// skip that is made anyway; `residual`: the filter.
+    /// A skip that takes a few keys of each group; literals after its parts belong to the group, as those after tied
+    /// parts are tied, too. `known`: a skip that is made anyway; `residual`: the filter.
     pub fn each(
         layout: &KeyLayout,
         each: EachOf,
         known: Option<&Skipping>,
         residual: &Predicate,
     ) -> Skipping {
-        let literals = layout.parts()[each.parts..].iter().take_while(|part| part.is_literal()).count();
+        let with_literals = |parts: usize| {
+            parts + layout.parts()[parts..].iter().take_while(|part| part.is_literal()).count()
+        };
         let all = || Skip { layout: layout.clone(), sieves: Vec::new(), each: None };
         let (skip, by, residual) = match known {
             Some(known) => (known.skip.clone(), known.by.clone(), known.residual.clone()),
             None => (all(), Predicate::True, residual.clone()),
         };
-        let with_literals = EachOf { parts: each.parts + literals, rows: each.rows };
-        Skipping { skip: Skip { each: Some(with_literals), ..skip }, gap: each.parts, by, residual }
+        let (parts, tied) = (with_literals(each.parts), each.tied.map(with_literals));
+        let whole = EachOf { parts, tied, ..each };
+        Skipping { skip: Skip { each: Some(whole), ..skip }, gap: each.parts, by, residual }
     }
 }
 
@@ -313,7 +318,17 @@ impl Skip {
 
     /// The prefix of a key that is its group; `None` if all keys are taken.
     pub fn group<'k>(&self, key: &'k [u8]) -> Option<&'k [u8]> {
-        let end = (0..self.each?.parts).try_fold(0, |at, part| self.layout.end_of(part, key, at))?;
+        self.leading(self.each?.parts, key)
+    }
+
+    /// The prefix of a key with which the keys behind it may be tied; `None` if they are not taken for that.
+    pub fn tied<'k>(&self, key: &'k [u8]) -> Option<&'k [u8]> {
+        self.leading(self.each?.tied?, key)
+    }
+
+    /// The bytes of the first so many parts.
+    fn leading<'k>(&self, parts: usize, key: &'k [u8]) -> Option<&'k [u8]> {
+        let end = (0..parts).try_fold(0, |at, part| self.layout.end_of(part, key, at))?;
         key.get(..end)
     }
 

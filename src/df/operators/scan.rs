@@ -282,6 +282,11 @@ impl ScanExec {
         ScanExec { request, ordered, limit, by_rows: None, ..self.unbound() }
     }
 
+    /// The same scan for a consumer that stops it after about so many rows.
+    pub fn of_about(&self, rows: u64) -> ScanExec {
+        ScanExec { request: Arc::new(self.request.of_about(rows)), limit: None, ..self.clone() }
+    }
+
     /// The same scan, to be kept, with the path it takes for these parameters; `None` if that path does not serve
     /// others.
     pub fn settled(&self, binding: &Binding) -> Result<Option<ScanExec>> {

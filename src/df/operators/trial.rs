@@ -76,6 +76,11 @@ impl TrialExec {
     pub fn work(&self) -> f64 {
         self.work
     }
+
+    /// Work of the other plan.
+    pub fn work_otherwise(&self) -> f64 {
+        self.work / SHARE
+    }
 }
 
 impl DisplayAs for TrialExec {

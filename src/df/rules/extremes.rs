@@ -139,7 +139,7 @@ fn one_of_each(aggregate: &Aggregate) -> DfResult<Option<LogicalPlan>> {
     let order = |source: &TableSource, columns: &[Column]| FirstBy::order_of(&first, source, columns);
     let columns: Vec<Column> =
         groups.iter().copied().chain(first.iter().map(|by| by.column)).cloned().collect();
-    let enough = Enough { groups: groups.len(), order: &order, rows: 1 };
+    let enough = Enough { groups: groups.len(), order: &order, rows: 1, with_ties: false };
     let Some(input) = enough.of(&aggregate.input, &columns)? else { return Ok(None) };
     let (groups, calls) = (aggregate.group_expr.clone(), aggregate.aggr_expr.clone());
     Ok(Some(LogicalPlan::Aggregate(Aggregate::try_new(Arc::new(input), groups, calls)?)))
@@ -153,7 +153,8 @@ fn one_of_each_prefix(aggregate: &Aggregate) -> DfResult<Option<LogicalPlan>> {
     let told = |scan: &TableScan, source: &TableSource, columns: &[Column]| {
         let [column] = columns else { return None };
         let order = extreme.order(source, column)?;
-        Some(told_each(scan, source, Each { of: source.in_front_of(&column.name)?, order, rows: 1 }))
+        let of = source.in_front_of(&column.name)?;
+        Some(told_each(scan, source, Each { of, order, rows: 1, with_ties: false }))
     };
     let Some(input) = change_scan(&aggregate.input, std::slice::from_ref(extreme.column), &told)? else {
         return Ok(None);
@@ -169,14 +170,15 @@ fn any_of_each(join: &Join) -> DfResult<Option<LogicalPlan>> {
     let Some(columns) = columns.filter(|columns| asks && !columns.is_empty()) else { return Ok(None) };
     let told = |scan: &TableScan, source: &TableSource, columns: &[Column]| {
         let of = fields_of(source, columns)?;
-        Some(told_each(scan, source, Each { of, order: Vec::new(), rows: 1 }))
+        Some(told_each(scan, source, Each { of, order: Vec::new(), rows: 1, with_ties: false }))
     };
     let right = change_scan(&join.right, &columns, &told)?;
     Ok(right.map(|right| LogicalPlan::Join(Join { right: Arc::new(right), ..join.clone() })))
 }
 
-/// `row_number() OVER (PARTITION BY p ORDER BY o) <= n`: tells the source that n rows of each p are enough; without p, or
-/// if it has one value, only the first n rows are read. The window above stays as it is.
+/// `row_number() OVER (PARTITION BY p ORDER BY o) <= n`: tells the source that n rows of each p are enough, with `rank()`
+/// also those that equal the last; for `row_number()` without p, or if it has one value, only the first n rows are read.
+/// The window above stays as it is.
 fn first_of_each(filter: &Filter) -> DfResult<Option<LogicalPlan>> {
     let window = match &*filter.input {
         // A projection may drop unused columns.
@@ -195,14 +197,15 @@ fn first_of_each(filter: &Filter) -> DfResult<Option<LogicalPlan>> {
     }
     let terms = split_conjunction(&filter.predicate);
     let rows = terms.into_iter().filter_map(|term| at_most(term, &number)).min();
-    let (Some(rows), "row_number") = (rows, call.fun.name()) else { return Ok(None) };
+    let (Some(rows), name @ ("row_number" | "rank")) = (rows, call.fun.name()) else { return Ok(None) };
+    let with_ties = name == "rank";
     let columns: Option<Vec<&Column>> = call.params.partition_by.iter().map(column_of).collect();
     let Some(columns) = columns else { return Ok(None) };
-    let input = if is_one_group(&window.input, &columns)? {
+    let input = if !with_ties && is_one_group(&window.input, &columns)? {
         let rows = usize::try_from(rows).unwrap_or(usize::MAX);
         Some(first_rows((*window.input).clone(), call.params.order_by.clone(), rows)?)
     } else {
-        first_of_groups(&window.input, columns, &call.params.order_by, rows)?
+        first_of_groups(&window.input, columns, &call.params.order_by, (rows, with_ties))?
     };
     let Some(input) = input else { return Ok(None) };
     let mut window = LogicalPlan::Window(Window::try_new(window.window_expr.clone(), Arc::new(input))?);
@@ -229,19 +232,19 @@ pub(super) fn first_rows(plan: LogicalPlan, order: Vec<Sort>, rows: usize) -> Df
     first?.build()
 }
 
-/// The first rows of each group of `columns`.
+/// The first rows of each group of `columns`; whether those that equal the last of them are wanted, too.
 fn first_of_groups(
     plan: &LogicalPlan,
     columns: Vec<&Column>,
     order: &[Sort],
-    rows: u64,
+    (rows, with_ties): (u64, bool),
 ) -> DfResult<Option<LogicalPlan>> {
     let Some(sorted) = FirstBy::of_sort(order, &columns) else { return Ok(None) };
     let groups = columns.len();
     let order = |source: &TableSource, columns: &[Column]| FirstBy::order_of(&sorted, source, columns);
     let columns: Vec<Column> =
         columns.into_iter().chain(sorted.iter().map(|by| by.column)).cloned().collect();
-    Enough { groups, order: &order, rows }.of(plan, &columns)
+    Enough { groups, order: &order, rows, with_ties }.of(plan, &columns)
 }
 
 /// The upper bound (at least 1) that a condition sets on a row number.
@@ -280,6 +283,8 @@ struct Enough<'f> {
     order: &'f OrderOf<'f>,
     /// Rows (count) of each group.
     rows: u64,
+    /// Those that equal the last of them in the order, too.
+    with_ties: bool,
 }
 
 impl Enough<'_> {
@@ -289,10 +294,10 @@ impl Enough<'_> {
         let told = |scan: &TableScan, source: &TableSource, columns: &[Column]| {
             let (groups, order) = columns.split_at(self.groups);
             let (of, order) = (fields_of(source, groups)?, (self.order)(source, order)?);
-            Some(told_each(scan, source, Each { of, order, rows: self.rows }))
+            Some(told_each(scan, source, Each { of, order, rows: self.rows, with_ties: self.with_ties }))
         };
         match change_scan(plan, columns, &told)? {
-            None if self.groups < columns.len() => self.of_each_row(plan, columns),
+            None if self.groups < columns.len() && !self.with_ties => self.of_each_row(plan, columns),
             told => Ok(told),
         }
     }

@@ -60,7 +60,7 @@ impl ScanRequest {
         let rows = self.guessed_rows(bound, fields);
         let is_covered = matches!(bound.spec.access.path, Path::IndexOnly(_));
         let entry = if is_covered { COST.entry } else { COST.entry + COST.fetch };
-        let is_each = |each: &Each| each.of == fields && each.rows == 1;
+        let is_each = |each: &Each| each.of == fields && each.rows == 1 && !each.with_ties;
         // Unless only existence is asked, all rows of the value are read.
         let is_one = self.each.as_ref().is_some_and(is_each) && self.filters.is_empty();
         Some(Matches { rows, work: COST.seek + if is_one { entry } else { rows * entry } })

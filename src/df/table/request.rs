@@ -371,7 +371,7 @@ impl ScanRequest {
 
     /// The rows that are enough of each group by these columns, if some key has them first.
     pub fn first_of_each(&self, groups: &[ColumnId]) -> Option<FirstFound> {
-        let Each { of, order, rows } = self.each.as_ref()?;
+        let Each { of, order, rows, with_ties: false } = self.each.as_ref()? else { return None };
         let first = FirstFound { order: order.clone(), rows: *rows };
         let is_group = |of: &Field| groups.iter().any(|group| *of == Field::Column(*group));
         let is_first = order.is_empty() || self.orders(groups, &first);

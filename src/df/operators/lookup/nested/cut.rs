@@ -50,7 +50,20 @@ impl SortLimit {
 
     /// Input rows (count) that are enough; a sort needs all of them.
     pub fn wanted(&self) -> usize {
-        if self.order.is_empty() { self.skip.saturating_add(self.fetch) } else { usize::MAX }
+        if self.order.is_empty() { self.enough() } else { usize::MAX }
+    }
+
+    /// Input rows (count) that it has to see, at least.
+    pub fn least(&self) -> usize {
+        match self.may_end() {
+            true => self.enough().saturating_add(usize::from(!self.order.is_empty())),
+            false => usize::MAX,
+        }
+    }
+
+    /// Output rows (count), and those that OFFSET skips.
+    pub fn enough(&self) -> usize {
+        self.skip.saturating_add(self.fetch)
     }
 
     /// It can end before it has seen all rows.
@@ -60,7 +73,7 @@ impl SortLimit {
 
     /// A first-table row with these values, and every row after it, sorts behind the last of `rows` that stays.
     pub fn ends_before(&self, rows: &JoinedRows, value: impl Fn(usize) -> Result<Value>) -> Result<bool> {
-        let enough = self.skip.saturating_add(self.fetch);
+        let enough = self.enough();
         let Some(last) = enough.checked_sub(1).filter(|_| self.led > 0 && rows.len() >= enough) else {
             return Ok(false);
         };

@@ -92,8 +92,9 @@ pub struct Nested {
     /// The output schema.
     schema: SchemaRef,
     few: Few,
-    /// It is the first plan of a trial: the limits alone decide, not the rows of the first table.
-    is_tried: bool,
+    /// Set if it is the first plan of a trial: the work of the other plan. The limits alone decide, not the rows of the
+    /// first table.
+    tried: Option<f64>,
     /// Runs (count) left to skip, and the length of the last such pause.
     waiting: AtomicU32,
     backoff: AtomicU32,
@@ -118,8 +119,17 @@ struct Join {
     first: Option<FirstFound>,
     /// The semi or anti join of several tables that it is part of.
     scope: Option<Scope>,
-    /// The scan for one outer row, whose values are parameters behind those of the statement.
-    found: OnceLock<ScanExec>,
+    /// How the matches of one outer row are found.
+    found: OnceLock<Found>,
+}
+
+/// How the matches of one outer row are found.
+#[derive(Debug)]
+struct Found {
+    /// The scan; values of the outer row are parameters behind those of the statement.
+    scan: ScanExec,
+    /// Set if the first matches come in the front of their order only.
+    first: Option<Arc<SortLimit>>,
 }
 
 impl Nested {
@@ -143,7 +153,7 @@ impl Nested {
             above,
             schema: Arc::clone(schema),
             few,
-            is_tried: false,
+            tried: None,
             waiting: AtomicU32::new(0),
             backoff: AtomicU32::new(0),
         })
@@ -165,7 +175,8 @@ impl Nested {
     pub fn of_trial(trial: &TrialExec, schema: &SchemaRef) -> Option<Nested> {
         let nested = Nested::of(trial.first(), schema)?;
         let ends = nested.cuts.iter().all(SortLimit::may_end) && !nested.above.changes_rows();
-        ends.then(|| Nested { few: Few { work: trial.work(), ..BY_ROWKEYS }, is_tried: true, ..nested })
+        let few = Few { work: trial.work(), ..BY_ROWKEYS };
+        ends.then(|| Nested { few, tried: Some(trial.work_otherwise()), ..nested })
     }
 
     /// All rows; `None` if they are not few, or the plan does not hold for this run.

@@ -2,11 +2,15 @@
 
 use std::sync::Arc;
 
-use super::{CHOOSING, Join, Nested, Scope, SortLimit, TotalsOf};
+use arrow::compute::SortOptions;
+
+use super::parts::columns;
+use super::{CHOOSING, Found, Join, Nested, Scope, SortLimit, TotalsOf};
 use crate::df::operators::lookup::JoinKind;
 use crate::df::table::{Binding, OfRow};
+use crate::df::wanted::FirstFound;
 use crate::error::{Error, Result};
-use crate::exec::next_rows::{JoinedRows, NextRows, RowOf};
+use crate::exec::next_rows::{ColumnOf, JoinedRows, NextRows, RowOf};
 use crate::exec::scan::{BATCH_ROWS, Scan, ScanCounters};
 use crate::exec::sums::Sums;
 use crate::exec::watch::PlanText;
@@ -15,6 +19,9 @@ use crate::value::{Value, ValueRef};
 
 /// Rows (count) of the first table that are read at a time.
 pub(super) const FEW_ROWS: usize = 64;
+
+/// Most matches (count) of an outer row that are sorted for the first of them.
+const TIES_MAX: usize = 4096;
 
 /// An outer row's values of the join columns.
 struct JoinValues<'v> {
@@ -32,6 +39,8 @@ impl RowView for JoinValues<'_> {
 /// Source of the rows of a level.
 enum LevelSource<'n> {
     Rows(Scan),
+    /// The first of them, which come sorted by the front of their order.
+    Firsts(Scan, Arc<SortLimit>),
     /// The aggregates so far, and the outer row's values of the join columns.
     Totals(Scan, &'n TotalsOf, Sums, Box<[Value]>),
 }
@@ -76,14 +85,18 @@ impl Level<'_> {
         self.row().map_or(Ok(Value::Null), |(rows, row)| rows.value(row, column))
     }
 
-    /// Reads at most `most` more rows, possibly none yet.
-    fn read(&mut self, most: usize) -> Result<()> {
+    /// Reads at most `most` more rows, possibly none yet; false if there are too many.
+    fn read(&mut self, most: usize) -> Result<bool> {
         let (rows, is_over) = match &mut self.reading {
-            None => return Ok(()),
+            None => return Ok(true),
             Some(LevelSource::Rows(scan)) => {
                 let rows = scan.next_rows(most)?;
                 (rows, scan.is_over())
             }
+            Some(LevelSource::Firsts(scan, first)) => match firsts(scan, first)? {
+                Some(rows) => (Some(NextRows::Joined(rows)), true),
+                None => return Ok(false),
+            },
             Some(LevelSource::Totals(scan, totals, sums, equal)) => {
                 let is_over = !scan.add_up(sums)?;
                 let row = if is_over { totals.row(sums, equal)? } else { None };
@@ -94,13 +107,35 @@ impl Level<'_> {
             self.reading = None;
         }
         (self.rows, self.looked_at) = (rows.map(Arc::new), 0);
-        Ok(())
+        Ok(true)
     }
 
     /// Drops the remaining rows.
     fn close(&mut self) {
         (self.reading, self.rows, self.looked_at) = (None, None, 0);
     }
+}
+
+/// The first rows of a scan that comes sorted by the front of their order: all that tie with the last of them in that
+/// front are read; `None`: these are too many.
+fn firsts(scan: &mut Scan, first: &SortLimit) -> Result<Option<JoinedRows>> {
+    let mut found = JoinedRows::new(1, columns(0, scan.schema().fields().len()).collect());
+    let mut most = first.least();
+    'reading: while let Some(rows) = scan.next_rows(most)? {
+        let rows = Arc::new(rows);
+        for row in 0..rows.len() {
+            if first.ends_before(&found, |column| rows.value(row, column))? {
+                break 'reading;
+            }
+            found.push([Some((&rows, row))].into_iter());
+        }
+        if found.len() > TIES_MAX || found.is_heavy() {
+            return Ok(None);
+        }
+        most = (4 * most).min(BATCH_ROWS);
+    }
+    first.of(&mut found)?;
+    Ok(Some(found))
 }
 
 /// The search of one run.
@@ -178,10 +213,9 @@ impl<'n> NestedSearch<'n> {
 
     /// Searches from the first table on, for as many rows as `cut` wants. False: that costs too much.
     fn begin(&mut self, cut: &SortLimit) -> Result<bool> {
-        let wanted = cut.wanted();
-        let few = self.nested.few.rows;
-        self.levels[0].read(wanted.clamp(1, few))?;
-        if self.levels[0].reading.is_some() && wanted > few && !self.nested.is_tried {
+        let (least, few) = (cut.least(), self.nested.few.rows);
+        let is_read = self.levels[0].read(least.clamp(1, few))?;
+        if !is_read || self.levels[0].reading.is_some() && least > few && self.nested.tried.is_none() {
             return Ok(false);
         }
         self.below(0, cut)
@@ -244,10 +278,14 @@ impl<'n> NestedSearch<'n> {
                     return Ok(false);
                 }
             } else if level.reading.is_some() {
-                let most = if join.is_none() || scope.is_some() { FEW_ROWS } else { BATCH_ROWS };
+                let most = match join {
+                    None => cut.least().min(FEW_ROWS),
+                    Some(_) if scope.is_some() => FEW_ROWS,
+                    Some(_) => BATCH_ROWS,
+                };
                 let first = join.and_then(|join| join.first.as_ref());
-                level.read(first.map_or(most, |first| most.min(first.rows as usize)))?;
-                if self.counters.work() + nested.few.ranging * f64::from(self.lookups) > nested.few.work {
+                let is_read = level.read(first.map_or(most, |first| most.min(first.rows as usize)))?;
+                if !is_read || self.has_spent(cut) {
                     return Ok(false);
                 }
             } else if let Some(scope) = scope
@@ -272,6 +310,16 @@ impl<'n> NestedSearch<'n> {
             }
         }
         Ok(true)
+    }
+
+    /// The search has taken longer than it may. A trial goes on while what it has found says that it will take less than
+    /// the other plan.
+    fn has_spent(&self, cut: &SortLimit) -> bool {
+        let Nested { few, tried, .. } = self.nested;
+        let work = self.counters.work() + few.ranging * f64::from(self.lookups);
+        let found = self.out.len() as f64;
+        let is_ahead = |other: f64| work * found.max(cut.enough() as f64) <= other * found;
+        work > few.work && !tried.is_some_and(is_ahead)
     }
 
     /// The current match passes the residual filter; `None` if that cannot be computed.
@@ -347,24 +395,52 @@ impl Join {
         binding: &Binding,
         counters: &Arc<ScanCounters>,
     ) -> Result<Option<LevelSource<'_>>> {
-        let scan = match self.found.get() {
-            Some(scan) => scan.run(binding, counters)?,
-            None => {
-                let scan = self.table.of_row(&self.on, params, self.first.as_ref());
-                match scan.settled(binding)? {
-                    Some(settled) => self.found.get_or_init(|| settled).run(binding, counters)?,
-                    None => scan.run(binding, counters)?,
-                }
-            }
-        };
-        let source = |scan: Scan| match &self.totals {
-            None => LevelSource::Rows(scan),
-            Some(totals) => {
+        let source = |scan: Scan, found: &Found| match (&self.totals, &found.first) {
+            (None, None) => LevelSource::Rows(scan),
+            (None, Some(first)) => LevelSource::Firsts(scan, Arc::clone(first)),
+            (Some(totals), _) => {
                 let sums = totals.begin(scan.spec());
                 LevelSource::Totals(scan, totals, sums, binding.params[params..].into())
             }
         };
-        Ok(scan.map(source))
+        if let Some(found) = self.found.get() {
+            return Ok(found.scan.run(binding, counters)?.map(|scan| source(scan, found)));
+        }
+        for found in self.ways(params) {
+            if let Some(scan) = found.scan.settled(binding)? {
+                let found = self.found.get_or_init(|| Found { scan, ..found });
+                return Ok(found.scan.run(binding, counters)?.map(|scan| source(scan, found)));
+            }
+            if let Some(scan) = found.scan.run(binding, counters)? {
+                return Ok(Some(source(scan, &found)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Scans for one outer row, best first: of the first matches in their order, then in ever shorter fronts of it.
+    fn ways(&self, params: usize) -> impl Iterator<Item = Found> {
+        let in_order = Found { scan: self.table.of_row(&self.on, params, self.first.as_ref()), first: None };
+        let first = self.first.as_ref().filter(|_| self.totals.is_none());
+        let fronts = first.into_iter().flat_map(move |first| {
+            (1..first.order.len()).rev().filter_map(move |front| self.in_front(first, front, params))
+        });
+        std::iter::once(in_order).chain(fronts)
+    }
+
+    /// A scan in the first `front` columns of the order; `None` if it does not give all of them to sort by.
+    fn in_front(&self, first: &FirstFound, front: usize, params: usize) -> Option<Found> {
+        let order = first.order.iter().map(|by| {
+            let column = self.table.request.column_of(by.field)?;
+            let options = SortOptions { descending: by.descending, nulls_first: !by.descending };
+            Some((ColumnOf { table: 0, column }, options))
+        });
+        let mut sorted = SortLimit::sorted(0, order.collect::<Option<_>>()?, front);
+        sorted.limit(0, usize::try_from(first.rows).ok());
+        let rows = sorted.least() as u64;
+        let led = FirstFound { order: first.order[..front].to_vec(), rows };
+        let scan = self.table.of_row(&self.on, params, Some(&led)).of_about(rows);
+        Some(Found { scan, first: Some(Arc::new(sorted)) })
     }
 
     /// Only the existence of a match matters.
