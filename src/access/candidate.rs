@@ -121,8 +121,6 @@ fn each_of(layout: &KeyLayout, found: &Ranges, need: &Need) -> Option<(EachOf, O
         true => None,
         false => Some(parts + 1 + layout.parts()[parts..].iter().position(ends)?),
     };
-    // No two keys agree in all parts.
-    let tied = tied.filter(|tied| *tied < layout.parts().len());
     Some((EachOf { tied, ..of_all }, Some(direction)))
 }
 
