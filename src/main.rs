@@ -351,7 +351,10 @@ fn report(text: fmt::Arguments<'_>) -> Result<()> {
 }
 
 fn bytes_of_hex(digits: &str) -> Result<Vec<u8>> {
-    let byte = |at: usize| digits.get(at..at + 2).and_then(|pair| u8::from_str_radix(pair, 16).ok());
+    // A number may have a sign, a digit has none.
+    let is_hex = |pair: &&str| pair.bytes().all(|digit| digit.is_ascii_hexdigit());
+    let pair = |at: usize| digits.get(at..at + 2).filter(is_hex);
+    let byte = |at: usize| pair(at).and_then(|pair| u8::from_str_radix(pair, 16).ok());
     let bytes: Option<Vec<u8>> = (0..digits.len()).step_by(2).map(byte).collect();
     bytes.ok_or_else(|| {
         Error::invalid(format!("\"{digits}\" is not hex")).hint("write two digits a byte, as in 0x0a0b")

@@ -36,6 +36,7 @@ mod refused;
 pub mod rewrite;
 mod row_values;
 mod same;
+mod scopes;
 mod shape;
 mod split;
 mod star;

@@ -9,13 +9,15 @@ use sqlparser::ast::{
 
 use super::name_of;
 use super::rewrite::{constraint_mut, constraint_of};
+use super::scopes::Scopes;
+use super::using::{RowsFrom, rows_from};
 use super::visit::visit_mut;
 use super::wildcard::last_ident;
 
 /// Rewrites every NATURAL join whose sides have known columns; `columns_of` gives those of a table or view.
 /// Other joins stay as they are.
 pub fn name_natural_columns(query: &mut Query, columns_of: &dyn Fn(&ObjectName) -> ColumnNames) {
-    let _ = visit_mut(query, &mut Natural { columns_of, with: Vec::new() });
+    let _ = visit_mut(query, &mut Natural { columns_of, scopes: Scopes::default() });
 }
 
 /// Columns by name, in order; `None` if they are not known.
@@ -23,22 +25,19 @@ pub type ColumnNames = Option<Vec<String>>;
 
 struct Natural<'a> {
     columns_of: &'a dyn Fn(&ObjectName) -> ColumnNames,
-    /// What each WITH around the current position defines.
-    with: Vec<Vec<(String, ColumnNames)>>,
+    scopes: Scopes,
 }
 
 impl VisitorMut for Natural<'_> {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        let defined = query.with.iter().flat_map(|with| &with.cte_tables);
-        let named = defined.map(|cte| (name_of(&cte.alias.name), called(&cte.alias, outputs_of(&cte.query))));
-        self.with.push(named.collect());
+        self.scopes.enter(query);
         ControlFlow::Continue(())
     }
 
     fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
-        self.with.pop();
+        self.scopes.leave();
         ControlFlow::Continue(())
     }
 
@@ -69,10 +68,15 @@ impl Natural<'_> {
                 Some(JoinConstraint::Natural) => return None,
                 _ => Vec::new(),
             };
-            left = left.zip(right).map(|(left, right)| {
-                let own = |columns: Vec<String>| columns.into_iter().filter(|name| !shared.contains(name));
-                shared.iter().cloned().chain(own(left)).chain(own(right)).collect()
-            });
+            left = match rows_from(&join.join_operator) {
+                RowsFrom::Left => left,
+                RowsFrom::Right => right,
+                RowsFrom::Both => left.zip(right).map(|(left, right)| {
+                    let own =
+                        |columns: Vec<String>| columns.into_iter().filter(|name| !shared.contains(name));
+                    shared.iter().cloned().chain(own(left)).chain(own(right)).collect()
+                }),
+            };
         }
         left
     }
@@ -80,13 +84,8 @@ impl Natural<'_> {
     fn columns(&self, factor: &mut TableFactor) -> ColumnNames {
         match factor {
             TableFactor::Table { name, alias, args: None, .. } => {
-                let defined = || {
-                    let [part] = &name.0[..] else { return None };
-                    let name = name_of(part.as_ident()?);
-                    let mut defined = self.with.iter().rev().flatten();
-                    defined.find(|(known, _)| *known == name).map(|(_, columns)| columns.clone())
-                };
-                let columns = defined().unwrap_or_else(|| (self.columns_of)(name));
+                let defined = self.scopes.columns_of(name).cloned();
+                let columns = defined.unwrap_or_else(|| (self.columns_of)(name));
                 alias.as_ref().map_or(columns.clone(), |alias| called(alias, columns))
             }
             TableFactor::Derived { subquery, alias: Some(alias), .. } => called(alias, outputs_of(subquery)),

@@ -233,13 +233,29 @@ fn is_advise(text: &str) -> bool {
 fn without_comments(mut text: &str) -> &str {
     loop {
         text = text.trim_start();
-        let comment = match text.get(..2) {
-            Some("--") => text.split_once('\n'),
-            Some("/*") => text.split_once("*/"),
+        let end = match text.get(..2) {
+            Some("--") => text.find(['\n', '\r']),
+            Some("/*") => end_of_comment(text),
             _ => None,
         };
-        let Some((_, rest)) = comment else { return text };
-        text = rest;
+        let Some(end) = end else { return text };
+        text = &text[end..];
+    }
+}
+
+/// Where the comment ends that the text begins with, and the comments inside it do.
+fn end_of_comment(text: &str) -> Option<usize> {
+    let (mut depth, mut at) = (0, 0);
+    loop {
+        at += text[at..].find(['/', '*'])?;
+        match text.get(at..at + 2) {
+            Some("/*") => (depth, at) = (depth + 1, at + 2),
+            Some("*/") => (depth, at) = (depth - 1, at + 2),
+            _ => at += 1,
+        }
+        if depth == 0 {
+            return Some(at);
+        }
     }
 }
 
@@ -338,7 +354,7 @@ mod tests {
     #[test]
     fn queries_of_advise_stay_together() {
         let advise = "ADVISE FOR (SELECT 1; SELECT (2); SELECT ')'), (SELECT 3)";
-        let noted = "-- a;\n/* b; */ advise for (a;\nb)";
+        let noted = "-- a;\n/* b; /* c */; */ advise for (a;\nb)";
         assert_eq!(texts(&format!("{advise}; SELECT (4;\n{noted};5")), [advise, "SELECT (4", noted, "5"]);
         let mut splitter = Splitter::new();
         advise.chars().for_each(|c| splitter.push(&c.to_string()));

@@ -126,14 +126,10 @@ impl FromItems {
             }
             _ => {}
         }
-        match operator {
-            // These joins output the rows of one side only.
-            JoinOperator::Semi(_)
-            | JoinOperator::LeftSemi(_)
-            | JoinOperator::Anti(_)
-            | JoinOperator::LeftAnti(_) => {}
-            JoinOperator::RightSemi(_) | JoinOperator::RightAnti(_) => *self = right,
-            _ => {
+        match rows_from(operator) {
+            RowsFrom::Left => {}
+            RowsFrom::Right => *self = right,
+            RowsFrom::Both => {
                 self.shown.splice(0..0, merged);
                 self.beside(right);
             }
@@ -269,6 +265,24 @@ fn untold(column: &Ident) -> Error {
     Error::unsupported(format!("this USING ({column})"))
         .why("it cannot be told which of several tables has the column")
         .hint("write ON a.column = b.column, or give subqueries an alias")
+}
+
+/// The side of a join whose columns come out.
+pub(super) enum RowsFrom {
+    Left,
+    Right,
+    Both,
+}
+
+pub(super) fn rows_from(operator: &JoinOperator) -> RowsFrom {
+    match operator {
+        JoinOperator::Semi(_)
+        | JoinOperator::LeftSemi(_)
+        | JoinOperator::Anti(_)
+        | JoinOperator::LeftAnti(_) => RowsFrom::Left,
+        JoinOperator::RightSemi(_) | JoinOperator::RightAnti(_) => RowsFrom::Right,
+        _ => RowsFrom::Both,
+    }
 }
 
 /// Does an item of a select list show a merged column of this name?

@@ -16,6 +16,7 @@ use sqlparser::ast::{
 
 use super::natural::{ColumnNames, called, outputs_of};
 use super::rewrite::{ROWKEY, constraint_mut, constraint_of, is_rowkey};
+use super::scopes::Scopes;
 use super::star::{check_names, excluding_rowkey, fold_names, folded, has_options, star_options};
 use super::using::{FromItem, FromItems, Shown, replace_names, shows};
 use super::visit::visit_mut;
@@ -34,7 +35,7 @@ pub fn resolve_joins(
     has_pseudo: &dyn Fn(&ObjectName) -> bool,
     columns_of: &dyn Fn(&ObjectName) -> ColumnNames,
 ) -> Result<()> {
-    let mut hider = Hider { has_pseudo, columns_of, scopes: Vec::new() };
+    let mut hider = Hider { has_pseudo, columns_of, scopes: Scopes::default() };
     match visit_mut(query, &mut hider) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(error) => Err(error),
@@ -44,37 +45,14 @@ pub fn resolve_joins(
 struct Hider<'a> {
     has_pseudo: &'a dyn Fn(&ObjectName) -> bool,
     columns_of: &'a dyn Fn(&ObjectName) -> ColumnNames,
-    /// WITH scopes around this position, outermost first.
-    scopes: Vec<Scope>,
-}
-
-/// The WITH of one query.
-#[derive(Default)]
-struct Scope {
-    names: Vec<String>,
-    recursive: bool,
-    /// Number of its queries walked so far, whose names are defined from here on.
-    walked: usize,
-}
-
-impl Scope {
-    fn of(query: &Query) -> Self {
-        let Some(with) = &query.with else { return Scope::default() };
-        let names = with.cte_tables.iter().map(|cte| name_of(&cte.alias.name)).collect();
-        Scope { names, recursive: with.recursive, walked: 0 }
-    }
-
-    fn defines(&self, name: &str) -> bool {
-        let defined = (self.walked + usize::from(self.recursive)).min(self.names.len());
-        self.names[..defined].iter().any(|defined| defined == name)
-    }
+    scopes: Scopes,
 }
 
 impl VisitorMut for Hider<'_> {
     type Break = Error;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
-        self.scopes.push(Scope::of(query));
+        self.scopes.enter(query);
         let SetExpr::Select(select) = &*query.body else { return ControlFlow::Continue(()) };
         let Some(order) = &mut query.order_by else { return ControlFlow::Continue(()) };
         match self.joined(select) {
@@ -88,11 +66,7 @@ impl VisitorMut for Hider<'_> {
     }
 
     fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<Error> {
-        self.scopes.pop();
-        // A WITH's queries are walked in order, before everything else.
-        if let Some(around) = self.scopes.last_mut() {
-            around.walked = (around.walked + 1).min(around.names.len());
-        }
+        self.scopes.leave();
         ControlFlow::Continue(())
     }
 
@@ -188,7 +162,7 @@ impl Hider<'_> {
         };
         Ok(match factor {
             TableFactor::Table { name, alias, args, .. } => {
-                let is_table = args.is_none() && !self.is_cte(name);
+                let is_table = args.is_none() && self.scopes.columns_of(name).is_none();
                 let pseudo = is_table && (self.has_pseudo)(name);
                 let columns = (is_table && told).then(|| (self.columns_of)(name)).flatten();
                 let mut columns = called_by(alias, columns);
@@ -212,16 +186,6 @@ impl Hider<'_> {
             | TableFactor::UNNEST { alias, .. } => one(alias_name(alias), false, None),
             _ => one(None, false, None),
         })
-    }
-
-    fn is_cte(&self, name: &ObjectName) -> bool {
-        match name.0.as_slice() {
-            [part] => part.as_ident().is_some_and(|ident| {
-                let name = name_of(ident);
-                self.scopes.iter().any(|scope| scope.defines(&name))
-            }),
-            _ => false,
-        }
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::ops::ControlFlow;
 
-use sqlparser::ast::{Ident, ObjectName, Query, TableAlias, TableFactor, VisitorMut, With};
+use sqlparser::ast::{Ident, ObjectName, Query, SetExpr, TableAlias, TableFactor, VisitorMut, With};
 
 use super::ast::Statement;
 use super::visit::visit_mut;
@@ -17,6 +17,22 @@ pub(super) fn define(with: &With, statement: &mut Statement) -> Result<()> {
     match visit_mut(statement, &mut Define { with, depth: 0 }) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(error) => Err(error),
+    }
+}
+
+/// A query of this body alone.
+fn query_of(body: SetExpr) -> Query {
+    Query {
+        with: None,
+        body: Box::new(body),
+        order_by: None,
+        limit_clause: None,
+        fetch: None,
+        locks: Vec::new(),
+        for_clause: None,
+        settings: None,
+        format_clause: None,
+        pipe_operators: Vec::new(),
     }
 }
 
@@ -40,12 +56,11 @@ impl VisitorMut for Define<'_> {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
         if self.depth == 0 {
-            let mut with = self.with.clone();
-            if let Some(own) = query.with.take() {
-                with.recursive |= own.recursive;
-                with.cte_tables.extend(own.cte_tables);
+            // Definitions of its own may have the same names, or be recursive.
+            if query.with.is_some() {
+                *query = query_of(SetExpr::Query(Box::new(query.clone())));
             }
-            query.with = Some(with);
+            query.with = Some(self.with.clone());
         }
         self.depth += 1;
         ControlFlow::Continue(())
