@@ -12,9 +12,11 @@ use super::cached::page::{DependsOn, Paging};
 use super::cached::parameters;
 use super::cached::plan::{UnboundPlan, depends_on_time};
 use super::cached::row_map::RowMap;
+use super::cached::values_first::{ValuesFirst, taken_out};
 use super::contained::Stage;
 use super::errors::df_error;
 use super::query::{NameScope, Planner, Resolved};
+use super::table::Binding;
 use super::ways::{Keep, Threads};
 use crate::access::Guards;
 use crate::error::Result;
@@ -43,20 +45,23 @@ impl Planner {
         (threads, cancel): (Threads, &CancelHandle),
     ) -> Result<Option<(UnboundPlan, DependsOn)>> {
         let params = &*scope.binding.params;
-        let Resolved { plan, is_now, taken } = self.resolved(query, scope, params)?;
+        let Resolved { plan, is_now, taken } = self.resolved(query.clone(), scope, params)?;
         // A run brings one snapshot for all scans.
         if !is_now || depends_on_time(&plan)? {
             return Ok(None);
         }
         let keeper =
             Keeper { planner: self, params, settled: &depends_on.values, taken: &taken, threads, cancel };
-        // Whether a parameter is NULL is in the key of the plan: `$1 IS NULL OR a = $1` is settled by that.
-        let nulls: Vec<usize> = (0..params.len()).filter(|at| params[*at].is_null()).collect();
-        let plan = parameters::settled(plan, params, &nulls).and_then(parameters::filters_as_cases);
-        let plan = plan.map_err(df_error)?;
+        let plan = to_be_kept(plan, params)?;
         let Some((paging, input)) = Paging::of(&plan) else {
-            let kept = keeper.keep(plan).await?;
-            return Ok(kept.map(|(kept, values)| (kept, DependsOn { values, page: None })));
+            let Some((kept, values)) = keeper.keep(plan.clone()).await? else { return Ok(None) };
+            let first = self.values_first(query, scope, &keeper, plan, &values).await;
+            let kept = match first {
+                Ok(Some(first)) => kept.after_values(first),
+                // The run of the whole plan will fail, too, and its error has the right places.
+                Ok(None) | Err(_) => kept,
+            };
+            return Ok(Some((kept, DependsOn { values, page: None })));
         };
         // Limits on reads are those of the page itself.
         let may_share = paging.is_shared(params) && scope.binding.guards == Guards::default();
@@ -76,6 +81,44 @@ impl Planner {
             let kept = if is_shared { kept.cut(paging) } else { kept };
             (kept, DependsOn { values, page: Some(paging) })
         }))
+    }
+
+    /// The form of a plan in which the values of its subqueries are computed first; `None` if it has none. `of`: the
+    /// parameters whose values are in the plan.
+    async fn values_first(
+        &self,
+        query: Query,
+        scope: &NameScope<'_>,
+        keeper: &Keeper<'_>,
+        plan: LogicalPlan,
+        of: &[usize],
+    ) -> Result<Option<ValuesFirst>> {
+        let is_covered = |values: &[usize]| values.iter().all(|at| of.contains(at));
+        let own = scope.binding.params.len();
+        let (_, taken) = taken_out(plan, own).map_err(df_error)?;
+        if taken.is_empty() {
+            return Ok(None);
+        }
+        let (mut subqueries, mut params) = (Vec::with_capacity(taken.len()), scope.binding.params.to_vec());
+        for subquery in taken {
+            let kept = keeper.keep(subquery).await?.filter(|(_, values)| is_covered(values));
+            let Some((subquery, _)) = kept else { return Ok(None) };
+            // The paths of the rest are chosen for the values of this run.
+            let Some(value) = subquery.value(&scope.binding)? else { return Ok(None) };
+            params.push(value);
+            subqueries.push(subquery);
+        }
+        let params: Arc<[Value]> = params.into();
+        let binding = Binding { params: Arc::clone(&params), ..scope.binding.clone() };
+        let scope = NameScope { binding, rowkeys: scope.rowkeys.clone(), rows: scope.rows.clone(), ..*scope };
+        let Resolved { plan, .. } = self.resolved(query, &scope, &params)?;
+        let (rest, taken) = taken_out(to_be_kept(plan, &params)?, own).map_err(df_error)?;
+        if taken.len() != subqueries.len() {
+            return Ok(None);
+        }
+        let rest = Keeper { params: &params, ..*keeper }.keep(rest).await?;
+        let rest = rest.filter(|(_, values)| is_covered(values));
+        Ok(rest.map(|(rest, _)| ValuesFirst { subqueries, rest }))
     }
 
     /// [`Planner::keep`] for a query over the scope's own rows. `None`: it has to be planned each time.
@@ -98,7 +141,16 @@ impl Planner {
     }
 }
 
+/// The plan of a query with what its key tells about the parameters.
+fn to_be_kept(plan: LogicalPlan, params: &[Value]) -> Result<LogicalPlan> {
+    // Whether a parameter is NULL is in the key of the plan: `$1 IS NULL OR a = $1` is settled by that.
+    let nulls: Vec<usize> = (0..params.len()).filter(|at| params[*at].is_null()).collect();
+    let plan = parameters::settled(plan, params, &nulls).and_then(parameters::filters_as_cases);
+    plan.map_err(df_error)
+}
+
 /// What the plans of a query that are tried have in common.
+#[derive(Clone, Copy)]
 struct Keeper<'k> {
     planner: &'k Planner,
     params: &'k [Value],

@@ -130,6 +130,16 @@ pub fn marked(plan: LogicalPlan, named: &[NamedQuery]) -> DfResult<LogicalPlan> 
     marked.data()
 }
 
+/// The plan reads a query of WITH that other places read, too.
+pub fn reads_shared(plan: &LogicalPlan) -> bool {
+    let mut found = false;
+    let looked = plan.apply_with_subqueries(|node| {
+        found |= WithQuery::of(node).is_some();
+        Ok(TreeNodeRecursion::Continue)
+    });
+    found || looked.is_err()
+}
+
 /// The query of WITH that this node stands for.
 fn named_of<'n>(node: &LogicalPlan, named: &'n [NamedQuery]) -> Option<&'n NamedQuery> {
     let LogicalPlan::SubqueryAlias(place) = node else { return None };

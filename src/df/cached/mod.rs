@@ -1,6 +1,7 @@
 //! Cached plans: made once and run many times, many of them without DataFusion's streams.
 //!
-//! A [`plan`] has open places that each run fills ([`parameters`], [`open_values`], [`template`], [`subquery_values`]),
+//! A [`plan`] has open places that each run fills ([`parameters`], [`open_values`], [`template`], [`subquery_values`],
+//! [`values_first`]),
 //! and gives the [`page`] that a run asks for; [`plain`] makes one directly from the parsed query. Some plans run on the
 //! calling thread ([`alone`]): scans, their totals ([`totals`], made of [`aggregates`]), totals of several scans side by side
 //! ([`beside`]), few groups ([`few_groups`]), joins of few rows ([`lookup::nested`](super::operators::lookup)), few rows
@@ -23,4 +24,5 @@ pub mod row_map;
 pub(super) mod subquery_values;
 pub(super) mod template;
 pub(super) mod totals;
+pub(super) mod values_first;
 pub(super) mod windows;

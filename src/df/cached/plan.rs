@@ -28,6 +28,7 @@ use super::alone::{Alone, Single};
 use super::open_values::OpenValuesExec;
 use super::page::Paging;
 use super::totals::Totals;
+use super::values_first::ValuesFirst;
 use super::{parameters, subquery_values};
 use crate::access::{Guards, Need};
 use crate::df::below::{holds, output_schema};
@@ -46,6 +47,7 @@ use crate::df::table::Binding;
 use crate::df::ways::Shared;
 use crate::error::{Error, Result};
 use crate::exec::scan::ScanSpec;
+use crate::value::Value;
 
 /// Threads (count) that are expected to share a plan.
 const SHARED_BY: f64 = 2.0;
@@ -72,6 +74,8 @@ pub struct UnboundPlan {
     options: Arc<ConfigOptions>,
     /// Parameters in LIMIT and OFFSET.
     paging: Option<PageOf>,
+    /// The plan with the values of its subqueries computed first.
+    values_first: Option<Box<ValuesFirst>>,
 }
 
 /// How a run gives the page that parameters tell.
@@ -206,6 +210,7 @@ impl UnboundPlan {
             schema,
             joins,
             paging: None,
+            values_first: None,
             form: PlanForm::new(root),
             shared,
             lacks_threads: AtomicBool::new(false),
@@ -242,6 +247,7 @@ impl UnboundPlan {
             joins: false,
             options: Arc::default(),
             paging: None,
+            values_first: None,
         }
     }
 
@@ -255,6 +261,12 @@ impl UnboundPlan {
     /// Lets each run give only the page that parameters tell, of a plan for [shared](Paging::shared) pages.
     pub fn cut(self, paging: Paging) -> UnboundPlan {
         UnboundPlan { paging: Some(PageOf::Rows(paging)), ..self }
+    }
+
+    /// Tries another form of the plan first, with the same output.
+    pub fn after_values(self, first: ValuesFirst) -> UnboundPlan {
+        let is_same = first.rest.schema == self.schema;
+        UnboundPlan { values_first: is_same.then(|| Box::new(first)), ..self }
     }
 
     /// The output schema.
@@ -302,7 +314,28 @@ impl UnboundPlan {
         Ok(self.bind_whole(binding)?.map(|run| run.cut(rows(skip), fetch.map(rows))))
     }
 
+    /// The value of a plan of one column, if it has one row, which is found without operators, and is not NULL.
+    pub fn value(&self, binding: &Binding) -> Result<Option<Value>> {
+        let Some(BoundPlan::Alone(mut alone)) = self.bind(binding)? else { return Ok(None) };
+        if alone.is_long() {
+            return Ok(None);
+        }
+        let mut found = None;
+        while let Some(rows) = alone.next_rows(2)? {
+            if found.is_some() && rows.len() > 0 || rows.len() > 1 {
+                return Ok(None);
+            }
+            found = if rows.len() > 0 { Some(rows.value(0, 0)?) } else { found };
+        }
+        Ok(found.filter(|value| !value.is_null()))
+    }
+
     fn bind_whole(&self, binding: &Binding) -> Result<Option<BoundPlan>> {
+        if let Some(first) = &self.values_first
+            && let Some(run) = first.bind(binding)?
+        {
+            return Ok(Some(run));
+        }
         for nested in &self.nested {
             if let Some(run) = nested.run(binding)? {
                 return Ok(Some(BoundPlan::Alone(Box::new(Alone::Nested(run)))));
