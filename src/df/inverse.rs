@@ -9,7 +9,7 @@ use datafusion::logical_expr::{Expr, expr::ScalarFunction};
 
 use super::comparison::{compare_value, never};
 use super::expr::{FieldNames, value_of};
-use crate::key::{TimeFormat, text_successor};
+use crate::key::{TimeFormat, reversed, text_successor};
 use crate::plan::{CmpOp, Field, LikePattern, PLAIN_ESCAPE, Predicate};
 use crate::value::{ColumnType, US_PER_DAY, Value, unit_around};
 
@@ -182,10 +182,6 @@ fn ends(of: &Expr, count: i64, op: CmpOp, end: &str, names: &FieldNames) -> Opti
 
 fn ending_with(text: &str) -> Option<LikePattern> {
     LikePattern::new(LikePattern::plain(text, true, false), Some(PLAIN_ESCAPE)).ok()
-}
-
-pub(super) fn reversed(text: &str) -> String {
-    text.chars().rev().collect()
 }
 
 /// `left(text, count)` equals `start`, or differs from it.

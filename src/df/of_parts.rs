@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use super::comparison::{compare_value, exact, never};
 use super::expr::{FieldNames, flipped, opaque};
-use super::inverse::{number, reversed, text};
-use crate::key::{ColumnId, MD5_DIGITS, PartExpr, Transform, text_successor};
+use super::inverse::{number, text};
+use crate::key::{ColumnId, MD5_DIGITS, PartExpr, Transform, reversed, text_successor};
 use crate::plan::{CmpOp, Field, LikePattern, Predicate};
 use crate::row::column_type_of;
 use crate::value::{ColumnType, Value};

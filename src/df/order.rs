@@ -17,10 +17,10 @@ use datafusion::datasource::source_as_provider;
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::expr::{Sort as SortExpr, WindowFunctionParams};
 use datafusion::logical_expr::{
-    Aggregate, Expr, FetchType, Join, JoinType, LogicalPlan, Projection, SkipType, SubqueryAlias, Union,
-    Window,
+    Aggregate, Expr, FetchType, Join, LogicalPlan, Projection, SkipType, SubqueryAlias, Union, Window,
 };
 
+use super::join_sides::keeps;
 use super::rewrite::below;
 use super::table::TableSource;
 use super::wanted::{FirstFound, Wanted, WantedRows};
@@ -279,9 +279,7 @@ fn follow_join(
     if join.on.is_empty() || is_filtered {
         return Ok(None);
     }
-    use JoinType::{Inner, Left, LeftAnti, LeftSemi, Right, RightAnti, RightSemi};
-    let keeps_left = matches!(join.join_type, Inner | Left | LeftSemi | LeftAnti);
-    let keeps_right = matches!(join.join_type, Inner | Right | RightSemi | RightAnti);
+    let [keeps_left, keeps_right] = keeps(join.join_type);
     let of_left = front(&left).filter(|_| keeps_left);
     let of_right = front(&right).filter(|_| keeps_right);
     let (side, columns) = match (of_left, of_right) {

@@ -93,11 +93,11 @@ pub fn create_index_within(session: &mut Session, create: &CreateIndex) -> Resul
             let progress = &mut |n| view.watch.step(&label, rows + n, Some(total), "rows");
             let gathered =
                 gather_entries((&table, &index), &range, UNLOCKED_STEP, &*view.snapshot, progress)?;
-            let progress = &mut |_| view.watch.cancel.check();
+            let cancel = &view.watch.cancel;
             if index.unique {
-                taken += gathered.write_unique(&index, writer, &mut examples, progress)?;
+                taken += gathered.write_unique(&index, writer, &mut examples, cancel)?;
             } else {
-                gathered.write(writer, progress)?;
+                gathered.write(writer, cancel)?;
             }
             rows += gathered.rows;
             match gathered.last {
@@ -366,11 +366,11 @@ impl Steps<'_> {
         }
         progress.rows += gathered.rows;
         // Progress is not reported under the writer lock: the callback might write.
-        let locked = &mut |_| watch.cancel.check();
         if job == Job::Entries && index.unique {
-            progress.taken += gathered.write_unique(&index, &mut *writer, &mut self.examples, locked)?;
+            progress.taken +=
+                gathered.write_unique(&index, &mut *writer, &mut self.examples, &watch.cancel)?;
         } else {
-            gathered.write(&mut *writer, locked)?;
+            gathered.write(&mut *writer, &watch.cancel)?;
         }
         let is_last = gathered.last.is_none();
         if let Some(last) = gathered.last {

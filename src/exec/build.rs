@@ -12,6 +12,7 @@ use super::pieces::{PIECES, pieces_of};
 use super::rekey;
 use super::run::{Run, sort_all};
 use super::stored::{self, ColumnProjection, Packer};
+use super::watch::CancelHandle;
 use crate::error::{Error, Result};
 use crate::index::{entry_of, open_entry};
 use crate::key::{KeyRange, Rowkey};
@@ -42,12 +43,6 @@ const PROGRESS_EVERY: u64 = if cfg!(test) { 16 } else { 8192 };
 
 /// Receives how many rows, or entries, are done; its error stops the work.
 pub type ProgressCallback<'t> = dyn FnMut(u64) -> Result<()> + 't;
-
-/// Counts one more as done, and reports now and then.
-fn count(done: &mut u64, progress: &mut ProgressCallback<'_>) -> Result<()> {
-    *done += 1;
-    if done.is_multiple_of(PROGRESS_EVERY) { progress(*done) } else { Ok(()) }
-}
 
 /// Gathers the entries in `index` of the rows in `range`, from its start, as `snapshot` shows them.
 ///
@@ -329,14 +324,13 @@ pub struct DuplicateKey {
 const EXAMPLES_MAX: usize = 10;
 
 impl SortedEntries {
-    /// Writes the entries, replacing existing ones; reports to `progress`.
-    pub fn write(&self, writer: &mut dyn BulkWriter, progress: &mut ProgressCallback<'_>) -> Result<()> {
-        let mut entries = 0;
-        for (keyspace, run) in &self.runs {
-            for (key, value) in run.iter() {
-                count(&mut entries, progress)?;
-                writer.put(*keyspace, key, value)?;
-            }
+    /// Writes the entries, replacing existing ones. Errors: those of the store; the statement was cancelled.
+    pub fn write(&self, writer: &mut dyn BulkWriter, cancel: &CancelHandle) -> Result<()> {
+        let all =
+            self.runs.iter().flat_map(|(keyspace, run)| run.iter().map(move |entry| (*keyspace, entry)));
+        for (done, (keyspace, (key, value))) in (0..).zip(all) {
+            cancel.tick(done)?;
+            writer.put(keyspace, key, value)?;
         }
         Ok(())
     }
@@ -348,11 +342,12 @@ impl SortedEntries {
         index: &IndexDef,
         writer: &mut dyn BulkWriter,
         examples: &mut Vec<DuplicateKey>,
-        progress: &mut ProgressCallback<'_>,
+        cancel: &CancelHandle,
     ) -> Result<u64> {
-        let (mut left_out, mut entries) = (0, 0);
-        for (key, value) in self.runs.get(&index.keyspace).into_iter().flat_map(Run::iter) {
-            count(&mut entries, progress)?;
+        let mut left_out = 0;
+        let entries = self.runs.get(&index.keyspace).into_iter().flat_map(Run::iter);
+        for (done, (key, value)) in (0..).zip(entries) {
+            cancel.tick(done)?;
             if let Some(existing) = writer.get(index.keyspace, key)? {
                 // A row written after the index was created has its entry already.
                 let (a, b) = (open_entry(index, key, &existing)?, open_entry(index, key, value)?);

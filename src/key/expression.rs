@@ -192,7 +192,8 @@ fn padded(value: ValueRef<'_>, width: u16, pad: char) -> String {
     format!("{sign}{pads}{digits}")
 }
 
-fn reversed(text: &str) -> String {
+/// The characters of a text, last one first.
+pub fn reversed(text: &str) -> String {
     text.chars().rev().collect()
 }
 

@@ -85,7 +85,7 @@ mod warn;
 pub use anatomy::Piece;
 pub use check::BUCKETS_MAX;
 pub use digits::{Digits, Pad};
-pub use expression::PartExpr;
+pub use expression::{PartExpr, reversed};
 pub use hash::{FastMap, FastSet};
 pub use image::{Image, Interval, text_successor};
 pub use layout::{KeyLayout, Tail};

@@ -71,6 +71,12 @@ impl Single {
     /// A run of the plan; `None` if a parameter does not suit, or operators do better.
     pub fn run(&self, binding: &Binding) -> Result<Option<Box<Alone>>> {
         Ok(match self {
+            // Only operators enforce the session's limits on reads of several, or of those that are read here.
+            Single::Groups(_) | Single::Few(_) | Single::Beside(_) | Single::Several(_)
+                if binding.guards != Guards::default() =>
+            {
+                None
+            }
             Single::Scan(scan) => Alone::of_scan(scan.run(binding, &Arc::default())?),
             Single::Totals(totals) => totals.run(binding)?.map(|run| Box::new(Alone::Totals(run))),
             Single::Groups(groups) => groups.run(binding)?.map(Box::new),
@@ -81,8 +87,6 @@ impl Single {
                 let row = row.apply(None, &binding.params)?;
                 row.map(|row| Box::new(Alone::Rows(Some(row), Arc::new(text))))
             }
-            // A limit on reads applies to all parts together.
-            Single::Several(_) if binding.guards != Guards::default() => None,
             Single::Several(several) => {
                 let mut all = VecDeque::with_capacity(several.len());
                 for single in several {

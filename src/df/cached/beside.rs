@@ -11,7 +11,6 @@ use datafusion::physical_plan::joins::CrossJoinExec;
 use super::alone::{Alone, one_of_all};
 use super::on_top::Above;
 use super::totals::{Totals, TotalsRun};
-use crate::access::Guards;
 use crate::df::below::renamed;
 use crate::df::table::Binding;
 use crate::error::{Error, Result};
@@ -40,10 +39,6 @@ impl Beside {
     /// The row; `None` if a parameter does not suit, or operators do better.
     pub fn run(&self, binding: &Binding) -> Result<Option<Alone>> {
         let Some(above) = self.above.filled(&binding.params) else { return Ok(None) };
-        // A limit on reads applies to all scans together.
-        if binding.guards != Guards::default() {
-            return Ok(None);
-        }
         let (mut columns, mut texts) = (Vec::new(), Vec::with_capacity(self.each.len()));
         for totals in &self.each {
             let run = totals.run(binding)?.filter(|run| !run.is_long());

@@ -16,7 +16,7 @@ use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use super::aggregates::ScanAggregate;
 use super::alone::Alone;
 use super::on_top::Above;
-use crate::access::{Guards, Method};
+use crate::access::Method;
 use crate::df::errors::df_error;
 use crate::df::operators::grouped::{ByScan, STEPS_WORK, by_scan};
 use crate::df::operators::scan::ScanExec;
@@ -56,11 +56,8 @@ impl FewGroups {
         })
     }
 
-    /// All result rows; `None` if the scan is long or a limit on reads is set, or as for [`ScanExec::bind`].
+    /// All result rows; `None` if the scan is long, or as for [`ScanExec::bind`].
     pub fn run(&self, binding: &Binding) -> Result<Option<Alone>> {
-        if binding.guards != Guards::default() {
-            return Ok(None);
-        }
         let Some(above) = self.above.filled(&binding.params) else { return Ok(None) };
         let Some(mut scan) = self.scan.run(binding, &Arc::default())? else { return Ok(None) };
         let spec = scan.spec();

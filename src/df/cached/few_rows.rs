@@ -9,7 +9,6 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use super::alone::Alone;
 use super::on_top::Above;
-use crate::access::Guards;
 use crate::df::below::picked;
 use crate::df::operators::scan::ScanExec;
 use crate::df::table::Binding;
@@ -42,11 +41,8 @@ impl FewRows {
         })
     }
 
-    /// All result rows; `None` if there are many, or a limit on reads is set, or as for [`ScanExec::bind`].
+    /// All result rows; `None` if there are many, or as for [`ScanExec::bind`].
     pub fn run(&self, binding: &Binding) -> Result<Option<Alone>> {
-        if binding.guards != Guards::default() {
-            return Ok(None);
-        }
         let Some(above) = self.above.filled(&binding.params) else { return Ok(None) };
         let Some(mut scan) = self.scan.run(binding, &Arc::default())? else { return Ok(None) };
         if scan.work() >= PARALLEL_WORK {

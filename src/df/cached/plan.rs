@@ -45,7 +45,7 @@ use crate::df::operators::{lookup, seek};
 use crate::df::parallel;
 use crate::df::table::Binding;
 use crate::df::ways::Shared;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::exec::scan::ScanSpec;
 use crate::value::Value;
 
@@ -138,55 +138,31 @@ impl UnboundPlan {
         shared: Shared<Arc<dyn ExecutionPlan>>,
         options: &Arc<ConfigOptions>,
     ) -> Result<Option<UnboundPlan>> {
-        let unbound = |root| {
-            each_leaf(root, &mut |leaf| {
-                if let Some(scan) = leaf.downcast_ref::<ScanExec>() {
-                    return Ok(Leaf::New(Arc::new(scan.unbound())));
-                }
-                // A recursive query makes a new work table and passes it to its readers when it replaces its children.
-                let repeats = leaf.is::<EmptyExec>()
-                    || leaf.is::<PlaceholderRowExec>()
-                    || leaf.is::<DataSourceExec>()
-                    || leaf.is::<OpenValuesExec>()
-                    || leaf.is::<SeriesExec>()
-                    || leaf.is::<WorkTableExec>()
-                    || leaf.is::<WithQueryExec>()
-                    || leaf.is::<NestedExec>();
-                Ok(if repeats { Leaf::Same } else { Leaf::Unfit })
-            })
-        };
         let trial = root.downcast_ref::<TrialExec>();
         let joins = |node: &dyn ExecutionPlan| node.is::<HashJoinExec>() || node.is::<NestedLoopJoinExec>();
         let joins = holds(root, &joins);
+        let schema = output_schema(&root.schema());
         // A join with a dynamic filter cannot be turned; a fresh copy can.
         let otherwise = trial.map_or(root, TrialExec::otherwise);
         let as_new = if joins { each_leaf(otherwise, &mut |_| Ok(Leaf::Same))? } else { None };
-        let looked_up = as_new.map(lookup::instead_of_all_hashes).transpose().map_err(df_error)?;
-        let sought = looked_up.clone().map(seek::instead_of_all_pairs).transpose().map_err(df_error)?;
-        let nested = sought.as_ref().or((!joins).then_some(root));
-        let nested = nested.and_then(|root| Nested::of(root, &output_schema(&root.schema())));
+        let looking_up = as_new.map(lookup::instead_of_all_hashes).transpose().map_err(df_error)?;
+        let seeking = looking_up.clone().map(seek::instead_of_all_pairs).transpose().map_err(df_error)?;
+        let nested = seeking.as_ref().or((!joins).then_some(root));
+        let nested = nested.and_then(|root| Nested::of(root, &schema));
         let hashes = if joins { parallel::known_work(otherwise) } else { None };
         let nested = nested.map(|nested| nested.beside(hashes));
-        let tried = trial.and_then(|trial| Nested::of_trial(trial, &output_schema(&root.schema())));
-        let seeks = |node: &dyn ExecutionPlan| node.is::<SeekJoinExec>();
-        let below = |plan: Option<&Arc<dyn ExecutionPlan>>| {
-            let is_wanted = nested.as_ref().is_none_or(Nested::gathers);
-            let below = plan.filter(|_| is_wanted).map(NestedExec::below);
-            let below = below.transpose().map_err(df_error)?.flatten();
-            // Only nested joins give up where there are more rows.
-            Ok::<_, Error>(below.filter(|below| !holds(below, &seeks)))
+        let tried = trial.and_then(|trial| Nested::of_trial(trial, &schema));
+        let nested_below = match nested.as_ref().is_none_or(Nested::gathers) {
+            true => match nested_below(seeking.as_ref())? {
+                None => nested_below(looking_up.as_ref())?,
+                below => below,
+            },
+            false => None,
         };
-        let below = match below(sought.as_ref())? {
-            None => below(looked_up.as_ref())?,
-            below => below,
-        };
-        let looked_up = looked_up.filter(lookup::are_all_lookups);
-        let fits = |root: &Arc<dyn ExecutionPlan>| {
-            parameters::can_be_filled(root) && subquery_values::can_be_anew(root)
-        };
-        let looked_up = looked_up.as_ref().map(unbound).transpose()?.flatten().filter(fits);
-        let below = below.as_ref().map(unbound).transpose()?.flatten();
-        let Some(root) = unbound(root)?.filter(fits) else { return Ok(None) };
+        let nested_below = nested_below.as_ref().map(PlanForm::of).transpose()?.flatten();
+        let looked_up = looking_up.filter(lookup::are_all_lookups);
+        let looked_up = looked_up.as_ref().map(PlanForm::of).transpose()?.flatten();
+        let Some(form) = PlanForm::of(root)? else { return Ok(None) };
         let shared = match shared {
             Shared::Never => Shared::Never,
             Shared::Later => Shared::Later,
@@ -196,25 +172,20 @@ impl UnboundPlan {
                 Some(_) => return Ok(None),
             },
         };
-        let schema = output_schema(&root.schema());
-        let single = Single::of(&root, &schema);
+        let single = Single::of(&form.root, &schema);
+        let nested = nested.filter(|_| joins || single.is_none());
         Ok(Some(UnboundPlan {
-            nested: nested
-                .filter(|_| joins || single.is_none())
-                .into_iter()
-                .chain(tried)
-                .map(Arc::new)
-                .collect(),
-            nested_below: below.filter(fits).map(PlanForm::new),
+            nested: nested.into_iter().chain(tried).map(Arc::new).collect(),
+            nested_below,
             single,
             schema,
             joins,
             paging: None,
             values_first: None,
-            form: PlanForm::new(root),
+            form,
             shared,
             lacks_threads: AtomicBool::new(false),
-            looked_up: looked_up.map(PlanForm::new),
+            looked_up,
             options: Arc::clone(options),
         }))
     }
@@ -409,6 +380,11 @@ impl UnboundPlan {
 }
 
 impl PlanForm {
+    /// A plan to be kept; `None` if it cannot be.
+    fn of(root: &Arc<dyn ExecutionPlan>) -> Result<Option<PlanForm>> {
+        Ok(unbound(root)?.filter(fits).map(PlanForm::new))
+    }
+
     fn new(root: Arc<dyn ExecutionPlan>) -> PlanForm {
         let tells = |node: &dyn ExecutionPlan| {
             node.is::<HashJoinExec>()
@@ -450,6 +426,37 @@ impl PlanForm {
         }
         Ok(bound)
     }
+}
+
+/// The plan without a snapshot; `None` if it reads something that cannot be read twice.
+fn unbound(root: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    each_leaf(root, &mut |leaf| {
+        if let Some(scan) = leaf.downcast_ref::<ScanExec>() {
+            return Ok(Leaf::New(Arc::new(scan.unbound())));
+        }
+        // A recursive query makes a new work table and passes it to its readers when it replaces its children.
+        let repeats = leaf.is::<EmptyExec>()
+            || leaf.is::<PlaceholderRowExec>()
+            || leaf.is::<DataSourceExec>()
+            || leaf.is::<OpenValuesExec>()
+            || leaf.is::<SeriesExec>()
+            || leaf.is::<WorkTableExec>()
+            || leaf.is::<WithQueryExec>()
+            || leaf.is::<NestedExec>();
+        Ok(if repeats { Leaf::Same } else { Leaf::Unfit })
+    })
+}
+
+/// Parameters and subqueries of the plan stand where a run can fill them in.
+fn fits(root: &Arc<dyn ExecutionPlan>) -> bool {
+    parameters::can_be_filled(root) && subquery_values::can_be_anew(root)
+}
+
+/// The plan with nested joins below other operators, if all of its cursors are theirs.
+fn nested_below(plan: Option<&Arc<dyn ExecutionPlan>>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    let below = plan.map(NestedExec::below).transpose().map_err(df_error)?.flatten();
+    // Only nested joins give up where there are more rows.
+    Ok(below.filter(|below| !holds(below, &|node| node.is::<SeekJoinExec>())))
 }
 
 enum Leaf {

@@ -21,7 +21,7 @@ use datafusion::logical_expr::{
 };
 
 use crate::df::rewrite::{IN_ORDER, bare};
-use crate::df::subqueries::correlated::subquery_in;
+use crate::df::subqueries::correlated::has_subquery;
 use crate::df::tree::{RewritePlan, RewriteTree};
 
 /// Window functions that number rows, or take values from others, by their places.
@@ -155,7 +155,9 @@ impl Search {
     /// The plan without its sort, unless it `stays`.
     fn found(self, plan: &LogicalPlan, stays: bool) -> DfResult<Option<Unsorted>> {
         Ok(match plan {
-            LogicalPlan::Sort(Sort { expr, input, fetch: None }) if !expr.iter().any(has_subquery) => {
+            LogicalPlan::Sort(Sort { expr, input, fetch: None })
+                if !expr.iter().any(|key| has_subquery(&key.expr)) =>
+            {
                 let plan = if stays { plan.clone() } else { LogicalPlan::clone(input) };
                 Some(Unsorted { plan, keys: expr.clone() })
             }
@@ -189,10 +191,6 @@ impl Search {
             _ => None,
         })
     }
-}
-
-fn has_subquery(key: &SortExpr) -> bool {
-    key.expr.exists(|expr| Ok(subquery_in(expr).is_some())).unwrap_or(true)
 }
 
 /// The keys under the names that an alias gives them.
