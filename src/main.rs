@@ -177,7 +177,9 @@ fn main() -> ExitCode {
                 eprintln!("{error}");
                 return ExitCode::from(2);
             }
-            let db = cli.db.or_else(|| cli.options.db_option.clone());
+            // As SQLite's shell calls it.
+            let db =
+                cli.db.filter(|db| db.as_os_str() != ":memory:").or_else(|| cli.options.db_option.clone());
             if cli.options.sql.is_empty() && io::stdin().is_terminal() {
                 open_shell(db, &cli.options)
             } else if cli.options.sql.is_empty() {
@@ -195,6 +197,13 @@ fn main() -> ExitCode {
 
 /// Ends a wrong command line. clap takes what follows a database for a command.
 fn refused(error: &clap::Error) -> ! {
+    if let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg)
+        && matches!(&option[..], "-f" | "--file")
+    {
+        let error = Error::invalid(format!("there is no option {option}"));
+        eprintln!("{}", error.hint("scripts stand behind run: rowkeydb run --db shop load.sql"));
+        std::process::exit(2)
+    }
     let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidSubcommand) else { error.exit() };
     let is_command = Cli::command().find_subcommand(given).is_some();
     let hint = if shell::looks_like_statement(given) {
@@ -204,18 +213,31 @@ fn refused(error: &clap::Error) -> ! {
     } else if is_command {
         "the command stands first, as in rowkeydb dump shop"
     } else {
-        error.exit()
+        "statements stand behind -c: rowkeydb shop -c 'SHOW TABLES'; rowkeydb --help lists the commands"
     };
     eprintln!("{}", Error::invalid(format!("{given} cannot stand behind a database")).hint(hint));
     std::process::exit(2)
 }
 
-/// Catches mistyped subcommands, and statements: `rowkeydb rnu` would create a database in a folder called rnu.
+/// Catches mistyped subcommands, statements and scripts: `rowkeydb rnu` would create a database in a folder called rnu.
 fn misspelt(folder: &Path) -> Option<Error> {
+    let word = folder.to_str()?;
+    let is_script = folder.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("sql"));
+    if folder.is_file() && is_script {
+        return Some(
+            Error::invalid(format!("{word} is a script, and no folder of a database"))
+                .hint(format!("rowkeydb run {word} runs it")),
+        );
+    }
     if folder.exists() {
         return None;
     }
-    let word = folder.to_str()?;
+    if is_script {
+        return Some(
+            Error::invalid(format!("there is no script {word}"))
+                .hint(format!("for a new database in a folder of that name, write ./{word}")),
+        );
+    }
     if shell::looks_like_statement(word) {
         return Some(
             Error::invalid("this is a statement, and no folder of a database")

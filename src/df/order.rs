@@ -77,8 +77,9 @@ pub fn advise(plan: LogicalPlan, joins: Joins) -> DfResult<Transformed<LogicalPl
                     _ => None,
                 };
                 let few = above.filter(|(_, rows)| is_followed(Some(*rows), &limit.input));
-                // Without joins, DataFusion pushes the limit down itself.
-                few.filter(|_| joins != Joins::Around).map(|few| (&limit.input, Vec::new(), first(few)))
+                // Without joins and groups, DataFusion pushes the limit down itself.
+                let is_seen = joins != Joins::Around || groups_rows(&limit.input);
+                few.filter(|_| is_seen).map(|few| (&limit.input, Vec::new(), first(few)))
             }
             LogicalPlan::Window(window) if joins == Joins::Around => {
                 Some((&window.input, sorted_for(window), WantedRows::All))
@@ -153,11 +154,15 @@ fn sorted_for(window: &Window) -> Vec<SortKey> {
         return Vec::new();
     };
     let WindowFunctionParams { partition_by, order_by, .. } = &call.params;
-    let of_partition = |expr: &Expr| SortKey { expr: expr.clone(), descending: false, nulls_first: true };
-    partition_by.iter().map(of_partition).chain(order_by.iter().map(SortKey::of)).collect()
+    partition_by.iter().map(SortKey::in_key_order).chain(order_by.iter().map(SortKey::of)).collect()
 }
 
 impl SortKey {
+    /// Ascending, as keys are.
+    fn in_key_order(expr: &Expr) -> SortKey {
+        SortKey { expr: expr.clone(), descending: false, nulls_first: true }
+    }
+
     fn of(sort: &SortExpr) -> SortKey {
         SortKey { expr: sort.expr.clone(), descending: !sort.asc, nulls_first: sort.nulls_first }
     }
@@ -219,7 +224,12 @@ fn follow(
         LogicalPlan::Aggregate(aggregate) => {
             let (WantedRows::First { rows: n, .. } | WantedRows::Groups(n)) = what else { return Ok(None) };
             let grouped = |by: &SortKey| Some(SortKey { expr: below(&by.expr, plan)?, ..by.clone() });
-            let Some(order) = order.iter().map(grouped).collect() else { return Ok(None) };
+            let order = match order.is_empty() {
+                // The first groups are any: those that a key has first.
+                true => Some(aggregate.group_expr.iter().map(SortKey::in_key_order).collect()),
+                false => order.iter().map(grouped).collect(),
+            };
+            let Some(order) = order else { return Ok(None) };
             let what = match joins {
                 Joins::Around => WantedRows::Groups(n),
                 Joins::Left | Joins::Right if are_of_one_row(aggregate)? => WantedRows::About(n),

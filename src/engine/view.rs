@@ -76,6 +76,13 @@ pub fn column_named(table: &TableDef, name: &Ident) -> Result<ColumnId> {
 /// Like [`column_named`], for a name without a place.
 pub fn column_of(table: &TableDef, name: &str) -> Result<ColumnId> {
     table.column_id(name).ok_or_else(|| {
+        if name == ROWKEY {
+            let key = &table.key;
+            return Error::invalid(format!("the rowkey of \"{}\" is made of its columns", table.name))
+                .why(format!("it is {}", key.sql()))
+                .hint("name these columns; WHERE, SELECT and ORDER BY know it as rowkey")
+                .state(sqlstate::UNDEFINED_COLUMN);
+        }
         let error = Error::invalid(format!("table \"{}\" has no column \"{name}\"", table.name))
             .state(sqlstate::UNDEFINED_COLUMN);
         let names = table.live_columns().map(|(_, c)| c.name.as_str());

@@ -269,7 +269,11 @@ impl<'k> LayoutWalk<'k> {
                 }
                 PartStep::Results(results) => self.results(i, results),
                 PartStep::FanOut => match part.fan_out(self.room()) {
-                    Some(buckets) => {
+                    Some(mut buckets) => {
+                        if self.is_not_null(part) {
+                            let null = part.null_bytes();
+                            buckets.retain(|bucket| null.as_ref() != Some(bucket));
+                        }
                         self.multiply(&buckets);
                         true
                     }
@@ -310,6 +314,13 @@ impl<'k> LayoutWalk<'k> {
             Some(_) if self.is_useful_after(i) => PartStep::FanOut,
             _ => PartStep::Stop,
         }
+    }
+
+    /// Is no column of the part NULL, so that the part is not?
+    fn is_not_null(&self, part: &KeyPart) -> bool {
+        let has_none =
+            |column: &ColumnId| self.known.values(Field::Column(*column)).is_some_and(|set| !set.has_null());
+        part.columns().iter().all(has_none)
     }
 
     /// Does the first part after `i` that is neither a literal nor a bucket narrow the ranges?

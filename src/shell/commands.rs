@@ -1,7 +1,8 @@
 //! Shell commands, such as `.tables`, `\d customer_order`, `.mode csv`: parses a line to a [`Command`].
 //!
 //! One table, [`COMMANDS`], defines how each command is written, what it does and how its arguments are
-//! parsed; parsing, `.help` and completion all use it. A dot and a backslash mean the same.
+//! parsed; parsing, `.help` and completion all use it. A dot, a backslash and, as in Phoenix's shell, an exclamation
+//! mark mean the same.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -187,9 +188,12 @@ const fn file_spec(
     Spec { names, arguments, help, takes_file: true, parse }
 }
 
-/// Is the line for the shell? It then begins with `.` or `\`.
+/// What a line for the shell begins with.
+const MARKS: [char; 3] = ['.', '\\', '!'];
+
+/// Is the line for the shell?
 pub fn is_command(line: &str) -> bool {
-    line.trim_start().starts_with(['.', '\\'])
+    line.trim_start().starts_with(MARKS)
 }
 
 /// Is the line one of our commands?
@@ -211,9 +215,9 @@ pub fn parse(line: &str) -> Result<Command> {
     (spec.parse)(rest.trim())
 }
 
-/// The command named `word`, with its dot or backslash.
+/// The command named `word`, with the mark in front of it.
 pub fn find(word: &str) -> Option<&'static Spec> {
-    let name = word.strip_prefix(['.', '\\'])?;
+    let name = word.strip_prefix(MARKS)?;
     // psql's `\d+` tells more; here `\d` tells all.
     let name = name.strip_suffix('+').filter(|name| name.starts_with('d')).unwrap_or(name);
     COMMANDS.iter().find(|spec| spec.names.contains(&name))

@@ -149,7 +149,8 @@ impl<'a> Prompt<'a> {
 fn plain_word(line: &str) -> Option<&'static str> {
     match line.trim().trim_end_matches(';').trim_end().to_ascii_lowercase().as_str() {
         "exit" | "quit" => Some(".quit"),
-        "help" => Some(".help"),
+        "help" | "?" => Some(".help"),
+        "list" => Some(".tables"),
         _ => None,
     }
 }
@@ -219,7 +220,7 @@ mod tests {
     #[test]
     fn words_of_every_shell() {
         assert!(["exit", "quit;", " EXIT ; "].into_iter().all(|line| plain_word(line) == Some(".quit")));
-        assert_eq!(plain_word("help"), Some(".help"));
+        assert_eq!(["help", "?", "list"].map(plain_word), [Some(".help"), Some(".help"), Some(".tables")]);
         assert_eq!(plain_word("exit now"), None);
     }
 }

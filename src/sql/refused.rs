@@ -227,6 +227,12 @@ pub(super) fn plain_text(value: &mut ValueWithSpan) -> Result<()> {
             value.value = Value::SingleQuotedString(std::mem::take(text));
             Ok(())
         }
+        Value::HexStringLiteral(digits) if !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) => {
+            Err(Error::invalid(format!("x'{digits}' is not hex"))
+                .hint("two digits, 0 to 9 and a to f, are a byte: x'00ff'")
+                .state(sqlstate::INVALID_TEXT)
+                .at(span_of(value)))
+        }
         // DataFusion would put a 0 before the first digit.
         Value::HexStringLiteral(digits) if digits.len() % 2 == 1 => {
             Err(Error::invalid(format!("x'{digits}' has half a byte"))

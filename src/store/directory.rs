@@ -116,8 +116,7 @@ impl Directory {
     pub(super) fn open_read_only(path: &Path, engine: Option<Engine>) -> Result<Self> {
         if !path.is_dir() || inspect(path)? != Content::Database {
             return Err(Error::invalid(format!("there is no database in {}", path.display()))
-                .why("one that is opened for reading only has to be there")
-                .hint("name the folder of a database"));
+                .hint("name the folder of a database; none is made to be read"));
         }
         let found = check_format(path)?;
         check_engine(path, found, engine)?;

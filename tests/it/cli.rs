@@ -221,12 +221,18 @@ fn statements_and_databases_in_the_wrong_place() {
         (&["shop", "dump"], 2, "the command stands first"),
         (&["run", "shop", "load.sql"], 1, "a database is named by --db"),
         (&["select 1"], 2, "write -c in front of it"),
+        (&["shop", "x"], 2, "statements stand behind -c"),
+        (&["load.sql"], 2, "rowkeydb run load.sql runs it"),
+        (&["other.sql"], 2, "for a new database in a folder of that name, write ./other.sql"),
+        (&["-f", "load.sql"], 2, "scripts stand behind run"),
     ] {
         let (code, _, err) = cli.run(args);
         assert!(code == status && err.contains(&format!("\n hint: {hint}")), "{args:?} {code} {err}");
     }
-    assert!(!cli.path().join("select 1").exists());
-    assert_eq!(cli.run(&["shop", "x"]).0, 2);
+    assert_eq!(cli.run(&[":memory:", "-c", "SELECT 1"]).0, 0);
+    for made in ["select 1", "other.sql", ":memory:"] {
+        assert!(!cli.path().join(made).exists(), "{made}");
+    }
 }
 
 #[test]

@@ -30,7 +30,10 @@ fn counted(view: &StatementView, name: &Ident) -> Result<Arc<TableDef>> {
     if table.splits.is_empty() {
         return Err(Error::invalid(format!("table \"{}\" has one region", table.name))
             .why("what is read and written is counted region by region")
-            .hint(format!("ALTER TABLE {} SPLIT INTO 16 FROM DATA", name_sql(&table.name)))
+            .hint(format!(
+                "ALTER TABLE {} SPLIT INTO 16 FROM DATA cuts it, if it has 16 rows or more",
+                name_sql(&table.name)
+            ))
             .state(sqlstate::OBJECT_STATE));
     }
     Ok(table)

@@ -152,9 +152,11 @@ impl Parser<'_> {
             self.no_bare_option("SET ")?;
             return Ok(AlterTableOp::SetOptions(self.options_in_parentheses()?));
         }
-        Err(self
-            .expected("ADD, ALTER, DROP, RENAME, REKEY, SET or SPLIT")
-            .hint("ALTER COLUMN c TYPE changes a column, REKEY (...) the key layout"))
+        let error = self.expected("ADD, ALTER, DROP, RENAME, REKEY, SET or SPLIT");
+        Err(error.hint(match self.taken().next().map(|token| &token.token) {
+            Some(Token::Comma) => "each change begins with its word: ADD a INT, ADD b INT",
+            _ => "ALTER COLUMN c TYPE changes a column, REKEY (...) the key layout",
+        }))
     }
 
     fn column_change(&mut self) -> Result<ColumnChange> {

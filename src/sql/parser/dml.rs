@@ -5,8 +5,10 @@ use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, Whitespace, Word};
 
 use super::Parser;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, sqlstate};
 use crate::sql::ast::*;
+use crate::sql::span_of_name;
+use crate::suggest::did_you_mean;
 
 impl Parser<'_> {
     pub(super) fn insert(&mut self) -> Result<Statement> {
@@ -24,6 +26,18 @@ impl Parser<'_> {
         self.expect_word("INTO")?;
         let table = self.object_name("the name of a table")?;
         let alias = self.alias(&["OVERRIDING", "DEFAULT"])?;
+        // A misspelt VALUES was taken for the table's other name.
+        if let Some(alias) = &alias
+            && self.peek_token(&Token::LParen)
+            && matches!(
+                self.inner.peek_nth_token_ref(1).token,
+                Token::Number(..) | Token::SingleQuotedString(_)
+            )
+            && did_you_mean(&alias.value, ["VALUES"].into_iter()).is_some()
+        {
+            let error = Error::invalid(format!("expected VALUES or SELECT, found \"{}\"", alias.value));
+            return Err(error.hint("did you mean VALUES?").state(sqlstate::SYNTAX).at(span_of_name(alias)));
+        }
         let columns = if self.starts_columns() { self.names("a column")? } else { Vec::new() };
         let overriding = self.overriding()?;
         let source = self.insert_source()?;

@@ -100,6 +100,8 @@ const STATEMENTS_ELSEWHERE: &[(&str, &str)] = &[
     ("QUIT", ".quit leaves the shell"),
     ("EXIT", ".quit leaves the shell"),
     ("LIST", "SHOW TABLES lists them"),
+    ("STATUS", "SHOW TABLES lists tables and their sizes, SHOW SETTINGS settings"),
+    ("VERSION", "SELECT version()"),
     ("LOAD", "write COPY t FROM 'file.csv'"),
     ("LOCK", "nothing is needed: of two transactions that meet, the later one is refused and may try again"),
     ("DISABLE", "nothing is needed: DROP TABLE t drops a table"),

@@ -376,6 +376,17 @@ const ERRORS: &[(&str, &str)] = &[
          LINE 1: INSERT INTO t (a) VALEUS (1)\n                          ^^^^^^",
     ),
     (
+        "INSERT INTO t VALUSE ('a', 1)",
+        "error: expected VALUES or SELECT, found \"VALUSE\"\n hint: did you mean VALUES?\n\
+         LINE 1: INSERT INTO t VALUSE ('a', 1)\n                      ^^^^^^",
+    ),
+    (
+        "ALTER TABLE t ADD a INT, b INT",
+        "error: expected ADD, ALTER, DROP, RENAME, REKEY, SET or SPLIT, found \"b\"\n \
+         hint: each change begins with its word: ADD a INT, ADD b INT\n\
+         LINE 1: ALTER TABLE t ADD a INT, b INT\n                                 ^",
+    ),
+    (
         "UPDATE t SET (a, b) = (1)",
         "error: 2 columns, but 1 values\nLINE 1: UPDATE t SET (a, b) = (1)\n                     ^^^^^^^^^^^^",
     ),
