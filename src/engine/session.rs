@@ -255,6 +255,10 @@ impl Session {
             },
             StatementInput::Sql(_) => error,
         };
+        let error = match text {
+            StatementInput::Sql(sql) => sql::meant_as_text(error, sql),
+            StatementInput::Parsed(_) => error,
+        };
         damaged::of_whom(&self.db.catalog(), error)
     }
 

@@ -64,7 +64,7 @@ pub use parser::{
     column_type, is_reserved, looks_like_statement, names_column, parse, parse_expr, parse_query,
     reads_stdin, rename_column, unqualified,
 };
-pub use place::{may_have_place, point_at_literal};
+pub use place::{may_have_place, meant_as_text, point_at_literal};
 pub use recursive::prepare_recursions;
 pub use rewrite::{call, case_when, mentions_rowkey, parameter_count, parameter_place};
 pub use row_values::LOOKED_UP;

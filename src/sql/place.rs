@@ -28,6 +28,24 @@ pub fn point_at_literal(error: Error, statement: &Statement) -> Error {
     }
 }
 
+/// Tells who wrote a text in double quotes, and got an error about a column, to write it in single ones.
+pub fn meant_as_text(error: Error, sql: &str) -> Error {
+    let Some(span) = error.span().filter(|_| error.sqlstate() == sqlstate::UNDEFINED_COLUMN) else {
+        return error;
+    };
+    let line = sql.lines().nth(span.line.saturating_sub(1) as usize).unwrap_or_default();
+    let named = line.chars().skip(span.column.saturating_sub(1) as usize).take(span.len as usize);
+    let named: String = named.collect();
+    let text =
+        named.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).map(|text| text.replace('\'', "''"));
+    match (text, error.fix().map(str::to_owned)) {
+        (Some(text), Some(columns)) if columns.starts_with("columns here are") => {
+            error.hint(format!("{columns}; a text stands in single quotes: '{text}'"))
+        }
+        _ => error,
+    }
+}
+
 /// Handles errors about a column, whose message ends with its name in quotes.
 fn point_at_name(error: Error, statement: &Statement) -> Error {
     let named = error.what().strip_prefix("there is no column \"").and_then(|rest| rest.strip_suffix('"'));

@@ -161,3 +161,23 @@ fn what_means_nothing_is_told_with_a_way_out() {
         }
     }
 }
+
+#[test]
+fn texts_in_double_quotes_are_told_of() {
+    let db = Database::in_memory().unwrap();
+    db.execute("CREATE TABLE t (id BIGINT PRIMARY KEY, s TEXT)").unwrap();
+    for (sql, told) in [
+        (
+            "SELECT id FROM t WHERE s = \"it's\"",
+            "columns here are id, s; a text stands in single quotes: 'it''s'",
+        ),
+        (
+            "DELETE FROM t\nWHERE s IN (\"xyz\")",
+            "columns here are id, s; a text stands in single quotes: 'xyz'",
+        ),
+        ("SELECT id FROM t WHERE s = \"ids\"", "did you mean \"id\"?"),
+        ("SELECT id FROM t WHERE s = xyz", "columns here are id, s"),
+    ] {
+        assert_eq!(db.execute(sql).unwrap_err().fix(), Some(told), "{sql}");
+    }
+}

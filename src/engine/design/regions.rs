@@ -57,10 +57,10 @@ fn at(table: &TableDef, points: &[Expr]) -> Result<Vec<Rowkey>> {
             return Err(wrong("an empty key splits nothing".into(), "the first region begins there anyway"));
         }
         if last.as_ref().is_some_and(|last| *last == key) || cuts.binary_search(&key).is_ok() {
-            return Err(wrong(format!("{} is a split point twice", literal(table, &key)), "leave one out"));
+            return Err(wrong(format!("{expr} is a split point twice"), "leave one out"));
         }
         if last.as_ref().is_some_and(|last| *last > key) {
-            let what = format!("split point {} is out of order", literal(table, &key));
+            let what = format!("split point {expr} is out of order");
             return Err(wrong(what, "write them in the order of their bytes, smallest first"));
         }
         last = Some(key);
@@ -138,6 +138,12 @@ fn into(
             .state(sqlstate::INVALID_TABLE_DEFINITION)
     };
     let over = |radix: u32| {
+        if let Some(part) = first.filter(|part| part.is_binary()) {
+            return Err(Error::invalid("no key here begins with digits")
+                .why(format!("the key begins with {}, in binary", part.sql()))
+                .hint("SPLIT ON (..) cuts where you say, ALTER TABLE .. SPLIT INTO n FROM DATA where the rows are")
+                .state(sqlstate::INVALID_TABLE_DEFINITION));
+        }
         let own = first.and_then(KeyPart::digits).filter(|digits| digits.radix == radix);
         let digits = own.unwrap_or(Digits::all(radix, DIGITS));
         splits::over_digits(digits, regions).ok_or_else(|| too_many(digits))
@@ -214,11 +220,19 @@ pub fn warnings(table: &TableDef) -> Vec<Warning> {
     if idle.is_empty() {
         return Vec::new();
     }
+    // Of growing numbers, SPLIT INTO alone does not know where they will be.
+    let n = table.splits.len() + 1;
+    let digits = table.key.parts().first().and_then(KeyPart::digits);
+    let how = match digits.filter(|_| splits::suited(&table.key, n).is_none()).map(|digits| digits.radix) {
+        None => "",
+        Some(16) => " HEX",
+        Some(_) => " DECIMAL",
+    };
     vec![Warning {
         code: Some(LintRule::LumpyRegions.code()),
-        what: format!("{} of {} regions can hold no key", idle.len(), table.splits.len() + 1),
+        what: format!("{} of {n} regions can hold no key", idle.len()),
         why: "the key begins with digits, and the bytes between those regions' bounds are none".into(),
-        hint: format!("SPLIT INTO {} cuts where the keys are", table.splits.len() + 1),
+        hint: format!("SPLIT INTO {n}{how} cuts where the keys are"),
     }]
 }
 

@@ -247,8 +247,9 @@ fn fitting(
             columns.truncate(width);
         }
         if width != columns.len() {
+            let values = if width == 1 { "value" } else { "values" };
             return Err(Error::invalid(format!(
-                "row {} has {width} values for {} columns",
+                "row {} has {width} {values} for {} columns",
                 at + 1,
                 columns.len()
             ))
