@@ -153,8 +153,8 @@ impl UnboundPlan {
         let nested = nested.map(|nested| nested.beside(hashes));
         let tried = trial.and_then(|trial| Nested::of_trial(trial, &schema));
         let nested_below = match nested.as_ref().is_none_or(Nested::gathers) {
-            true => match nested_below(seeking.as_ref())? {
-                None => nested_below(looking_up.as_ref())?,
+            true => match nested_below(seeking.as_ref(), hashes)? {
+                None => nested_below(looking_up.as_ref(), hashes)?,
                 below => below,
             },
             false => None,
@@ -453,8 +453,11 @@ fn fits(root: &Arc<dyn ExecutionPlan>) -> bool {
 }
 
 /// The plan with nested joins below other operators, if all of its cursors are theirs.
-fn nested_below(plan: Option<&Arc<dyn ExecutionPlan>>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
-    let below = plan.map(NestedExec::below).transpose().map_err(df_error)?.flatten();
+fn nested_below(
+    plan: Option<&Arc<dyn ExecutionPlan>>,
+    hashes: Option<f64>,
+) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    let below = plan.map(|plan| NestedExec::below(plan, hashes)).transpose().map_err(df_error)?.flatten();
     // Only nested joins give up where there are more rows.
     Ok(below.filter(|below| !holds(below, &|node| node.is::<SeekJoinExec>())))
 }

@@ -71,6 +71,9 @@ const CHOOSING: u32 = 3;
 /// Work of a run that is tried in any case: some 1 ms.
 const TRIED: f64 = 15_000.0;
 
+/// So many times its limit may a run take where hash joins would take longer.
+const PATIENCE: f64 = 10.0;
+
 /// What setting up hash joins takes, as work: some 0.4 ms.
 const HASH_JOINS: f64 = 6_000.0;
 
@@ -164,10 +167,11 @@ impl Nested {
         self.above.gathers()
     }
 
-    /// Gives up where hash joins, whose reads are of this much work, would be done by then.
+    /// Gives up where hash joins, whose reads are of this much work, would be done by then; goes on where they would not.
     pub fn beside(mut self, hashes: Option<f64>) -> Nested {
-        let enough = hashes.map_or(f64::MAX, |work| 2.0 * (work + HASH_JOINS));
-        self.few.work = self.few.work.min(enough.max(TRIED));
+        let Some(hashes) = hashes else { return self };
+        let enough = (2.0 * (hashes + HASH_JOINS)).max(TRIED);
+        self.few.work = hashes.clamp(self.few.work, PATIENCE * self.few.work).min(enough);
         self
     }
 

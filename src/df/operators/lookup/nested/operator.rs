@@ -31,8 +31,12 @@ pub struct NestedExec {
 }
 
 impl NestedExec {
-    /// Replaces each part of a plan that can be nested lookup joins; `None` if there are none.
-    pub fn below(plan: &Arc<dyn ExecutionPlan>) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
+    /// Replaces each part of a plan that can be nested lookup joins; `None` if there are none. `hashes`: the work of hash
+    /// joins instead.
+    pub fn below(
+        plan: &Arc<dyn ExecutionPlan>,
+        hashes: Option<f64>,
+    ) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
         // The parts of a recursion run many times.
         if plan.is::<RecursiveQueryExec>() || plan.is::<RecursionExec>() {
             return Ok(None);
@@ -42,11 +46,12 @@ impl NestedExec {
             && !nested.joins.is_empty()
             && !nested.gathers()
         {
-            let (nested, run) = (Arc::new(nested), Mutex::default());
+            let (nested, run) = (Arc::new(nested.beside(hashes)), Mutex::default());
             let properties = Arc::clone(plan.properties());
             return Ok(Some(Arc::new(NestedExec { nested, run, properties })));
         }
-        over_changed(plan, plan.children().into_iter().map(NestedExec::below).collect::<DfResult<_>>()?)
+        let below = plan.children().into_iter().map(|child| NestedExec::below(child, hashes));
+        over_changed(plan, below.collect::<DfResult<_>>()?)
     }
 
     /// The operator for one run; `None`: as for [`Nested::run`].
