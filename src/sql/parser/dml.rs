@@ -33,7 +33,7 @@ impl Parser<'_> {
                 self.inner.peek_nth_token_ref(1).token,
                 Token::Number(..) | Token::SingleQuotedString(_)
             )
-            && did_you_mean(&alias.value, ["VALUES"].into_iter()).is_some()
+            && did_you_mean(&alias.value, ["VALUES"]).is_some()
         {
             let error = Error::invalid(format!("expected VALUES or SELECT, found \"{}\"", alias.value));
             return Err(error.hint("did you mean VALUES?").state(sqlstate::SYNTAX).at(span_of_name(alias)));
