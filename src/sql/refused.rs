@@ -228,8 +228,8 @@ pub(super) fn plain_text(value: &mut ValueWithSpan) -> Result<()> {
             Ok(())
         }
         Value::HexStringLiteral(digits) if !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) => {
-            Err(Error::invalid(format!("x'{digits}' is not hex"))
-                .hint("two digits, 0 to 9 and a to f, are a byte: x'00ff'")
+            Err(Error::invalid(format!("x'{digits}' is not binary"))
+                .hint("x'...' takes hex digits, two for a byte")
                 .state(sqlstate::INVALID_TEXT)
                 .at(span_of(value)))
         }

@@ -5,8 +5,8 @@
 //! operator waits for the other.
 //!
 //! That is done where a WHERE or HAVING compares a value with one of the same kind, by an operator or IN, which a subquery
-//! gives whatever the rows around it are. It is another form of a plan, tried first: a run in which a subquery gives NULL or several rows,
-//! or reads much, takes the plan as a whole.
+//! gives whatever the rows around it are. It is another form of a plan, tried first: a run in which a subquery gives NULL
+//! or several rows, or reads much, takes the plan as a whole.
 
 use std::sync::Arc;
 

@@ -302,12 +302,6 @@ fn times_and_texts(text: &str) -> Option<Error> {
             error("the date is out of range", sqlstate::OUT_OF_RANGE).why("years run from 0001 to 9999"),
         );
     }
-    if let Some(hex) = between(text, "Invalid HexStringLiteral '", "'") {
-        return Some(
-            error(format!("x'{hex}' is not binary"), sqlstate::INVALID_TEXT)
-                .hint("x'...' takes hex digits, two for a byte"),
-        );
-    }
     if let Some(rest) = text.strip_prefix("Error parsing timestamp from '")
         && let Some((value, rest)) = rest.split_once("' using format '")
         && let Some((format, why)) = rest.split_once("': ")

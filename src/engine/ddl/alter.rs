@@ -180,8 +180,13 @@ pub fn new_column(table: &mut TableDef, add: &AddColumn) -> Result<Option<Vec<Wa
             let wanted = name_of(name);
             let at = table.families.iter().position(|f| f.name == wanted);
             FamilyId(at.ok_or_else(|| {
-                Error::invalid(format!("table \"{}\" has no family \"{wanted}\"", table.name))
-                    .at(span_of_name(name))
+                let names: Vec<&str> = table.families.iter().map(|family| family.name.as_str()).collect();
+                let error = Error::invalid(format!("table \"{}\" has no family \"{wanted}\"", table.name));
+                let error = match names.is_empty() {
+                    true => error.hint("CREATE TABLE declares families"),
+                    false => error.hint(format!("its families: {}", names.join(", "))),
+                };
+                error.at(span_of_name(name))
             })? as u8)
         }
     };

@@ -89,7 +89,10 @@ async fn run(view: &StatementView, wanted: &Simulate) -> Result<(Vec<Under>, imp
     };
     let mut layouts = vec![table.key.clone()];
     for keys in &wanted.layouts {
-        layouts.push(primary_layout(&table, keys)?);
+        let layout = primary_layout(&table, keys)?;
+        if !layouts.contains(&layout) {
+            layouts.push(layout);
+        }
     }
     let arrival = if wanted.source.is_none() { Some(arrival(&table)?) } else { None };
     let rows = source(view, &table, wanted, &layouts, arrival).await?;

@@ -103,8 +103,15 @@ impl Parser<'_> {
             if let Some(check) = self.new_constraint()? {
                 return Ok(AlterTableOp::AddCheck(Box::new(check)));
             }
+            let is_family = self.peek_words(&["FAMILY"]);
+            let no_family = self.error("a family cannot be added");
             self.word("COLUMN");
-            return self.add_column();
+            return self.add_column().map_err(|e| match is_family {
+                true => no_family.hint(
+                    "make a table that has it, CREATE TABLE u (..., FAMILY f (a, b)), and copy the rows",
+                ),
+                false => e,
+            });
         }
         if self.word("DROP") {
             if self.peek_words(&["PRIMARY", "KEY"]) {

@@ -387,6 +387,11 @@ const ERRORS: &[(&str, &str)] = &[
          LINE 1: ALTER TABLE t ADD a INT, b INT\n                                 ^",
     ),
     (
+        "ALTER TABLE t ADD FAMILY f (a INT)",
+        "error: a family cannot be added\n hint: make a table that has it, CREATE TABLE u (..., FAMILY f (a, b)), and copy \
+         the rows\nLINE 1: ALTER TABLE t ADD FAMILY f (a INT)\n                          ^^^^^^",
+    ),
+    (
         "UPDATE t SET (a, b) = (1)",
         "error: 2 columns, but 1 values\nLINE 1: UPDATE t SET (a, b) = (1)\n                     ^^^^^^^^^^^^",
     ),

@@ -74,6 +74,11 @@ impl Level<'_> {
         Some((rows, self.looked_at.checked_sub(1)?))
     }
 
+    /// Rows (count) that were read last.
+    fn read_last(&self) -> usize {
+        self.rows.as_ref().map_or(0, |rows| rows.len())
+    }
+
     /// Makes the next row the current one; false if there is none yet.
     fn next(&mut self) -> bool {
         let is_there = self.rows.as_ref().is_some_and(|rows| self.looked_at < rows.len());
@@ -279,7 +284,8 @@ impl<'n> NestedSearch<'n> {
                 }
             } else if level.reading.is_some() {
                 let most = match join {
-                    None => cut.least().min(FEW_ROWS),
+                    // Few may be enough. If they are not, more are read together.
+                    None => cut.least().max(2 * level.read_last()).min(FEW_ROWS),
                     Some(_) if scope.is_some() => FEW_ROWS,
                     Some(_) => BATCH_ROWS,
                 };
