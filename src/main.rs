@@ -166,20 +166,18 @@ fn assignment(text: &str) -> Result<(String, String), String> {
 fn main() -> ExitCode {
     let cli = Cli::try_parse().unwrap_or_else(|error| refused(&error));
     let ended = match cli.command {
-        Some(Command::Run { files, options }) => run(options.db_option.clone(), &options, &files),
+        Some(Command::Run { files, options }) => run(on_disk(options.db_option.clone()), &options, &files),
         Some(Command::Dump { db }) => dump(&db),
         Some(Command::Restore { backup, db, engine }) => restore(&backup, &db, engine),
         Some(Command::Keydump { db, keyspace, prefix, limit }) => keydump(&db, &keyspace, &prefix, limit),
         Some(Command::Heatmap { db, statement, setup, out }) => heatmap(db, &setup, &statement, &out),
-        Some(Command::Demo { orders, db, engine }) => run_demo(db, engine, orders),
+        Some(Command::Demo { orders, db, engine }) => run_demo(on_disk(db), engine, orders),
         None => {
             if let Some(error) = cli.db.as_deref().and_then(misspelt) {
                 eprintln!("{error}");
                 return ExitCode::from(2);
             }
-            // As SQLite's shell calls it.
-            let db =
-                cli.db.filter(|db| db.as_os_str() != ":memory:").or_else(|| cli.options.db_option.clone());
+            let db = on_disk(cli.db.or_else(|| cli.options.db_option.clone()));
             if cli.options.sql.is_empty() && io::stdin().is_terminal() {
                 open_shell(db, &cli.options)
             } else if cli.options.sql.is_empty() {
@@ -402,6 +400,11 @@ fn named(db: &Option<PathBuf>, is_read_only: bool) -> String {
 
 fn prompt(console: &mut Console, name: &str) -> Result<()> {
     shell::repl(console, name)
+}
+
+/// The folder of a database; `None` in memory, which SQLite's shell calls `:memory:`.
+fn on_disk(db: Option<PathBuf>) -> Option<PathBuf> {
+    db.filter(|db| db.as_os_str() != ":memory:")
 }
 
 fn open(db: Option<PathBuf>, options: engine::Options) -> Result<Database> {

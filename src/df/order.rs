@@ -226,8 +226,10 @@ fn follow(
             let grouped = |by: &SortKey| Some(SortKey { expr: below(&by.expr, plan)?, ..by.clone() });
             let order = match order.is_empty() {
                 // The first groups are any: those that a key has first.
-                true => Some(aggregate.group_expr.iter().map(SortKey::in_key_order).collect()),
-                false => order.iter().map(grouped).collect(),
+                true if joins == Joins::Around => {
+                    Some(aggregate.group_expr.iter().map(SortKey::in_key_order).collect())
+                }
+                _ => order.iter().map(grouped).collect(),
             };
             let Some(order) = order else { return Ok(None) };
             let what = match joins {

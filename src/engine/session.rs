@@ -250,14 +250,10 @@ impl Session {
         let error = match text {
             StatementInput::Parsed(parsed) => sql::point_at_literal(error, &parsed.statement),
             StatementInput::Sql(sql) if sql::may_have_place(&error) => match with_stack(|| sql::parse(sql)) {
-                Ok(statement) => sql::point_at_literal(error, &statement),
+                Ok(statement) => sql::meant_as_text(sql::point_at_literal(error, &statement), sql),
                 Err(_) => error,
             },
-            StatementInput::Sql(_) => error,
-        };
-        let error = match text {
             StatementInput::Sql(sql) => sql::meant_as_text(error, sql),
-            StatementInput::Parsed(_) => error,
         };
         damaged::of_whom(&self.db.catalog(), error)
     }

@@ -95,6 +95,16 @@ pub fn column_of(table: &TableDef, name: &str) -> Result<ColumnId> {
     })
 }
 
+/// The position of the family of a table that has this name. Errors: there is none; the hint lists them.
+pub fn family_named(table: &TableDef, name: &str) -> Result<usize> {
+    table.families.iter().position(|family| family.name == name).ok_or_else(|| {
+        let names: Vec<&str> = table.families.iter().map(|family| family.name.as_str()).collect();
+        Error::invalid(format!("table \"{}\" has no family \"{name}\"", table.name))
+            .hint(format!("its families: {}", names.join(", ")))
+            .state(sqlstate::UNDEFINED_OBJECT)
+    })
+}
+
 impl StatementView {
     /// The value of an expression that needs no query: a literal, a parameter or the time.
     ///

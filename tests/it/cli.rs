@@ -230,6 +230,7 @@ fn statements_and_databases_in_the_wrong_place() {
         assert!(code == status && err.contains(&format!("\n hint: {hint}")), "{args:?} {code} {err}");
     }
     assert_eq!(cli.run(&[":memory:", "-c", "SELECT 1"]).0, 0);
+    assert_eq!(cli.run(&["run", "--db", ":memory:", "load.sql"]).0, 0);
     for made in ["select 1", "other.sql", ":memory:"] {
         assert!(!cli.path().join(made).exists(), "{made}");
     }

@@ -293,10 +293,11 @@ impl UnboundPlan {
         }
         let mut found = None;
         while let Some(rows) = alone.next_rows(2)? {
-            if found.is_some() && rows.len() > 0 || rows.len() > 1 {
-                return Ok(None);
+            for row in 0..rows.len() {
+                if found.replace(rows.value(row, 0)?).is_some() {
+                    return Ok(None);
+                }
             }
-            found = if rows.len() > 0 { Some(rows.value(0, 0)?) } else { found };
         }
         Ok(found.filter(|value| !value.is_null()))
     }

@@ -9,7 +9,7 @@ use crate::catalog::Catalog;
 use crate::engine::design::regions;
 use crate::engine::outcome::Warning;
 use crate::engine::session::Session;
-use crate::engine::view::column_named;
+use crate::engine::view::{column_named, family_named};
 use crate::engine::{DdlResult, rekeying, vet};
 use crate::error::{Error, Kind, Result, sqlstate};
 use crate::key::ColumnId;
@@ -177,17 +177,8 @@ pub fn new_column(table: &mut TableDef, add: &AddColumn) -> Result<Option<Vec<Wa
     let family = match family {
         None => FamilyId::DEFAULT,
         Some(name) => {
-            let wanted = name_of(name);
-            let at = table.families.iter().position(|f| f.name == wanted);
-            FamilyId(at.ok_or_else(|| {
-                let names: Vec<&str> = table.families.iter().map(|family| family.name.as_str()).collect();
-                let error = Error::invalid(format!("table \"{}\" has no family \"{wanted}\"", table.name));
-                let error = match names.is_empty() {
-                    true => error.hint("CREATE TABLE declares families"),
-                    false => error.hint(format!("its families: {}", names.join(", "))),
-                };
-                error.at(span_of_name(name))
-            })? as u8)
+            let at = family_named(table, &name_of(name)).map_err(|e| e.at(span_of_name(name)))?;
+            FamilyId(at as u8)
         }
     };
     if table.columns.len() >= COLUMNS_MAX {

@@ -7,7 +7,7 @@ use crate::catalog::{CATALOG_KEYSPACE, Catalog, Relation, index_of};
 use crate::design::keys::KeyspaceLayout;
 use crate::engine::Database;
 use crate::engine::show::TextTable;
-use crate::engine::view::StatementView;
+use crate::engine::view::{StatementView, family_named};
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::trace;
 use crate::key::{KeyLayout, KeyRange, hex};
@@ -162,13 +162,7 @@ fn keyspace_named(catalog: &Catalog, name: &str) -> Result<KeyspaceId> {
     }
     if let Some((table, family)) = name.split_once('.') {
         let table = catalog.table(table)?;
-        let found = table.families.iter().find(|f| f.name == family).map(|f| f.keyspace);
-        return found.ok_or_else(|| {
-            let names: Vec<&str> = table.families.iter().map(|f| f.name.as_str()).collect();
-            Error::invalid(format!("table \"{}\" has no family \"{family}\"", table.name))
-                .hint(format!("its families: {}", names.join(", ")))
-                .state(sqlstate::UNDEFINED_OBJECT)
-        });
+        return Ok(table.families[family_named(&table, family)?].keyspace);
     }
     match catalog.find(name) {
         Some(Relation::Table(table)) => Ok(table.rows()),

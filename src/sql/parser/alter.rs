@@ -103,11 +103,13 @@ impl Parser<'_> {
             if let Some(check) = self.new_constraint()? {
                 return Ok(AlterTableOp::AddCheck(Box::new(check)));
             }
-            let is_family = self.peek_words(&["FAMILY"]);
-            let no_family = self.error("a family cannot be added");
+            // A column may be called so, and have a type with digits.
+            let is_family =
+                self.peek_words(&["FAMILY"]) && self.inner.peek_nth_token_ref(2).token == Token::LParen;
+            let place = self.next_span();
             self.word("COLUMN");
             return self.add_column().map_err(|e| match is_family {
-                true => no_family.hint(
+                true => self.error_at("a family cannot be added", place).hint(
                     "make a table that has it, CREATE TABLE u (..., FAMILY f (a, b)), and copy the rows",
                 ),
                 false => e,
