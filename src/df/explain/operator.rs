@@ -9,12 +9,12 @@ use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::Operator;
-use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{
     BinaryExpr, Column, DynamicFilterPhysicalExpr, InListExpr, IsNotNullExpr, IsNullExpr, LikeExpr, Literal,
     NotExpr,
 };
 use datafusion::physical_expr::window::WindowExpr;
+use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion::physical_expr_common::physical_expr::fmt_sql;
 use datafusion::physical_expr_common::sort_expr::PhysicalSortExpr;
 use datafusion::physical_plan::aggregates::AggregateExec;
@@ -24,6 +24,7 @@ use datafusion::physical_plan::{ExecutionPlan, displayable};
 use crate::df::below::windows;
 use crate::df::computed::shown;
 use crate::df::expr::value_of;
+use crate::df::expressions::checked::operator_of;
 use crate::df::literals::{interval, words};
 use crate::df::rules::join_keys;
 use crate::df::tree::RewriteTree;
@@ -63,7 +64,8 @@ pub(in crate::df) fn sql(expr: &Arc<dyn PhysicalExpr>) -> String {
         } else if let Some(literal) = expr.downcast_ref::<Literal>() {
             sql_literal(literal.value())
         } else {
-            return in_brackets(expr);
+            let operation = operation(&*expr);
+            return in_brackets(operation.unwrap_or(expr));
         };
         Ok(Transformed::yes(verbatim(&name)))
     });
@@ -76,6 +78,13 @@ pub(in crate::df) fn sql(expr: &Arc<dyn PhysicalExpr>) -> String {
 /// An expression that is shown as this text.
 fn verbatim(text: &str) -> Arc<dyn PhysicalExpr> {
     Arc::new(Column::new(text, 0))
+}
+
+/// A checked `a + b` as an operator.
+fn operation(expr: &dyn PhysicalExpr) -> Option<Arc<dyn PhysicalExpr>> {
+    let call = expr.downcast_ref::<ScalarFunctionExpr>()?;
+    let [left, right] = call.args() else { return None };
+    Some(Arc::new(BinaryExpr::new(Arc::clone(left), operator_of(call.fun())?, Arc::clone(right))))
 }
 
 /// Puts operands into parentheses where they would be read as others: DataFusion's text has them only for an operator

@@ -173,6 +173,11 @@ fn not_by_zero(quotients: ArrayRef, divisors: &dyn Datum) -> Result<ArrayRef, Ar
     Ok(quotients)
 }
 
+/// The operator that a function checks.
+pub fn operator_of(function: &ScalarUDF) -> Option<Operator> {
+    Some(function.inner().downcast_ref::<Checked>()?.op)
+}
+
 type Kernel = fn(&dyn Datum, &dyn Datum) -> Result<ArrayRef, ArrowError>;
 
 /// A checked operator; both operands have the same type, or are decimals.
