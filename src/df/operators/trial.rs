@@ -27,7 +27,7 @@ use crate::df::tree::RewriteTree;
 use crate::exec::scan::ScanCounters;
 
 /// Fraction of the other plan's work that a trial may take.
-const SHARE: f64 = 0.125;
+pub const SHARE: f64 = 0.125;
 
 /// Fraction that its first batch of lookups may take, as the budget is not checked before that.
 const BEGIN_SHARE: f64 = 0.5;

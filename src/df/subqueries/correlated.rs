@@ -7,6 +7,7 @@
 //! subqueries to the outer rows ([`Domain`]).
 
 use std::cell::Cell;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow::datatypes::FieldRef;
@@ -29,6 +30,7 @@ use super::exists::counted;
 use super::first_found::FirstRowsFound;
 use super::first_rows::first_rows;
 use super::membership::{in_one_set, is_joined_well, spell_out};
+use super::totals_found::TotalsFound;
 use crate::df::rewrite::rename_kept;
 use crate::df::tree::{RewritePlan, RewriteTree};
 use crate::df::with_queries::{draws, shared_rows};
@@ -170,7 +172,19 @@ fn with_values(plan: LogicalPlan, input: LogicalPlan, names: &UniqueNames) -> Df
             && !draws(&subquery.subquery)
     };
     let exprs = plan.expressions();
-    let (rows, number) = prepared(&exprs, &input, &is_joined, names)?;
+    let queries = queries_in(&exprs);
+    // Columns of the input that are of no use once this subquery has its value, too.
+    let unused = |now: &Subquery, found: &[(Subquery, Expr)]| {
+        if !matches!(plan, LogicalPlan::Projection(_)) {
+            return None;
+        }
+        let is_open = |query: &&&Subquery| **query != now && !found.iter().any(|(known, _)| known == **query);
+        let open = queries.iter().filter(is_open).flat_map(|query| taken_by(&query.subquery, &input));
+        let used = exprs.iter().flat_map(Expr::column_refs).cloned();
+        let used: HashSet<Column> = used.chain(open.map(|(_, column)| column)).collect();
+        Some(input.schema().columns().into_iter().filter(|column| !used.contains(column)).collect())
+    };
+    let (rows, number) = prepared(&queries, &input, &|query| unused(query, &[]), &is_joined, names)?;
     let (mut joined, mut found) = (rows.clone(), Vec::<(Subquery, Expr)>::new());
     let mut replaced = |expr: Expr| {
         expr.rewrite_up(|expr| {
@@ -187,12 +201,12 @@ fn with_values(plan: LogicalPlan, input: LogicalPlan, names: &UniqueNames) -> Df
             {
                 return Ok(Transformed::yes(value.clone()));
             }
-            let first = match is_column || number.is_some() {
+            let found_along_key = match is_column || number.is_some() {
                 true => None,
-                false => value_of_first(&subquery.subquery, &joined, names)?,
+                false => value_of_found(&subquery.subquery, &joined, unused(subquery, &found), names)?,
             };
-            let (with_value, value) = match first {
-                Some(first) => first,
+            let (with_value, value) = match found_along_key {
+                Some(found) => found,
                 None if is_column => with_column(joined.clone(), expr.clone(), names.next("value"))?,
                 None => {
                     Domain::of(&subquery.subquery, &rows, taken.into_iter().chain(number).collect(), names)?
@@ -205,7 +219,7 @@ fn with_values(plan: LogicalPlan, input: LogicalPlan, names: &UniqueNames) -> Df
         })
     };
     let kept = NamePreserver::new(&plan);
-    let exprs = exprs.into_iter().map(|expr| rename_kept(expr, &kept, &mut replaced).data());
+    let exprs = exprs.iter().map(|expr| rename_kept(expr.clone(), &kept, &mut replaced).data());
     let exprs: Vec<Expr> = exprs.collect::<DfResult<_>>()?;
     if found.is_empty() {
         return Ok(plan);
@@ -218,6 +232,19 @@ fn with_values(plan: LogicalPlan, input: LogicalPlan, names: &UniqueNames) -> Df
     LogicalPlanBuilder::from(plan).project(columns.into_iter().map(Expr::Column))?.build()
 }
 
+/// The scalar subqueries of these expressions.
+fn queries_in(exprs: &[Expr]) -> Vec<&Subquery> {
+    let mut queries = Vec::new();
+    for expr in exprs {
+        // The closure never fails.
+        let _ = expr.apply(|expr| {
+            queries.extend(if let Expr::ScalarSubquery(query) = expr { Some(query) } else { None });
+            Ok(TreeNodeRecursion::Continue)
+        });
+    }
+    queries
+}
+
 /// Columns of `rows` that a subquery beside them uses.
 fn taken_by(subquery: &LogicalPlan, rows: &LogicalPlan) -> Vec<(FieldRef, Column)> {
     let mut taken = outer_columns(subquery);
@@ -228,25 +255,21 @@ fn taken_by(subquery: &LogicalPlan, rows: &LogicalPlan) -> Vec<(FieldRef, Column
 /// The rows that the values of subqueries in these expressions are joined to. They are computed once, if one of them
 /// reads them again; and numbered, if one of them draws numbers for each row.
 fn prepared(
-    exprs: &[Expr],
+    queries: &[&Subquery],
     rows: &LogicalPlan,
+    unused: &dyn Fn(&Subquery) -> Option<Vec<Column>>,
     is_joined: &dyn Fn(&Subquery) -> bool,
     names: &UniqueNames,
 ) -> DfResult<(LogicalPlan, Option<(FieldRef, Column)>)> {
     let (mut are_read_again, mut are_drawn_for) = (false, false);
     let tried = UniqueNames::default();
-    for expr in exprs {
-        expr.apply(|expr| {
-            let Expr::ScalarSubquery(query) = expr else { return Ok(TreeNodeRecursion::Continue) };
-            let (query, is_joined) = (&*query.subquery, is_joined(query));
-            let taken = taken_by(query, rows);
-            if !taken.is_empty() && !is_joined {
-                are_drawn_for |= draws(query);
-                are_read_again |= Domain::told(query, &taken, &tried).is_none()
-                    && value_of_first(query, rows, &tried)?.is_none();
-            }
-            Ok(TreeNodeRecursion::Jump)
-        })?;
+    for subquery in queries {
+        let (query, taken) = (&subquery.subquery, taken_by(&subquery.subquery, rows));
+        if !taken.is_empty() && !is_joined(subquery) {
+            are_drawn_for |= draws(query);
+            are_read_again |= Domain::told(query, &taken, &tried).is_none()
+                && value_of_found(query, rows, unused(subquery), &tried)?.is_none();
+        }
     }
     match (are_drawn_for, are_read_again) {
         (true, _) => numbered(rows.clone(), names),
@@ -267,15 +290,20 @@ fn numbered(rows: LogicalPlan, names: &UniqueNames) -> DfResult<(LogicalPlan, Op
     Ok((shared_rows(rows, names.next("rows")), Some((field, column))))
 }
 
-/// Joins rows to the value of the first row that each finds.
-fn value_of_first(
+/// Joins rows to the value of the first row that each finds along a key, or of totals of all that it finds. With
+/// totals, the `unused` columns of the rows do not come out; `None`: this is not known.
+fn value_of_found(
     subquery: &LogicalPlan,
     rows: &LogicalPlan,
+    unused: Option<Vec<Column>>,
     names: &UniqueNames,
 ) -> DfResult<Option<(LogicalPlan, Expr)>> {
-    let Some(first) = FirstRowsFound::of(subquery)?.filter(FirstRowsFound::is_one) else { return Ok(None) };
-    let Some((rows, found)) = first.beside(rows, JoinType::Left, names)? else { return Ok(None) };
-    Ok(found.into_iter().next().map(|value| (rows, Expr::Column(value))))
+    if let Some(first) = FirstRowsFound::of(subquery)?.filter(FirstRowsFound::is_one) {
+        let Some((rows, found)) = first.beside(rows, JoinType::Left, names)? else { return Ok(None) };
+        return Ok(found.into_iter().next().map(|value| (rows, Expr::Column(value))));
+    }
+    let Some(unused) = unused else { return Ok(None) };
+    TotalsFound::of(subquery)?.map_or(Ok(None), |totals| totals.beside(rows, &unused, names))
 }
 
 /// Adds a value to the rows as a column, and returns that column.

@@ -36,7 +36,7 @@ use crate::access::Guards;
 use crate::df::cached::on_top::Above;
 use crate::df::cached::template::Template;
 use crate::df::operators::scan::ScanExec;
-use crate::df::operators::trial::TrialExec;
+use crate::df::operators::trial::{SHARE, TrialExec};
 use crate::df::table::{Binding, OfRow};
 use crate::df::wanted::FirstFound;
 use crate::error::Result;
@@ -179,8 +179,9 @@ impl Nested {
     pub fn of_trial(trial: &TrialExec, schema: &SchemaRef) -> Option<Nested> {
         let nested = Nested::of(trial.first(), schema)?;
         let ends = nested.cuts.iter().all(SortLimit::may_end) && !nested.above.changes_rows();
-        let few = Few { work: trial.work(), ..BY_ROWKEYS };
-        ends.then(|| Nested { few, tried: Some(trial.work_otherwise()), ..nested })
+        // The other plan would have to be set up, too.
+        let few = Few { work: trial.work() + SHARE * HASH_JOINS, ..BY_ROWKEYS };
+        ends.then(|| Nested { few, tried: Some(trial.work_otherwise() + HASH_JOINS), ..nested })
     }
 
     /// All rows; `None` if they are not few, or the plan does not hold for this run.

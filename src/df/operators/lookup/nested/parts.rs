@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use arrow::compute::SortOptions;
 use arrow::datatypes::SchemaRef;
 use datafusion::common::JoinType;
-use datafusion::physical_expr::PhysicalSortExpr;
+use datafusion::physical_expr::{PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::HashJoinExec;
@@ -89,7 +89,11 @@ impl NestedParts {
             return NestedParts::numbered(plan).or_else(made);
         }
         if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
-            return NestedParts::of(aggregate.input())?.made(plan);
+            let below = NestedParts::of(aggregate.input())?;
+            return match below.totals_found(aggregate) {
+                Some((totals, output)) => below.adding_up_found(totals, output, plan),
+                None => below.made(plan),
+            };
         }
         if let Some((_, input)) = Windows::of(plan) {
             return NestedParts::of(input)?.made(plan);
@@ -232,12 +236,33 @@ impl NestedParts {
     fn numbered(plan: &Arc<dyn ExecutionPlan>) -> Option<NestedParts> {
         let Numbered { input, columns, limit, parts: by } = Numbered::of(plan)?;
         let parts = NestedParts::seeking(input.downcast_ref()?).filter(|parts| parts.above.is_empty())?;
-        let (last, before) = parts.joins.split_last()?;
+        let last = parts.joins.last()?;
         let finds_these = matches!(last.kind, JoinKind::Inner | JoinKind::Left)
             && last.totals.is_none()
             && last.residual.is_empty()
             && last.first.as_ref().is_some_and(|first| Some(first.rows) == limit);
         let by: Vec<ColumnOf> = by.iter().map(|at| parts.output.get(*at).copied()).collect::<Option<_>>()?;
+        // The number begins anew with each outer row.
+        if !finds_these || !parts.tell_outer_rows(&by) {
+            return None;
+        }
+        let output = columns.into_iter().map(|at| parts.output.get(at?).copied()).collect::<Option<_>>()?;
+        let parts = NestedParts { output, schema: plan.schema(), ..parts };
+        // Operators above may rely on the order in which rows are numbered.
+        parts.in_order_of(plan)
+    }
+
+    /// Sorts the rows as they come from `plan`.
+    fn in_order_of(self, plan: &Arc<dyn ExecutionPlan>) -> Option<NestedParts> {
+        match plan.output_ordering().map(|order| self.order(order)) {
+            None => Some(self),
+            Some(order) => Some(self.sorted(order?, 0)),
+        }
+    }
+
+    /// Each row of the tables before the last one has other values in these columns: they have the rowkeys.
+    fn tell_outer_rows(&self, by: &[ColumnOf]) -> bool {
+        let Some((_, before)) = self.joins.split_last() else { return false };
         let is_told = |(table, scan): (usize, &ScanExec)| {
             let key = &scan.request.table().key;
             let has = |id: &ColumnId| {
@@ -247,23 +272,42 @@ impl NestedParts {
             };
             !key.is_drawn() && key.columns().iter().all(has)
         };
-        // The number begins anew with each outer row: it is the only one with these rowkeys.
         let multiplies = |join: &&Join| {
             let is_one = join.first.as_ref().is_some_and(|first| first.rows == 1) || join.totals.is_some();
             !is_one && join.scope.is_none() && matches!(join.kind, JoinKind::Inner | JoinKind::Left)
         };
-        let others = (1..).zip(before).filter(|(_, join)| multiplies(join));
-        let mut outer = std::iter::once((0, &parts.first)).chain(others.map(|(at, join)| (at, &join.table)));
-        if !finds_these || !outer.all(is_told) {
-            return None;
-        }
-        let output = columns.into_iter().map(|at| parts.output.get(at?).copied()).collect::<Option<_>>()?;
-        let parts = NestedParts { output, schema: plan.schema(), ..parts };
-        // Operators above may rely on the order in which rows are numbered.
-        match plan.output_ordering().map(|order| parts.order(order)) {
-            None => Some(parts),
-            Some(order) => Some(parts.sorted(order?, 0)),
-        }
+        let others = (1..).zip(before).filter(|(_, join)| multiplies(&join));
+        let mut outer = std::iter::once((0, &self.first)).chain(others.map(|(at, join)| (at, &join.table)));
+        outer.all(is_told)
+    }
+
+    /// The totals of what each outer row finds in the last table, if the rows are grouped so; and the output columns.
+    fn totals_found(&self, aggregate: &AggregateExec) -> Option<(TotalsOf, Vec<ColumnOf>)> {
+        let (found, last) = (self.joins.len(), self.joins.last()?);
+        let is_alone = last.kind == JoinKind::Left
+            && last.totals.is_none()
+            && last.residual.is_empty()
+            && last.first.as_ref().is_none_or(|first| first.rows == 1)
+            && self.above.is_empty()
+            && self.cuts.last().is_some_and(|cut| cut.joins == found && cut.cuts_nothing());
+        let columns = |(by, _): &(Arc<dyn PhysicalExpr>, String)| self.output.get(place(by)?).copied();
+        let groups: Vec<ColumnOf> =
+            aggregate.group_expr().expr().iter().map(columns).collect::<Option<_>>()?;
+        let are_outer = groups.iter().all(|by| by.table < found) && self.tell_outer_rows(&groups);
+        let totals = TotalsOf::found(aggregate, found, &self.output).filter(|_| is_alone && are_outer)?;
+        let output = groups.into_iter().chain(self::columns(found, aggregate.aggr_expr().len())).collect();
+        Some((totals, output))
+    }
+
+    /// Has the last table give these totals instead of its rows.
+    fn adding_up_found(
+        mut self,
+        totals: TotalsOf,
+        output: Vec<ColumnOf>,
+        plan: &Arc<dyn ExecutionPlan>,
+    ) -> Option<NestedParts> {
+        self.joins.last_mut()?.totals = Some(totals);
+        NestedParts { output, schema: plan.schema(), ..self }.in_order_of(plan)
     }
 
     /// Columns of the outer rows, and columns of a table that equal them.

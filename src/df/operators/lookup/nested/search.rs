@@ -386,8 +386,13 @@ impl<'n> NestedSearch<'n> {
             }
             false => None,
         };
+        let of_nothing = match (&reading, &join.totals) {
+            (None, Some(totals)) => totals.of_nothing()?,
+            _ => None,
+        };
+        let rows = of_nothing.map(|row| Arc::new(NextRows::Row(row)));
         self.at += 1;
-        self.levels[self.at] = Level { reading, ..Level::default() };
+        self.levels[self.at] = Level { reading, rows, ..Level::default() };
         Ok(true)
     }
 }

@@ -25,6 +25,7 @@ use crate::df::operators::lookup::instead::{equal_columns, is_plain};
 use crate::df::operators::scan::ScanExec;
 use crate::df::wanted::FirstFound;
 use crate::error::Result;
+use crate::exec::next_rows::ColumnOf;
 use crate::exec::scan::ScanSpec;
 use crate::exec::sums::{AggregateKind, AggregateTerm, Sums, Total};
 use crate::key::ColumnId;
@@ -40,6 +41,8 @@ const ROWS: AggregateTerm = AggregateTerm { function: AggregateKind::Count, colu
 pub struct TotalsOf {
     functions: Vec<ScanAggregate>,
     output: Vec<Output>,
+    /// An outer row without matches has totals, too.
+    of_none: bool,
 }
 
 /// An output column.
@@ -96,7 +99,27 @@ impl TotalsOf {
             output => Some(output),
         });
         let output = output.collect::<Option<_>>()?;
-        Some((TotalsOf { functions, output }, scan, equal))
+        Some((TotalsOf { functions, output, of_none: false }, scan, equal))
+    }
+
+    /// The totals of rows that are grouped by outer rows, and joined with what these find: the `output` columns of the
+    /// table `found`. `None` if they are of anything else.
+    pub fn found(aggregate: &AggregateExec, found: usize, output: &[ColumnOf]) -> Option<TotalsOf> {
+        let is_simple = *aggregate.mode() == AggregateMode::Single
+            && aggregate.group_expr().is_single()
+            && aggregate.limit_options().is_none();
+        // An outer row without matches is a row that counts, but has no values.
+        let is_of_found = |function: &ScanAggregate| {
+            function.term.column.is_some_and(|at| output.get(at).is_some_and(|of| of.table == found))
+        };
+        let functions = ScanAggregate::all_of(aggregate).filter(|_| is_simple)?;
+        let columns: Vec<usize> = output.iter().map(|of| of.column).collect();
+        let functions: Vec<ScanAggregate> = functions
+            .into_iter()
+            .map(|function| Some(function).filter(is_of_found)?.of_columns(&columns))
+            .collect::<Option<_>>()?;
+        let output = (0..functions.len()).map(Output::Total).collect();
+        Some(TotalsOf { functions, output, of_none: true })
     }
 
     /// The matches that are enough; `None`: all of them.
@@ -117,13 +140,25 @@ impl TotalsOf {
     /// The output for an outer row with these join values, if it has matches. Errors: a sum that does not fit.
     pub fn row(&self, sums: &Sums, equal: &[Value]) -> Result<Option<Vec<Value>>> {
         let totals: Vec<Total> = sums.totals().collect();
-        let Some((Total { values: 1.., .. }, totals)) = totals.split_first() else { return Ok(None) };
+        match totals.split_first() {
+            Some((Total { values: 1.., .. }, totals)) => self.output_of(totals, equal).map(Some),
+            _ => self.of_nothing(),
+        }
+    }
+
+    /// The output for an outer row without matches, if it has any.
+    pub fn of_nothing(&self) -> Result<Option<Vec<Value>>> {
+        let none = vec![Total::default(); self.functions.len()];
+        self.of_none.then(|| self.output_of(&none, &[])).transpose()
+    }
+
+    fn output_of(&self, totals: &[Total], equal: &[Value]) -> Result<Vec<Value>> {
         let value = |output: &Output| match output {
             Output::Equal(at, _) => Ok(equal[*at].clone()),
             Output::Constant(value) => Ok(value.clone()),
             Output::Total(at) => value_of(&self.functions[*at].result(&totals[*at]).map_err(df_error)?),
         };
-        self.output.iter().map(value).collect::<Result<_>>().map(Some)
+        self.output.iter().map(value).collect()
     }
 }
 
