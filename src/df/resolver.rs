@@ -110,9 +110,10 @@ pub(super) struct Resolver<'a> {
 impl Resolver<'_> {
     /// The plan of a query as it was written.
     pub(super) fn plan(mut self, mut query: Query) -> DfResult<LogicalPlan> {
-        crate::sql::name_outputs(&mut query);
         // Hints hold for the views that are planned to find their columns.
         self.hints.take(&mut query).map_err(to_df)?;
+        crate::sql::name_ordered_columns(&mut query, &|name| self.columns_of(name));
+        crate::sql::name_outputs(&mut query);
         crate::sql::name_natural_columns(&mut query, &|name| self.columns_of(name));
         // Each query decides for itself whether tables have a rowkey column.
         self.rowkeys = self.scope.rowkeys_of(&query);

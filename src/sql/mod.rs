@@ -27,6 +27,7 @@ mod lift;
 mod natural;
 mod nested_join;
 mod nesting;
+mod ordered;
 mod outer_names;
 mod outputs;
 mod parser;
@@ -58,6 +59,7 @@ pub use in_values::{PARAMETER_DIGITS, as_one_type};
 pub use layout::{KeyColumn, is_key_form, key_specs, not_a_formula, parse_codes};
 pub use lift::{Clock, Lifted, Shown, cast_constant, lift, lift_named, lift_unnamed};
 pub use natural::name_natural_columns;
+pub use ordered::name_ordered_columns;
 pub use outer_names::name_outer_tables;
 pub use outputs::{name_outputs, output_name};
 pub use parser::{
