@@ -15,6 +15,7 @@ use super::comparison::{compare_value, exact};
 use super::formula::formula;
 use super::literals::words;
 use super::{inverse, of_parts};
+use crate::df::expressions::long_decimals::has_room;
 use crate::df::expressions::{like, quotients};
 use crate::error::Result;
 use crate::key::{PartExpr, prefix_end};
@@ -80,28 +81,22 @@ fn keeps_order(from: ColumnType, to: &arrow::datatypes::DataType) -> bool {
     use arrow::datatypes::DataType::{
         Decimal128, Float32, Float64, Int16, Int32, Int64, LargeUtf8, Utf8, Utf8View,
     };
+    if matches!(to, Decimal128(..)) {
+        return has_room(&arrow_type(from), to);
+    }
     match from {
         // Midnight, in UTC.
         ColumnType::Date => [ColumnType::Timestamp, ColumnType::TimestampTz].map(arrow_type).contains(to),
-        ColumnType::SmallInt => matches!(to, Int16 | Int32 | Int64 | Float32 | Float64) || holds(to, 5),
-        ColumnType::Integer => matches!(to, Int32 | Int64 | Float64) || holds(to, 10),
-        ColumnType::BigInt => matches!(to, Int64) || holds(to, 19),
+        ColumnType::SmallInt => matches!(to, Int16 | Int32 | Int64 | Float32 | Float64),
+        ColumnType::Integer => matches!(to, Int32 | Int64 | Float64),
+        ColumnType::BigInt => matches!(to, Int64),
         ColumnType::Real => matches!(to, Float32 | Float64),
         ColumnType::Double => matches!(to, Float64),
         ColumnType::Varchar | ColumnType::Uuid | ColumnType::Json => {
             matches!(to, Utf8 | LargeUtf8 | Utf8View)
         }
-        ColumnType::Decimal { scale, .. } => {
-            matches!(to, Decimal128(_, s) if *s >= scale as i8)
-        }
         _ => false,
     }
-}
-
-/// The decimal type has room for integers of this many digits.
-fn holds(ty: &arrow::datatypes::DataType, digits: u8) -> bool {
-    use arrow::datatypes::DataType::Decimal128;
-    matches!(ty, Decimal128(precision, scale) if *scale >= 0 && precision.saturating_sub(*scale as u8) >= digits)
 }
 
 /// The predicate of a filter expression.

@@ -9,6 +9,7 @@ use datafusion::logical_expr::expr::{Case, ScalarFunction};
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 
 use super::expr::{FieldNames, value_of};
+use super::expressions::long_decimals::has_room;
 use crate::plan::{Field, Formula, Function};
 use crate::row::{arrow_type, column_type_of};
 use crate::value::{ColumnType, DECIMAL_DIGITS_MAX, Value};
@@ -174,18 +175,7 @@ fn widened(of: (Formula, ColumnType), to: ColumnType) -> Option<(Formula, Column
     let (inner, from) = of;
     let is_same = match (from, to) {
         (from, to) if from == to => true,
-        (ColumnType::Decimal { precision: p, scale: s }, ColumnType::Decimal { precision: q, scale: t }) => {
-            t >= s && q.saturating_sub(t) >= p.saturating_sub(s)
-        }
-        (from, ColumnType::Decimal { precision, scale }) => {
-            let digits = match from {
-                ColumnType::SmallInt => 5,
-                ColumnType::Integer => 10,
-                ColumnType::BigInt => 19,
-                _ => return None,
-            };
-            precision.saturating_sub(scale) >= digits
-        }
+        (from, ColumnType::Decimal { .. }) => has_room(&arrow_type(from), &arrow_type(to)),
         (from, to) => match (from.integer_bounds(), to.integer_bounds()) {
             (Some((least, _)), Some((least_to, _))) => least_to <= least,
             _ => false,

@@ -31,6 +31,9 @@ use crate::df::rewrite::{bare, with_source};
 use crate::df::tree::RewritePlan;
 use crate::exec::scan::PARALLEL_WORK;
 
+/// Threads (count) that are expected to share a plan.
+const SHARED_BY: f64 = 2.0;
+
 /// Aggregates whose result does not depend on the order of rows. Without DISTINCT, their state is a single number or
 /// value.
 pub const OF_A_SET: [&str; 5] = ["count", "sum", "min", "max", "avg"];
@@ -59,6 +62,11 @@ pub fn is_long(plan: &Arc<dyn ExecutionPlan>) -> bool {
 /// zero.
 pub fn work(plan: &Arc<dyn ExecutionPlan>) -> f64 {
     work_of(plan, None, Some(0.0)).unwrap_or_default()
+}
+
+/// Several threads are done with a plan before one is with another.
+pub fn is_shorter(of_threads: &Arc<dyn ExecutionPlan>, alone: &Arc<dyn ExecutionPlan>) -> bool {
+    work(of_threads) <= SHARED_BY * work(alone)
 }
 
 /// [`work`], if all costs are known.

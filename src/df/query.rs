@@ -46,7 +46,7 @@ use super::expressions::compared::times;
 use super::expressions::dates::whole_days;
 use super::expressions::doubles::doubles_win;
 use super::expressions::elements::of_row;
-use super::expressions::intervals::interval_lengths;
+use super::expressions::intervals::{differences_in_days, interval_lengths};
 use super::expressions::like::{byte_patterns, own_patterns};
 use super::expressions::long_decimals::long_decimals;
 use super::expressions::one_by_one::one_by_one;
@@ -310,6 +310,7 @@ impl Planner {
                     "after_coercion",
                     &[
                         lossy_casts,
+                        differences_in_days,
                         distinct_orders,
                         own_patterns,
                         text_casts,
@@ -473,7 +474,11 @@ impl Planner {
         by_one_thread: bool,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         Ok(match self.ways(plan, Keep::No(limits.now_us), limits.cancel).await? {
-            Ways { shared: Shared::Plan(shared), .. } if !by_one_thread => shared,
+            Ways { shared: Shared::Plan(shared), alone }
+                if !by_one_thread && super::parallel::is_shorter(&shared, &alone) =>
+            {
+                shared
+            }
             Ways { alone, .. } => alone,
         })
     }

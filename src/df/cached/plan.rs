@@ -49,9 +49,6 @@ use crate::error::Result;
 use crate::exec::scan::ScanSpec;
 use crate::value::Value;
 
-/// Threads (count) that are expected to share a plan.
-const SHARED_BY: f64 = 2.0;
-
 /// A cached plan: it has no snapshot.
 #[derive(Debug)]
 pub struct UnboundPlan {
@@ -353,8 +350,7 @@ impl UnboundPlan {
         let mut is_alone = false;
         if self.joins {
             let sorted = lookup::sorted_first(Arc::clone(&bound)).map_err(df_error)?;
-            is_alone =
-                sorted.transformed && SHARED_BY * parallel::work(&sorted.data) <= parallel::work(&bound);
+            is_alone = sorted.transformed && !parallel::is_shorter(&bound, &sorted.data);
             let seeking = seek::instead_of_pairs(sorted.data).map_err(df_error)?;
             is_alone |= seeking.transformed;
             bound =
@@ -367,7 +363,10 @@ impl UnboundPlan {
                 return Ok(None);
             };
             let Some(of_threads) = shared.bind(binding)? else { return Ok(None) };
-            bound = shared.ready(of_threads, &self.options)?;
+            // It reads whole tables, where `bound` may look rows up.
+            if parallel::is_shorter(&of_threads, &bound) {
+                bound = shared.ready(of_threads, &self.options)?;
+            }
         }
         self.run(bound).map(Some)
     }

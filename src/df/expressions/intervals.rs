@@ -3,6 +3,9 @@
 //! DataFusion 55.2 compares the months of two intervals, then the days, then the rest: 24 hours are less than a day,
 //! and so are the 60 days between two timestamps, which are all in the rest. It does not multiply intervals.
 //! [`interval_lengths`] and [`IntervalProducts`] follow PostgreSQL: a month is 30 days, a day 24 hours.
+//!
+//! The difference of two timestamps is a length in Arrow. Where it meets an interval, it becomes one of days and a rest
+//! ([`differences_in_days`]), so that both have the same parts.
 
 use std::sync::Arc;
 
@@ -17,7 +20,8 @@ use datafusion::common::{DFSchema, exec_err};
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, lit,
+    Cast, ColumnarValue, Expr, ExprSchemable, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility, lit,
 };
 use sqlparser::ast::BinaryOperator;
 
@@ -42,6 +46,7 @@ impl ExprPlanner for IntervalProducts {
     ) -> DfResult<PlannerResult<RawBinaryExpr>> {
         typed_nulls(&mut expr, schema);
         times_of_day(&mut expr, schema);
+        differences_as_intervals(&mut expr, schema);
         let ty = |expr: &Expr| settled_type(expr, schema).unwrap_or(DataType::Null);
         let (left, right) = (ty(&expr.left), ty(&expr.right));
         let divided = expr.op == BinaryOperator::Divide;
@@ -80,20 +85,58 @@ pub fn interval_lengths(mut expr: Expr, schema: &DFSchema) -> DfResult<Transform
     Ok(Transformed::yes(expr))
 }
 
+/// Makes intervals of differences that are multiplied or divided, or moved by: a date, or another interval.
+fn differences_as_intervals(expr: &mut RawBinaryExpr, schema: &DFSchema) {
+    let ty = |expr: &Expr| settled_type(expr, schema).unwrap_or(DataType::Null);
+    let (left, right) = (ty(&expr.left), ty(&expr.right));
+    let is_difference = |ty: &DataType| matches!(ty, DataType::Duration(_));
+    let meets = |other: &DataType| match expr.op {
+        BinaryOperator::Multiply | BinaryOperator::Divide => other.is_numeric(),
+        BinaryOperator::Plus | BinaryOperator::Minus => {
+            matches!(other, DataType::Date32 | DataType::Interval(_))
+        }
+        _ => false,
+    };
+    let difference = match (is_difference(&left), is_difference(&right)) {
+        (true, false) if meets(&right) => &mut expr.left,
+        (false, true) if meets(&left) => &mut expr.right,
+        _ => return,
+    };
+    *difference = in_days(std::mem::take(difference));
+}
+
+/// Replaces casts of differences to intervals, which would have all in the rest. Runs after type coercion.
+pub fn differences_in_days(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    match expr {
+        Expr::Cast(Cast { expr, field })
+            if matches!(field.data_type(), DataType::Interval(IntervalUnit::MonthDayNano))
+                && matches!(expr.get_type(schema)?, DataType::Duration(_)) =>
+        {
+            Ok(Transformed::yes(in_days(*expr)))
+        }
+        expr => Ok(Transformed::no(expr)),
+    }
+}
+
+fn in_days(difference: Expr) -> Expr {
+    call(IN_DAYS, DataType::Interval(IntervalUnit::MonthDayNano), [difference])
+}
+
 /// The interval of so many days.
 pub fn interval_of_days(days: Expr) -> Expr {
     call(DAYS, DataType::Interval(IntervalUnit::MonthDayNano), [days])
 }
 
 const DAYS: &str = "interval_of_days";
+const IN_DAYS: &str = "difference_in_days";
 
 fn call<const N: usize>(name: &'static str, output: DataType, args: [Expr; N]) -> Expr {
     let signature = Signature::any(N, Volatility::Immutable);
     ScalarUDF::new_from_impl(Computed { name, output, signature }).call(args.to_vec())
 }
 
-/// `interval_length(interval)` in nanoseconds, `interval_of_days(number)`, or `interval_times(interval, number, whether
-/// it is divided)`.
+/// `interval_length(interval)` in nanoseconds, `interval_of_days(number)`, `difference_in_days(length)`, or
+/// `interval_times(interval, number, whether it is divided)`.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Computed {
     name: &'static str,
@@ -123,6 +166,11 @@ impl ScalarUDFImpl for Computed {
                 let intervals: Result<IntervalMonthDayNanoArray> =
                     days.map(|days| days.map(of_days).transpose()).collect();
                 Arc::new(intervals.map_err(to_df)?)
+            }
+            [difference] if self.name == IN_DAYS => {
+                let micros = cast(difference, &DataType::Duration(TimeUnit::Microsecond))?;
+                let micros = micros.as_primitive::<DurationMicrosecondType>().iter();
+                Arc::new(micros.map(|micros| micros.map(parted)).collect::<IntervalMonthDayNanoArray>())
             }
             [interval] => Arc::new(lengths(interval)?.with_precision_and_scale(38, 0)?),
             [interval, number, divided] => {
@@ -164,6 +212,13 @@ fn of_days(days: i64) -> Result<IntervalMonthDayNano> {
             .state(sqlstate::OUT_OF_RANGE)
     })?;
     Ok(IntervalMonthDayNano::new(0, days, 0))
+}
+
+/// A length in microseconds as days and a rest.
+fn parted(micros: i64) -> IntervalMonthDayNano {
+    const DAY: i64 = (DAY_NANOS / 1000) as i64;
+    // 64 bits of microseconds are 107 million days.
+    IntervalMonthDayNano::new(0, (micros / DAY) as i32, micros % DAY * 1000)
 }
 
 /// A product or quotient: the fraction of a month carries over to the days, that of a day to the rest, in microseconds.

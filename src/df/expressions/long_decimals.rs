@@ -73,7 +73,7 @@ fn digits(expr: &Expr, ty: &DataType) -> Option<Digits> {
 }
 
 /// Most digits of a value of an exact type; `None` for other types.
-pub fn digits_of_type(ty: &DataType) -> Option<Digits> {
+fn digits_of_type(ty: &DataType) -> Option<Digits> {
     Some(match ty {
         DataType::Decimal128(precision, scale @ 0..) | DataType::Decimal256(precision, scale @ 0..) => {
             (precision.saturating_sub(scale.unsigned_abs()), scale.unsigned_abs())
@@ -85,6 +85,12 @@ pub fn digits_of_type(ty: &DataType) -> Option<Digits> {
         DataType::UInt64 => (20, 0),
         _ => return None,
     })
+}
+
+/// Each value of one exact type is one of the other, too.
+pub fn has_room(from: &DataType, to: &DataType) -> bool {
+    let room = digits_of_type(from).zip(digits_of_type(to));
+    room.is_some_and(|(from, to)| from.0 <= to.0 && from.1 <= to.1)
 }
 
 /// Most digits of a sum, difference or product of two decimals; `None` if they are not known.

@@ -10,7 +10,7 @@ use datafusion::logical_expr::expr::{Like, ScalarFunction};
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator};
 
 use crate::df::expressions::like;
-use crate::df::expressions::long_decimals::digits_of_type;
+use crate::df::expressions::long_decimals::has_room;
 use crate::df::rewrite::integer;
 use crate::value::unit_around;
 
@@ -273,9 +273,6 @@ fn fits(from: &DataType, to: &DataType) -> bool {
         (from, to) if is_date(to) => is_micros(from),
         (from, DataType::Float64) => from.is_numeric(),
         (from, to) if from.is_signed_integer() && to.is_unsigned_integer() => false,
-        (from, to) => match (digits_of_type(from), digits_of_type(to)) {
-            (Some((before, behind)), Some(room)) => before <= room.0 && behind <= room.1,
-            _ => false,
-        },
+        (from, to) => has_room(from, to),
     }
 }

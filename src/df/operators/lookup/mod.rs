@@ -256,7 +256,10 @@ impl LookupJoinExec {
     pub fn work(&self) -> Option<f64> {
         let scan = scan_of(&self.table)?;
         match self.by {
-            LookupBy::Rowkeys => scan.work(None),
+            LookupBy::Rowkeys => {
+                let looked_up = rows_of(&self.rows).map(|rows| rows * COST.fetch);
+                Some(looked_up.into_iter().fold(scan.work(None)?, f64::min))
+            }
             // In order, the first few rows are enough.
             LookupBy::Ranges if self.in_order => Some(0.0),
             LookupBy::Ranges => Some(rows_of(&self.rows)? * self.work_of_one()?),
