@@ -15,6 +15,7 @@ use datafusion::logical_expr::{
 };
 
 use super::exact_sum::{integers_as_decimals, narrow};
+use super::moving_sum::MovingSum;
 use crate::value::DECIMAL_DIGITS_MAX;
 
 /// DataFusion's function, computed with one more digit and rounded.
@@ -44,6 +45,10 @@ impl AggregateUDFImpl for RoundedAvg {
         let args =
             AccumulatorArgs { return_field: to.wider(&args.return_field), expr_fields: &fields, ..args };
         Ok(Box::new(Rounded { of: self.0.accumulator(args)?, to }))
+    }
+
+    fn create_sliding_accumulator(&self, args: AccumulatorArgs<'_>) -> DfResult<Box<dyn Accumulator>> {
+        MovingSum::of(&args, true).map_or_else(|| self.accumulator(args), Ok)
     }
 
     fn groups_accumulator_supported(&self, args: AccumulatorArgs<'_>) -> bool {

@@ -21,10 +21,11 @@ use datafusion::logical_expr::{
 };
 
 use super::interval_sum::IntervalSum;
+use super::moving_sum::MovingSum;
 use crate::exec::sums::TOO_LONG;
 
 /// `sum`: integers and differences of times are added up as decimals, long decimals as longer ones, intervals by their
-/// parts ([`IntervalSum`]), all else as in DataFusion.
+/// parts ([`IntervalSum`]), doubles of moving frames without subtraction ([`MovingSum`]), all else as in DataFusion.
 #[derive(Debug, Default, PartialEq, Eq, Hash)]
 pub struct ExactSum(Sum);
 
@@ -78,6 +79,9 @@ impl AggregateUDFImpl for ExactSum {
     }
 
     fn create_sliding_accumulator(&self, args: AccumulatorArgs<'_>) -> DfResult<Box<dyn Accumulator>> {
+        if let Some(sum) = MovingSum::of(&args, false) {
+            return Ok(sum);
+        }
         // DataFusion's sliding sum of distinct values supports integers only.
         match wide_type(args.return_type()).filter(|_| !args.is_distinct) {
             _ if is_interval(args.return_type()) && !args.is_distinct => Ok(Box::<IntervalSum>::default()),

@@ -11,6 +11,7 @@ mod interval_sum;
 mod json;
 pub(super) mod json_building;
 mod min_max;
+mod moving_sum;
 mod now;
 pub(super) mod series;
 mod string_agg;
