@@ -4,7 +4,7 @@
 use std::any::TypeId;
 use std::cell::Cell;
 
-use sqlparser::ast::{Expr, Query, Value};
+use sqlparser::ast::{Expr, Query, UnaryOperator, Value};
 use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
@@ -17,6 +17,7 @@ use sqlparser::tokenizer::{Token, Word};
 /// - a blank is one in all of Unicode, such as the no-break space of a web page;
 /// - `user`, `floor`, `interval` and the like are names unless called;
 /// - `SELECT` needs something to select; `* EXCLUDE (..)`, `ORDER BY ALL`, `LIMIT 5, 10`, `FROM (t)` work;
+/// - `-2 ^ 2` is 4; `'a'`, a line break and `'b'` are `'ab'`;
 /// - `a IS DISTINCT FROM b AND c` ends before the AND, and `a ISNULL` is `a IS NULL`;
 /// - a budget of steps: sqlparser tries some forms twice at each level of nesting, so a hostile statement
 ///   could cost it 2^depth steps.
@@ -38,6 +39,13 @@ impl RowkeyDialect {
         let left = self.steps.get().checked_sub(1).ok_or(ParserError::RecursionLimitExceeded)?;
         self.steps.set(left);
         Ok(())
+    }
+
+    /// Reads what follows a sign, which binds closer than `^`.
+    fn signed(&self, parser: &mut Parser, op: UnaryOperator) -> Result<Expr, ParserError> {
+        parser.advance_token();
+        let operand = parser.parse_subexpr(self.prec_value(Precedence::Caret))?;
+        Ok(Expr::UnaryOp { op, expr: Box::new(operand) })
     }
 }
 
@@ -84,6 +92,8 @@ impl Dialect for RowkeyDialect {
                 Some(parser.parse_identifier().map(Expr::Identifier))
             }
             Token::Word(word) if word.keyword == Keyword::TRIM => trim_of_blanks(parser),
+            Token::Minus => Some(self.signed(parser, UnaryOperator::Minus)),
+            Token::Plus => Some(self.signed(parser, UnaryOperator::Plus)),
             _ => None,
         }
     }
@@ -169,6 +179,10 @@ impl Dialect for RowkeyDialect {
     }
 
     fn supports_notnull_operator(&self) -> bool {
+        true
+    }
+
+    fn supports_string_literal_concatenation_with_newline(&self) -> bool {
         true
     }
 

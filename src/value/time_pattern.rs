@@ -138,6 +138,9 @@ const PATTERNS: [(&str, Field); 37] = [
     ("FF6", Field::Micro),
 ];
 
+/// Patterns of PostgreSQL that begin with others and mean something else.
+const UNKNOWN: [&str; 2] = ["IDDD", "Y,YYY"];
+
 const KNOWN: &str = "YYYY, YY, IYYY, Q, MM, Month, Mon, WW, IW, W, DDD, DD, Day, Dy, D, ID, CC, HH24, HH12, HH, AM, PM, \
                      MI, SS, MS, US, FF3, FF6, SSSS, SSSSS, FM before and TH behind them, punctuation and \"quoted text\"";
 
@@ -286,7 +289,8 @@ fn field_at(rest: &str, width: Width) -> Option<(Field, Style, &str)> {
         |rest: &str, name: &str| rest.get(..name.len()).is_some_and(|head| head.eq_ignore_ascii_case(name));
     let is_bare = begins(rest, "FM");
     let rest = if is_bare { &rest[2..] } else { rest };
-    let (name, field) = *PATTERNS.iter().find(|(name, _)| begins(rest, name))?;
+    let is_unknown = UNKNOWN.iter().any(|name| begins(rest, name));
+    let (name, field) = *PATTERNS.iter().find(|(name, _)| begins(rest, name) && !is_unknown)?;
     let (written, after) = rest.split_at(name.len());
     let is_upper = |at: usize| written.as_bytes().get(at).is_some_and(u8::is_ascii_uppercase);
     let case = match (is_upper(0), is_upper(1)) {
