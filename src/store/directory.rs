@@ -195,7 +195,8 @@ impl Directory {
             Engine::Lmdb => writeln!(file, "{FORMAT_PREFIX}{FORMAT}")?,
             engine => writeln!(file, "{FORMAT_PREFIX}{FORMAT} {engine}")?,
         }
-        file.sync_all()
+        // Without this name, the other files would be those of a stranger.
+        file.sync_all().and_then(|()| sync_directory(&self.path))
     }
 }
 
