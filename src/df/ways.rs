@@ -16,7 +16,7 @@ use crate::df::cached::parameters;
 use crate::df::operators::trial::TrialExec;
 use crate::df::operators::{lookup, push_down, seek};
 use crate::df::rules::early::{self, Early};
-use crate::df::rules::{extremes, first_left, join_keys, null_order};
+use crate::df::rules::{extremes, first_left, join_keys, null_order, unique_side};
 use crate::error::Result;
 
 /// A physical plan for one thread, and one for all threads.
@@ -65,7 +65,10 @@ pub(super) async fn ways(mut state: SessionState, plan: LogicalPlan, keep: Keep)
     let plan = with_queries::optimised(&plan, |plan| state.optimize(plan)).map_err(df_error)?;
     let plan =
         join_keys::of_columns(plan).and_then(first_left::of_left_side).and_then(extremes::from_one_end);
-    let plan = plan.and_then(null_order::as_in_keys).and_then(|plan| order::advise(plan, Joins::Around));
+    let plan = plan
+        .and_then(unique_side::as_inner_joins)
+        .and_then(null_order::as_in_keys)
+        .and_then(|plan| order::advise(plan, Joins::Around));
     let plan = plan.map_err(df_error)?.data;
     let is_kept = matches!(keep, Keep::Yes(_));
     let finish = |plan| {

@@ -155,8 +155,13 @@ fn texts(plan: &dyn ExecutionPlan) -> Vec<(String, String)> {
     if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
         let by = aggregate.group_expr();
         by.expr().iter().chain(by.null_expr()).for_each(|(expr, alias)| named(expr, alias));
-        let shown = aggregate.aggr_expr().iter().map(|expr| expr.name());
-        texts.extend(shown.map(|shown| (shown.to_owned(), name(shown))));
+        texts.extend(aggregate.aggr_expr().iter().map(|expr| (expr.name().to_owned(), name(expr.name()))));
+        // Of a subquery that became a join, it has the name that the table has there, too.
+        let renamed = aggregate.aggr_expr().iter().filter_map(|expr| {
+            let (told, alias) = (expr.human_display()?, expr.human_display_alias()?);
+            Some((format!("{told} as {alias}"), name(alias)))
+        });
+        texts.extend(renamed);
     }
     for input in plan.children() {
         let fields = input.schema();

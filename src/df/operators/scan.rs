@@ -409,12 +409,22 @@ impl ScanExec {
 
     /// Starts a scan for other parameters and another snapshot. `None`: as [`ScanExec::bind`].
     pub fn run(&self, binding: &Binding, counters: &Arc<ScanCounters>) -> Result<Option<Scan>> {
-        if let Some((spec, entries_max)) = self.request.known(binding) {
-            let mut scan = self.reading(Arc::new(spec), binding, Arc::clone(counters));
-            if entries_max.map_or(Ok(true), |most| scan.walk_ahead(most))? {
-                return Ok(Some(scan));
-            }
+        match self.run_known(binding, counters)? {
+            Some(scan) => Ok(Some(scan)),
+            None => self.run_anew(binding, counters),
         }
+    }
+
+    /// The same, along a path that is known beforehand. `None`: there is none, or these parameters may be served better.
+    pub fn run_known(&self, binding: &Binding, counters: &Arc<ScanCounters>) -> Result<Option<Scan>> {
+        let Some((spec, entries_max)) = self.request.known(binding) else { return Ok(None) };
+        let mut scan = self.reading(Arc::new(spec), binding, Arc::clone(counters));
+        let is_short = entries_max.map_or(Ok(true), |most| scan.walk_ahead(most))?;
+        Ok(if is_short { Some(scan) } else { None })
+    }
+
+    /// The same, along the path that is chosen for these parameters.
+    pub fn run_anew(&self, binding: &Binding, counters: &Arc<ScanCounters>) -> Result<Option<Scan>> {
         self.rebound(binding)?.map(|bound| self.scan(&bound, Arc::clone(counters), 0)).transpose()
     }
 

@@ -23,5 +23,6 @@ pub(super) mod risk;
 pub(super) mod satisfied;
 pub(super) mod short_circuit;
 pub(super) mod true_keys;
+pub(super) mod unique_side;
 pub(super) mod wide_columns;
 pub(super) mod window_keys;

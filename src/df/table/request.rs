@@ -253,6 +253,11 @@ impl ScanRequest {
         self.again.as_ref()?.stretch()?.access(self.relation.source(), predicate, self.looked_at(), stats)
     }
 
+    /// [`ScanRequest::known`] has a path.
+    pub fn is_known(&self) -> bool {
+        self.again.is_some()
+    }
+
     /// The scan for these parameters, if it is one key or one range whatever their values; and the number of entries by
     /// which it must end, if it may be expensive.
     pub fn known(&self, binding: &Binding) -> Option<(ScanSpec, Option<usize>)> {

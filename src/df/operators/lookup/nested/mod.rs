@@ -122,8 +122,8 @@ struct Join {
     first: Option<FirstFound>,
     /// The semi or anti join of several tables that it is part of.
     scope: Option<Scope>,
-    /// How the matches of one outer row are found.
-    found: OnceLock<Found>,
+    /// How the matches of one outer row are found; and those of another one, for which that would take too long.
+    found: [OnceLock<Found>; 2],
 }
 
 /// How the matches of one outer row are found.

@@ -1,6 +1,6 @@
 //! Takes a plan of nested lookup joins apart.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use arrow::compute::SortOptions;
 use arrow::datatypes::SchemaRef;
@@ -353,7 +353,7 @@ impl NestedParts {
             return None;
         }
         let (of_row, on): (Vec<Asked>, Vec<OfRow>) = on.into_iter().unzip();
-        let (asked, found) = (table.request.asked_of(&on), OnceLock::new());
+        let (asked, found) = (table.request.asked_of(&on), Default::default());
         self.joins.push(Join {
             kind,
             table: table.unbound(),

@@ -1,6 +1,6 @@
 //! Runs nested lookup joins: a depth-first search for joined rows, table by table.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arrow::compute::SortOptions;
 
@@ -377,7 +377,7 @@ impl<'n> NestedSearch<'n> {
             join.on.iter().zip(equal.values).all(may_find) && self.asked[self.at].eval(&equal)? == Some(true);
         let reading = match finds {
             true => {
-                self.lookups += if join.found.get().is_some() { 1 } else { CHOOSING };
+                self.lookups += if join.found[0].get().is_some() { 1 } else { CHOOSING };
                 let binding = Binding { params: values.into(), may_sort: true, ..self.binding.clone() };
                 let Some(reading) = join.open(params.len(), &binding, &self.counters)? else {
                     return Ok(false);
@@ -400,12 +400,12 @@ impl<'n> NestedSearch<'n> {
 impl Join {
     /// Starts the lookup for an outer row whose values are in `binding`, behind the `params` parameters. `None`: the
     /// first matches do not come first.
-    fn open(
-        &self,
+    fn open<'n>(
+        &'n self,
         params: usize,
         binding: &Binding,
         counters: &Arc<ScanCounters>,
-    ) -> Result<Option<LevelSource<'_>>> {
+    ) -> Result<Option<LevelSource<'n>>> {
         let source = |scan: Scan, found: &Found| match (&self.totals, &found.first) {
             (None, None) => LevelSource::Rows(scan),
             (None, Some(first)) => LevelSource::Firsts(scan, Arc::clone(first)),
@@ -414,13 +414,23 @@ impl Join {
                 LevelSource::Totals(scan, totals, sums, binding.params[params..].into())
             }
         };
-        if let Some(found) = self.found.get() {
-            return Ok(found.scan.run(binding, counters)?.map(|scan| source(scan, found)));
+        // The later one first: that of the first row took too long for another row.
+        for found in self.found.iter().rev().filter_map(OnceLock::get) {
+            if let Some(scan) = found.scan.run_known(binding, counters)? {
+                return Ok(Some(source(scan, found)));
+            }
+        }
+        let run = |found: &'n Found| -> Result<_> {
+            Ok(found.scan.run_anew(binding, counters)?.map(|scan| source(scan, found)))
+        };
+        let keeps_no_more = |found: &&Found| !found.scan.request.is_known() || self.found[1].get().is_some();
+        if let Some(found) = self.found[0].get().filter(keeps_no_more) {
+            return run(found);
         }
         for found in self.ways(params) {
             if let Some(scan) = found.scan.settled(binding)? {
-                let found = self.found.get_or_init(|| Found { scan, ..found });
-                return Ok(found.scan.run(binding, counters)?.map(|scan| source(scan, found)));
+                let place = &self.found[usize::from(self.found[0].get().is_some())];
+                return run(place.get_or_init(|| Found { scan, ..found }));
             }
             if let Some(scan) = found.scan.run(binding, counters)? {
                 return Ok(Some(source(scan, &found)));
