@@ -387,7 +387,7 @@ fn physical_optimizer_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync
     let last = [
         PlanRule("whole_frames", whole_frames),
         PlanRule("offset", offset),
-        PlanRule("few_first", |plan, _| few_first(plan, None)),
+        PlanRule("few_first", |plan| few_first(plan, None)),
         PlanRule("row_by_row", row_by_row),
         PlanRule("pages", pages),
         PlanRule("yielding", yielding),

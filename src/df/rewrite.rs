@@ -59,7 +59,7 @@ impl AnalyzerRule for NodeRule {
 
 /// A physical optimizer rule that is one function.
 #[derive(Debug)]
-pub struct PlanRule(pub &'static str, pub fn(Plan, &ConfigOptions) -> DfResult<Plan>);
+pub struct PlanRule(pub &'static str, pub fn(Plan) -> DfResult<Plan>);
 
 type Plan = Arc<dyn ExecutionPlan>;
 
@@ -68,8 +68,8 @@ impl PhysicalOptimizerRule for PlanRule {
         self.0
     }
 
-    fn optimize(&self, plan: Plan, options: &ConfigOptions) -> DfResult<Plan> {
-        self.1(plan, options)
+    fn optimize(&self, plan: Plan, _: &ConfigOptions) -> DfResult<Plan> {
+        self.1(plan)
     }
 
     fn schema_check(&self) -> bool {

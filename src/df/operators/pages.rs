@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef};
 use arrow::compute::concat;
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::error::Result as DfResult;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
@@ -34,7 +33,7 @@ const SKIP_MIN: usize = 500;
 const EQUAL_EXPECTED: usize = 256;
 
 /// Puts [`PageExec`] above limits of sorts whose input is sorted by a prefix.
-pub fn pages(plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> DfResult<Arc<dyn ExecutionPlan>> {
+pub fn pages(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
     plan.rewrite_up(|node| {
         Ok(match Page::of(&node) {
             Some(_) => Transformed::yes(Arc::new(PageExec { limit: node })),

@@ -11,7 +11,6 @@ use std::sync::Arc;
 use arrow::array::{BooleanArray, RecordBatch, RecordBatchOptions};
 use arrow::compute::{concat_batches, filter_record_batch};
 use arrow::datatypes::SchemaRef;
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNodeRecursion};
 use datafusion::error::{DataFusionError, Result as DfResult};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
@@ -38,7 +37,7 @@ use crate::df::tree::RewriteTree;
 use crate::error::Error;
 
 /// Makes [`RecursionExec`] run the recursive queries it can.
-pub fn row_by_row(plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> DfResult<Arc<dyn ExecutionPlan>> {
+pub fn row_by_row(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
     plan.rewrite_up(|node| {
         let steps = node.downcast_ref::<RecursiveQueryExec>().and_then(BatchOperations::of);
         Ok(match steps {

@@ -5,7 +5,6 @@
 
 use std::sync::Arc;
 
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::error::Result as DfResult;
 use datafusion::physical_plan::ExecutionPlan;
@@ -14,7 +13,7 @@ use datafusion::physical_plan::coop::CooperativeExec;
 use crate::df::tree::RewriteTree;
 
 /// Adds a yield point above every operator with several inputs.
-pub fn yielding(plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> DfResult<Arc<dyn ExecutionPlan>> {
+pub fn yielding(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
     plan.rewrite_up(|plan| {
         Ok(match plan.children().len() {
             0 | 1 => Transformed::no(plan),

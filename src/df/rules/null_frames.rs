@@ -6,7 +6,6 @@
 use std::sync::Arc;
 
 use arrow::datatypes::Schema;
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::WindowFrameUnits;
@@ -19,7 +18,7 @@ use super::frames::is_offset;
 use crate::df::tree::RewriteTree;
 
 /// Replaces such windows by ones that read whole partitions.
-pub fn whole_frames(plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> DfResult<Arc<dyn ExecutionPlan>> {
+pub fn whole_frames(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
     plan.rewrite_up(|node| {
         let Some(window) = node.downcast_ref::<BoundedWindowAggExec>() else {
             return Ok(Transformed::no(node));

@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::error::Result as DfResult;
 use datafusion::physical_plan::ExecutionPlan;
@@ -16,7 +15,7 @@ use crate::df::operators::scan::ScanExec;
 use crate::df::tree::RewriteTree;
 
 /// The rule.
-pub fn offset(plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> DfResult<Arc<dyn ExecutionPlan>> {
+pub fn offset(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
     plan.rewrite_up(|node| {
         let limit = node.downcast_ref::<GlobalLimitExec>().filter(|limit| limit.skip() > 0);
         let without = limit.map(|limit| without_first(limit.input(), limit.skip(), limit.fetch()));
