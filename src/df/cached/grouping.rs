@@ -13,6 +13,7 @@ use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::{EmitTo, GroupsAccumulator};
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
 use datafusion::physical_expr::{GroupsAccumulatorAdapter, PhysicalExpr};
+use datafusion::physical_expr_common::utils::evaluate_expressions_to_arrays;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::group_values::new_group_values;
 use datafusion::physical_plan::aggregates::order::GroupOrdering;
@@ -91,8 +92,7 @@ impl Grouping {
         if count == 0 {
             return Ok(RecordBatch::new_empty(Arc::clone(&self.schema)));
         }
-        let keys = self.by.iter().map(|by| by.evaluate(rows)?.into_array(count));
-        let keys = keys.collect::<DfResult<Vec<_>>>()?;
+        let keys = evaluate_expressions_to_arrays(&self.by, rows)?;
         let fields = self.schema.fields().iter().take(keys.len()).cloned().collect::<Vec<_>>();
         let mut groups = new_group_values(Arc::new(Schema::new(fields)), &GroupOrdering::None)?;
         let mut group_of = Vec::with_capacity(count);
@@ -107,8 +107,7 @@ impl Grouping {
 
 impl Function {
     fn args(&self, rows: &RecordBatch) -> DfResult<Vec<ArrayRef>> {
-        let args = self.call.expressions();
-        args.iter().map(|arg| arg.evaluate(rows)?.into_array(rows.num_rows())).collect()
+        evaluate_expressions_to_arrays(&self.call.expressions(), rows)
     }
 
     /// Tells which rows count.

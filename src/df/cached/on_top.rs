@@ -5,16 +5,16 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrow::array::{RecordBatch, RecordBatchOptions};
-use arrow::compute::{filter_record_batch, lexsort_to_indices, take_record_batch};
+use arrow::compute::{lexsort_to_indices, take_record_batch};
 use arrow::datatypes::SchemaRef;
-use datafusion::common::cast::as_boolean_array;
 use datafusion::error::Result as DfResult;
 use datafusion::physical_expr::projection::ProjectionRef;
 use datafusion::physical_expr::{PhysicalExpr, PhysicalSortExpr};
+use datafusion::physical_expr_common::utils::evaluate_expressions_to_arrays;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::coop::CooperativeExec;
-use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::filter::{FilterExec, batch_filter};
 use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
@@ -212,14 +212,12 @@ impl SimpleOperator {
             },
             SimpleOperator::Sort(..) if count == 0 => Ok(rows),
             SimpleOperator::Compute(exprs, schema) => {
-                let values = exprs.iter().map(|expr| expr.evaluate(&rows)?.into_array(count));
-                let values = values.collect::<DfResult<Vec<_>>>()?;
+                let values = evaluate_expressions_to_arrays(exprs, &rows)?;
                 let options = RecordBatchOptions::new().with_row_count(Some(count));
                 Ok(RecordBatch::try_new_with_options(Arc::clone(schema), values, &options)?)
             }
             SimpleOperator::Filter(predicate, columns) => {
-                let passes = predicate.evaluate(&rows)?.into_array(count)?;
-                let passed = filter_record_batch(&rows, as_boolean_array(&passes)?)?;
+                let passed = batch_filter(&rows, predicate)?;
                 Ok(match columns {
                     Some(columns) => passed.project(columns)?,
                     None => passed,

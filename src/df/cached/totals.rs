@@ -13,6 +13,7 @@ use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::Accumulator;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
+use datafusion::physical_expr_common::utils::evaluate_expressions_to_arrays;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode, finalize_aggregation};
 use datafusion::physical_plan::projection::ProjectionExec;
@@ -146,8 +147,7 @@ impl Totals {
 
 fn add(batch: &RecordBatch, inputs: &Inputs, sums: &mut [Box<dyn Accumulator>]) -> DfResult<()> {
     for (inputs, sum) in inputs.iter().zip(sums) {
-        let values = inputs.iter().map(|input| input.evaluate(batch)?.into_array(batch.num_rows()));
-        sum.update_batch(&values.collect::<DfResult<Vec<_>>>()?)?;
+        sum.update_batch(&evaluate_expressions_to_arrays(inputs, batch)?)?;
     }
     Ok(())
 }

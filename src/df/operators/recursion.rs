@@ -16,6 +16,7 @@ use datafusion::error::{DataFusionError, Result as DfResult};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr_common::utils::evaluate_expressions_to_arrays;
 use datafusion::physical_plan::aggregates::group_values::{GroupValues, new_group_values};
 use datafusion::physical_plan::aggregates::order::GroupOrdering;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
@@ -112,10 +113,8 @@ impl BatchOperations {
                 BatchOperation::Keep(condition) => batch_filter(&rows, condition)?,
                 BatchOperation::Pick(columns) => rows.project(columns)?,
                 BatchOperation::Compute(outputs, schema) => {
-                    let count = rows.num_rows();
-                    let columns = outputs.iter().map(|output| output.evaluate(&rows)?.into_array(count));
-                    let options = RecordBatchOptions::new().with_row_count(Some(count));
-                    let columns = columns.collect::<DfResult<_>>()?;
+                    let columns = evaluate_expressions_to_arrays(&**outputs, &rows)?;
+                    let options = RecordBatchOptions::new().with_row_count(Some(rows.num_rows()));
                     RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?
                 }
             };
