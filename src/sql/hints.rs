@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 use sqlparser::ast::{ObjectNamePart, OptimizerHint, Query, Select, TableFactor, TableWithJoins, VisitorMut};
 
 use super::name_of;
-use super::visit::visit_mut;
+use super::visit::{or_break, or_error, visit_mut};
 use crate::error::{Error, Result, Span, sqlstate};
 
 /// What a hint asks for.
@@ -37,10 +37,7 @@ pub struct Hint {
 /// Removes the hints from a query and its subqueries. Errors: SYNTAX for a malformed hint.
 pub fn take_hints(query: &mut Query) -> Result<Vec<Hint>> {
     let mut taker = Taker(Vec::new());
-    match visit_mut(query, &mut taker) {
-        ControlFlow::Break(error) => Err(error),
-        ControlFlow::Continue(()) => Ok(taker.0),
-    }
+    or_error(visit_mut(query, &mut taker)).map(|()| taker.0)
 }
 
 /// The query as text that means the same when it is parsed again.
@@ -69,14 +66,10 @@ impl VisitorMut for Taker {
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {
         for hint in std::mem::take(&mut select.optimizer_hints) {
-            match parse_hints(&hint) {
-                Ok(mut hints) => {
-                    let names = hints.iter_mut().flat_map(|hint| &mut hint.names);
-                    names.for_each(|(name, _)| unalias(name, &select.from));
-                    self.0.extend(hints);
-                }
-                Err(error) => return ControlFlow::Break(error),
-            }
+            let mut hints = or_break(parse_hints(&hint))?;
+            let names = hints.iter_mut().flat_map(|hint| &mut hint.names);
+            names.for_each(|(name, _)| unalias(name, &select.from));
+            self.0.extend(hints);
         }
         ControlFlow::Continue(())
     }

@@ -14,7 +14,7 @@ use sqlparser::ast::{
 };
 
 use super::rewrite::{call, cast_to, parameter_place};
-use super::visit::{visit, visit_mut};
+use super::visit::{or_break, or_error, visit, visit_mut};
 use super::{name_of, parse_query, span_of, span_of_name};
 use crate::error::{Error, Result};
 use crate::value::{ColumnType, DECIMAL_DIGITS_MAX};
@@ -23,10 +23,7 @@ use crate::value::{ColumnType, DECIMAL_DIGITS_MAX};
 /// parameter. Errors: a query that reads itself other than once in its step, or that has an ORDER BY.
 pub fn prepare_recursions(query: &mut Query, type_of: &dyn Fn(usize) -> Option<ColumnType>) -> Result<bool> {
     let mut preparing = Preparing { type_of, any: false };
-    match visit_mut(query, &mut preparing) {
-        ControlFlow::Continue(()) => Ok(preparing.any),
-        ControlFlow::Break(error) => Err(error),
-    }
+    or_error(visit_mut(query, &mut preparing)).map(|()| preparing.any)
 }
 
 struct Preparing<'a> {
@@ -39,12 +36,8 @@ impl VisitorMut for Preparing<'_> {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
         let with = query.with.as_mut().filter(|with| with.recursive);
-        for cte in with.into_iter().flat_map(|with| &mut with.cte_tables) {
-            if let Err(error) = self.prepare(cte) {
-                return ControlFlow::Break(error);
-            }
-        }
-        ControlFlow::Continue(())
+        let mut ctes = with.into_iter().flat_map(|with| &mut with.cte_tables);
+        or_break(ctes.try_for_each(|cte| self.prepare(cte)))
     }
 }
 

@@ -19,7 +19,7 @@ use super::parser::{column_type, parse_expr, text_limit};
 use super::same::without_repeats;
 use super::shape::{Copies, balance};
 use super::star::{excludes_rowkey, star_options};
-use super::visit::{visit, visit_mut};
+use super::visit::{or_break, or_error, visit, visit_mut};
 use super::{
     as_of, calls, in_values, intervals, name_of, nested_join, outputs, refused, row_values, span_of,
     table_functions, windows,
@@ -42,9 +42,7 @@ const PARAMETERS_MAX: usize = 65_535;
 /// expanded.
 pub(super) fn normalise(statement: &mut Statement) -> Result<()> {
     changed_rows(statement).map_or(Ok(()), row_values::spread_lookups)?;
-    if let ControlFlow::Break(error) = visit_mut(statement, &mut Normaliser::default()) {
-        return Err(error);
-    }
+    or_error(visit_mut(statement, &mut Normaliser::default()))?;
     let definition = matches!(
         statement,
         Statement::CreateTable(_)
@@ -184,11 +182,6 @@ pub(super) fn constraint_mut(operator: &mut JoinOperator) -> Option<&mut JoinCon
     }
 }
 
-/// Continues, or stops at an error.
-pub(super) fn or_break(done: Result<()>) -> ControlFlow<Error> {
-    done.map_or_else(ControlFlow::Break, ControlFlow::Continue)
-}
-
 #[derive(Default)]
 struct Normaliser {
     copies: Copies,
@@ -247,16 +240,10 @@ impl VisitorMut for Normaliser {
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {
         self.written.push(select.projection.iter().map(outputs::written).collect());
-        if let Some(error) = select.optimizer_hints.iter().find_map(|hint| parse_hints(hint).err()) {
-            return ControlFlow::Break(error);
-        }
-        if let Err(error) = refused::check_select(select) {
-            return ControlFlow::Break(error);
-        }
+        or_break(select.optimizer_hints.iter().try_for_each(|hint| parse_hints(hint).map(drop)))?;
+        or_break(refused::check_select(select))?;
         or_break(table_functions::into_from(select))?;
-        if let Some(Err(error)) = select.selection.as_mut().map(row_values::spread_lookups) {
-            return ControlFlow::Break(error);
-        }
+        or_break(select.selection.as_mut().map_or(Ok(()), row_values::spread_lookups))?;
         match &select.into {
             None => ControlFlow::Continue(()),
             Some(into) => {

@@ -13,7 +13,7 @@ use sqlparser::ast::{
 use super::outer_names::NamedColumns;
 use super::star::is_star;
 use super::using::shows;
-use super::visit::{visit_expressions, visit_mut};
+use super::visit::{or_error, visit_expressions, visit_mut};
 use super::{name_of, span_of};
 use crate::error::{Error, Result};
 
@@ -75,10 +75,8 @@ pub(super) fn into_from(select: &mut Select) -> Result<()> {
     let mut taker = Taker::default();
     let mut place = None;
     for (n, item) in select.projection.iter_mut().enumerate() {
-        if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item
-            && let ControlFlow::Break(error) = visit_mut(expr, &mut taker)
-        {
-            return Err(error);
+        if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item {
+            or_error(visit_mut(expr, &mut taker))?;
         }
         place = place.or(taker.taken.is_some().then_some(n));
     }

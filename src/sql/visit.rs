@@ -3,6 +3,23 @@
 
 #![expect(clippy::disallowed_methods, reason = "this is where they are called")]
 
+use std::ops::ControlFlow;
+
+use crate::error::{Error, Result};
+
+/// Goes on with a walk, or ends it with an error.
+pub fn or_break<T>(done: Result<T>) -> ControlFlow<Error, T> {
+    done.map_or_else(ControlFlow::Break, ControlFlow::Continue)
+}
+
+/// The error that a walk ended with, if any.
+pub fn or_error(walked: ControlFlow<Error>) -> Result<()> {
+    match walked {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(error) => Err(error),
+    }
+}
+
 /// Generates the walk for `&` and for `&mut`.
 macro_rules! walk {
     (

@@ -19,7 +19,7 @@ use super::rewrite::{ROWKEY, constraint_mut, constraint_of, is_rowkey};
 use super::scopes::Scopes;
 use super::star::{check_names, excluding_rowkey, fold_names, folded, has_options, star_options};
 use super::using::{FromItem, FromItems, Shown, replace_names, shows};
-use super::visit::visit_mut;
+use super::visit::{or_break, or_error, visit_mut};
 use super::{name_of, span_of};
 use crate::error::{Error, Result};
 
@@ -36,10 +36,7 @@ pub fn resolve_joins(
     columns_of: &dyn Fn(&ObjectName) -> ColumnNames,
 ) -> Result<()> {
     let mut hider = Hider { has_pseudo, columns_of, scopes: Scopes::default() };
-    match visit_mut(query, &mut hider) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(error) => Err(error),
-    }
+    or_error(visit_mut(query, &mut hider))
 }
 
 struct Hider<'a> {
@@ -55,14 +52,10 @@ impl VisitorMut for Hider<'_> {
         self.scopes.enter(query);
         let SetExpr::Select(select) = &*query.body else { return ControlFlow::Continue(()) };
         let Some(order) = &mut query.order_by else { return ControlFlow::Continue(()) };
-        match self.joined(select) {
-            Ok(relations) => {
-                let is_output = |name: &Ident| select.projection.iter().any(|item| shows(item, name));
-                replace_names(order, &|name| relations.merged(name).filter(|_| !is_output(name)));
-                ControlFlow::Continue(())
-            }
-            Err(error) => ControlFlow::Break(error),
-        }
+        let relations = or_break(self.joined(select))?;
+        let is_output = |name: &Ident| select.projection.iter().any(|item| shows(item, name));
+        replace_names(order, &|name| relations.merged(name).filter(|_| !is_output(name)));
+        ControlFlow::Continue(())
     }
 
     fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<Error> {
@@ -71,10 +64,7 @@ impl VisitorMut for Hider<'_> {
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {
-        match self.hide(select) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(error) => ControlFlow::Break(error.at(span_of(&*select))),
-        }
+        or_break(self.hide(select).map_err(|error| error.at(span_of(&*select))))
     }
 }
 
@@ -82,8 +72,8 @@ impl Hider<'_> {
     /// All relations of a FROM.
     fn joined(&self, select: &Select) -> Result<FromItems> {
         let mut all = FromItems::default();
+        let told = merges(select) || select.projection.iter().filter_map(star_options).any(has_options);
         for table in &select.from {
-            let told = merges(select) || select.projection.iter().filter_map(star_options).any(has_options);
             all.beside(self.relations(table, told)?);
         }
         Ok(all)

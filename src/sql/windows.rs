@@ -8,8 +8,7 @@ use sqlparser::ast::{
     WindowSpec, WindowType,
 };
 
-use super::rewrite::or_break;
-use super::visit::visit_expressions_mut;
+use super::visit::{or_break, or_error, visit_expressions_mut};
 use super::{name_of, span_of_name};
 use crate::error::{Error, Result, sqlstate};
 
@@ -59,14 +58,10 @@ fn known(definitions: &mut [NamedWindowDefinition]) -> Result<NamedWindows> {
 }
 
 fn spell(exprs: &mut impl VisitMut, known: &NamedWindows, names: Names) -> Result<()> {
-    let spelt = visit_expressions_mut(exprs, |expr| match expr {
+    or_error(visit_expressions_mut(exprs, |expr| match expr {
         Expr::Function(Function { over: Some(over), .. }) => or_break(spell_window(over, known, names)),
         _ => ControlFlow::Continue(()),
-    });
-    match spelt {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(error) => Err(error),
-    }
+    }))
 }
 
 fn spell_window(window: &mut WindowType, known: &NamedWindows, names: Names) -> Result<()> {

@@ -8,16 +8,13 @@ use std::ops::ControlFlow;
 use sqlparser::ast::{Ident, ObjectName, Query, SetExpr, TableAlias, TableFactor, VisitorMut, With};
 
 use super::ast::Statement;
-use super::visit::visit_mut;
+use super::visit::{or_break, or_error, visit_mut};
 use super::{name_of, parse_query};
 use crate::error::{Error, Result};
 
 /// Adds the definitions of a WITH to the queries of a statement.
 pub(super) fn define(with: &With, statement: &mut Statement) -> Result<()> {
-    match visit_mut(statement, &mut Define { with, depth: 0 }) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(error) => Err(error),
-    }
+    or_error(visit_mut(statement, &mut Define { with, depth: 0 }))
 }
 
 /// A query of this body alone.
@@ -76,10 +73,7 @@ impl VisitorMut for Define<'_> {
         let Some(defined) = self.defines(name).filter(|_| self.depth == 0) else {
             return ControlFlow::Continue(());
         };
-        let subquery = match parse_query(&format!("SELECT * FROM {defined}")) {
-            Ok(query) => Box::new(query),
-            Err(error) => return ControlFlow::Break(error),
-        };
+        let subquery = Box::new(or_break(parse_query(&format!("SELECT * FROM {defined}")))?);
         let own = || TableAlias { explicit: true, name: defined.clone(), columns: Vec::new(), at: None };
         let alias = Some(alias.take().unwrap_or_else(own));
         *factor = TableFactor::Derived { lateral: false, subquery, alias, sample: None };
