@@ -71,12 +71,8 @@ fn choose_entries(table: &TableDef, index: &IndexDef, need: &Need, stats: &dyn S
     let source = Source::Index(table, index);
     count_if_small(&mut access, source, need, stats);
     let is_counted = access.is_counted(source, need, stats);
-    Choice {
-        chosen: reason(&access, &index.layout, need, is_counted),
-        access,
-        rejected: Vec::new(),
-        note: None,
-    }
+    let chosen = reason(&access, &index.layout, need, is_counted);
+    Choice::of(access, chosen)
 }
 
 fn choose_rows(table: &TableDef, need: &Need, stats: &dyn Statistics) -> Result<Choice> {

@@ -260,3 +260,10 @@ pub struct Choice {
     /// A hint about a missing index, if much is read for want of one.
     pub note: Option<String>,
 }
+
+impl Choice {
+    /// The only access there is.
+    pub fn of(access: Access, chosen: impl Into<String>) -> Choice {
+        Choice { access, chosen: chosen.into(), rejected: Vec::new(), note: None }
+    }
+}

@@ -166,18 +166,7 @@ impl FormattedTime {
 
 /// `right(text, count)` equals `end`, or differs from it.
 fn ends(of: &Expr, count: i64, op: CmpOp, end: &str, names: &FieldNames) -> Option<Predicate> {
-    let (field, ColumnType::Varchar) = names.of(of)? else { return None };
-    let count = usize::try_from(count).ok().filter(|count| *count > 0)?;
-    let equal = match end.chars().count() {
-        n if n > count => never(field),
-        n if n < count => Predicate::compare(field, CmpOp::Eq, Value::Text(end.to_owned())),
-        _ => Predicate::like(field, ending_with(end)?, false),
-    };
-    match op {
-        CmpOp::Eq => Some(equal),
-        CmpOp::Ne => Some(equal.not()),
-        _ => None,
-    }
+    cut(of, count, op, end, names, |field| Some(Predicate::like(field, ending_with(end)?, false)))
 }
 
 fn ending_with(text: &str) -> Option<LikePattern> {
@@ -186,16 +175,29 @@ fn ending_with(text: &str) -> Option<LikePattern> {
 
 /// `left(text, count)` equals `start`, or differs from it.
 fn starts(of: &Expr, count: i64, op: CmpOp, start: &str, names: &FieldNames) -> Option<Predicate> {
+    cut(of, count, op, start, names, |field| {
+        let from = Predicate::compare(field, CmpOp::Ge, Value::Text(start.to_owned()));
+        let to = text_successor(start).map(|to| Predicate::compare(field, CmpOp::Lt, Value::Text(to)));
+        Some(Predicate::and(std::iter::once(from).chain(to)))
+    })
+}
+
+/// At most `count` characters from one end of a text equal `part`, or differ from it. `has_there`: the text has `part`
+/// at that end.
+fn cut(
+    of: &Expr,
+    count: i64,
+    op: CmpOp,
+    part: &str,
+    names: &FieldNames,
+    has_there: impl Fn(Field) -> Option<Predicate>,
+) -> Option<Predicate> {
     let (field, ColumnType::Varchar) = names.of(of)? else { return None };
     let count = usize::try_from(count).ok().filter(|count| *count > 0)?;
-    let equal = match start.chars().count() {
+    let equal = match part.chars().count() {
         n if n > count => never(field),
-        n if n < count => Predicate::compare(field, CmpOp::Eq, Value::Text(start.to_owned())),
-        _ => {
-            let from = Predicate::compare(field, CmpOp::Ge, Value::Text(start.to_owned()));
-            let to = text_successor(start).map(|to| Predicate::compare(field, CmpOp::Lt, Value::Text(to)));
-            Predicate::and(std::iter::once(from).chain(to))
-        }
+        n if n < count => Predicate::compare(field, CmpOp::Eq, Value::Text(part.to_owned())),
+        _ => has_there(field)?,
     };
     match op {
         CmpOp::Eq => Some(equal),

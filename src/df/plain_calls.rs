@@ -7,11 +7,10 @@ use sqlparser::ast::{self, Query, UnaryOperator, VisitorMut};
 
 use crate::df::functions::json_building::BETWEEN;
 use crate::df::functions::{DATE_OF_PATTERN, TIME_OF_PATTERN};
-use crate::df::tree::balanced;
 use crate::error::{Error, Result, sqlstate};
 use crate::sql::rewrite::{cast_as, take, unnamed};
 use crate::sql::visit::{visit_expressions, visit_mut};
-use crate::sql::{name_of, span_of};
+use crate::sql::{balanced, name_of, span_of};
 use crate::value::ColumnType;
 use crate::value::json_dollar_path;
 

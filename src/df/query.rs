@@ -80,7 +80,7 @@ use super::rewrite::{
 };
 use super::rules::above_totals::AboveTotals;
 use super::rules::anti_join::anti_join;
-use super::rules::carried::Carried;
+use super::rules::carried::carried;
 use super::rules::drawn_once::DrawnOnce;
 use super::rules::frames::{frames_of_bytes, wide_frames};
 use super::rules::join_order::FewestFirst;
@@ -359,7 +359,7 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
             }
             "push_down_filter" => {
                 rules.extend([
-                    Arc::new(Carried) as _,
+                    Arc::new(LogicalRule("carried", Some(ApplyOrder::BottomUp), carried)) as _,
                     Arc::new(AboveTotals(rule)) as _,
                     Arc::new(LogicalRule("computed_columns", None, computed_columns)) as _,
                 ]);

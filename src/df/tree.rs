@@ -1,4 +1,4 @@
-//! Trees: of alternatives, and DataFusion's rewrites of them, compiled once for each type of node: its own are compiled
+//! DataFusion's rewrites of trees, compiled once for each type of node: its own are compiled
 //! for every closure, which made up a tenth of all code (2026-11-26).
 
 #![expect(clippy::disallowed_methods, reason = "this is where they are called")]
@@ -7,13 +7,9 @@ use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::logical_expr::{Expr, LogicalPlan};
 
-/// The parts joined by an operator, as a tree that is not deep; `None` for no parts.
-pub fn balanced<T>(mut parts: Vec<T>, join: &impl Fn(T, T) -> T) -> Option<T> {
-    if parts.len() < 2 {
-        return parts.pop();
-    }
-    let rest = parts.split_off(parts.len() / 2);
-    Some(join(balanced(parts, join)?, balanced(rest, join)?))
+/// The new node, if there is one.
+pub fn changed<T>(new: Option<T>, old: T) -> Transformed<T> {
+    new.map_or_else(|| Transformed::no(old), Transformed::yes)
 }
 
 /// The rewritten node, and whether it has changed.

@@ -33,7 +33,7 @@ use super::errors::to_df;
 use super::expressions::step_types::MaybeNull;
 use super::operators::with_query::WithQueryExec;
 use super::subqueries::correlated::outer_columns;
-use super::tree::RewritePlan;
+use super::tree::{RewritePlan, changed};
 use crate::error::Error;
 use crate::sql::NamedQuery;
 
@@ -60,8 +60,7 @@ impl WithQuery {
     }
 
     fn over(&self, input: LogicalPlan) -> WithQuery {
-        let WithQuery { is_one, is_apart, .. } = *self;
-        WithQuery { name: self.name.clone(), key: self.key.clone(), is_one, is_apart, input }
+        WithQuery { input, ..self.clone() }
     }
 
     fn into_plan(self) -> LogicalPlan {
@@ -132,12 +131,7 @@ pub fn marked(plan: LogicalPlan, named: &[NamedQuery]) -> DfResult<LogicalPlan> 
 
 /// The plan reads a query of WITH that other places read, too.
 pub fn reads_shared(plan: &LogicalPlan) -> bool {
-    let mut found = false;
-    let looked = plan.apply_with_subqueries(|node| {
-        found |= WithQuery::of(node).is_some();
-        Ok(TreeNodeRecursion::Continue)
-    });
-    found || looked.is_err()
+    has_mark(plan, |_| true).unwrap_or(true)
 }
 
 /// The query of WITH that this node stands for.
@@ -284,7 +278,7 @@ pub fn optimised(
         // Marks that nothing comes of were in the way of the optimizer.
         let freed = plan.clone().rewrite_up_with_subqueries(|node| {
             let input = WithQuery::of(&node).filter(|query| is_idle(query)).map(|query| query.input.clone());
-            Ok(input.map_or_else(|| Transformed::no(node), Transformed::yes))
+            Ok(changed(input, node))
         });
         best = optimise(&freed.data()?)?;
         places = Places::of(&best)?;

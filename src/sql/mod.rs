@@ -70,6 +70,7 @@ pub use place::{may_have_place, meant_as_text, point_at_literal};
 pub use recursive::prepare_recursions;
 pub use rewrite::{call, case_when, mentions_rowkey, parameter_count, parameter_place};
 pub use row_values::LOOKED_UP;
+pub use shape::balanced;
 pub use split::{Splitter, SqlText};
 pub use star::expanded_star;
 pub use table_functions::{name_made_values, reads_rows, table_function};

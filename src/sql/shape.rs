@@ -76,23 +76,17 @@ pub(super) fn balance<C: Chain>(chain: &mut C) {
     }
     terms.push(rest);
     terms.reverse();
-    *chain = join_all(terms, link);
+    *chain = balanced(terms, &|left, right| C::join(left, link, right)).unwrap_or_else(C::filler);
 }
 
-/// Joins neighbours pairwise until one tree is left.
-fn join_all<C: Chain>(mut terms: Vec<C>, link: C::Link) -> C {
-    while terms.len() > 1 {
-        let mut joined = Vec::with_capacity(terms.len().div_ceil(2));
-        let mut terms_left = terms.into_iter();
-        while let Some(left) = terms_left.next() {
-            joined.push(match terms_left.next() {
-                Some(right) => C::join(left, link, right),
-                None => left,
-            });
-        }
-        terms = joined;
+/// The parts joined by an operator, as a tree that is not deep; `None` for no parts.
+pub fn balanced<T>(mut parts: Vec<T>, join: &impl Fn(T, T) -> T) -> Option<T> {
+    if parts.len() < 2 {
+        return parts.pop();
     }
-    terms.pop().unwrap_or_else(C::filler)
+    // Neighbours are joined pairwise, as far as there are pairs.
+    let rest = parts.split_off(parts.len().div_ceil(2).next_power_of_two());
+    Some(join(balanced(parts, join)?, balanced(rest, join)?))
 }
 
 /// AND is true, OR is false.

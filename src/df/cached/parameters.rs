@@ -31,7 +31,7 @@ use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec, NestedL
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
 use super::open_values::{self, OpenValuesExec};
-use super::template::{number, params_in, place, value_of};
+use super::template::{has_params, number, params_in, place, value_of};
 use crate::df::errors::{df_error, to_df};
 use crate::df::parallel::OF_A_SET;
 use crate::df::rewrite::{bare, below, hears_of_types, rename_kept};
@@ -83,7 +83,7 @@ pub fn open(plan: LogicalPlan) -> DfResult<LogicalPlan> {
         }
         if let LogicalPlan::Values(Values { schema, mut values }) = node {
             // What is drawn is another value in each run, too.
-            let is_open = values.iter().flatten().any(|value| has_param(value) || value.is_volatile());
+            let is_open = values.iter().flatten().any(|value| has_params(value) || value.is_volatile());
             for value in values.iter_mut().flatten().filter(|_| is_open) {
                 *value = std::mem::take(value).rewrite_up(|e| Ok(opened(e)))?.data;
             }
@@ -237,7 +237,7 @@ pub fn filters_as_cases(plan: LogicalPlan) -> DfResult<LogicalPlan> {
         let Expr::AggregateFunction(AggregateFunction { func, params }) = &mut expr else {
             return Transformed::no(expr);
         };
-        let is_chosen = params.filter.as_deref().is_some_and(has_param);
+        let is_chosen = params.filter.as_deref().is_some_and(has_params);
         // These aggregates ignore NULL.
         if !is_chosen || !OF_A_SET.contains(&func.name()) {
             return Transformed::no(expr);
@@ -250,10 +250,6 @@ pub fn filters_as_cases(plan: LogicalPlan) -> DfResult<LogicalPlan> {
         }
         Transformed::yes(expr)
     })
-}
-
-fn has_param(expr: &Expr) -> bool {
-    expr.exists(|e| Ok(matches!(e, Expr::Placeholder(_)))).unwrap_or(false)
 }
 
 /// Rewrites all expressions of a plan and keeps its output names. Rules rely on types, and on what may be NULL.

@@ -17,7 +17,7 @@ use crate::df::comparison::{compare_value, exact};
 use crate::df::errors::to_df;
 use crate::df::expr::{FieldNames, comparison, flipped, predicate};
 use crate::df::table::Binding;
-use crate::df::tree::RewriteTree;
+use crate::df::tree::{RewriteTree, changed};
 use crate::plan::{CmpOp, Field, LikePattern, PLAIN_ESCAPE, Predicate};
 use crate::row::column_type_of;
 use crate::schema::Ttl;
@@ -230,7 +230,7 @@ fn with_params(expr: &Expr, params: &[Value]) -> Option<Expr> {
         let Expr::Placeholder(placeholder) = &e else { return Ok(Transformed::no(e)) };
         let literal = param(placeholder, params);
         suits &= literal.is_some();
-        Ok(literal.map_or(Transformed::no(e), Transformed::yes))
+        Ok(changed(literal, e))
     });
     replaced.ok().filter(|_| suits).map(|e| e.data)
 }

@@ -16,14 +16,13 @@ use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::expr::{InSubquery, Placeholder};
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
-use datafusion::logical_expr::{
-    BinaryExpr, Expr, ExprSchemable, Filter, LogicalPlan, Operator, Projection, Subquery, SubqueryAlias,
-};
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Filter, LogicalPlan, Operator, Subquery};
 
 use super::plan::{BoundPlan, UnboundPlan};
 use crate::access::Guards;
 use crate::df::expr::comparison;
 use crate::df::subqueries::correlated::outer_columns;
+use crate::df::subqueries::of_no_table::is_total;
 use crate::df::table::Binding;
 use crate::df::tree::RewriteTree;
 use crate::df::with_queries::{draws, reads_shared};
@@ -98,16 +97,6 @@ fn without_subquery(term: Expr, rows: &dyn ExprSchema, params: usize, taken: &mu
     let left = side(left, &right);
     let right = side(right, &left);
     Expr::BinaryExpr(BinaryExpr { left, op, right })
-}
-
-/// The plan has exactly one row.
-fn is_total(plan: &LogicalPlan) -> bool {
-    match plan {
-        LogicalPlan::Projection(Projection { input, .. })
-        | LogicalPlan::SubqueryAlias(SubqueryAlias { input, .. }) => is_total(input),
-        LogicalPlan::Aggregate(aggregate) => aggregate.group_expr.is_empty(),
-        _ => false,
-    }
 }
 
 /// The subquery has one value in each run, of the same kind as this type.

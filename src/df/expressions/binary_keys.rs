@@ -5,7 +5,7 @@ use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, ScalarValue};
 use datafusion::error::Result as DfResult;
-use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator};
+use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan};
 
 use super::like::parted;
 use crate::df::errors::to_df;
@@ -34,7 +34,6 @@ pub fn texts_as_binary_keys(plan: LogicalPlan) -> DfResult<Transformed<LogicalPl
 fn check(expr: &Expr, inputs: &[&LogicalPlan]) -> DfResult<()> {
     let peers: Vec<&Expr> = match expr {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) if op.supports_propagation() => vec![left, right],
-        Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_comparison(*op) => vec![left, right],
         Expr::Between(between) => vec![&between.expr, &between.low, &between.high],
         Expr::InList(list) => std::iter::once(&*list.expr).chain(&list.list).collect(),
         Expr::Like(like) => vec![&like.expr, &like.pattern],
@@ -59,10 +58,6 @@ fn check(expr: &Expr, inputs: &[&LogicalPlan]) -> DfResult<()> {
         Some((name, part)) => Err(to_df(refused(&name, &part, &text, is_pattern))),
         None => Ok(()),
     }
-}
-
-fn is_comparison(op: Operator) -> bool {
-    matches!(op, Operator::IsDistinctFrom | Operator::IsNotDistinctFrom)
 }
 
 /// A text literal, other than `'\x80'` and `'0x80'`, which stand for bytes.

@@ -22,8 +22,8 @@ use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 
 use crate::df::expr::{FieldNames, predicate};
-use crate::df::tree::balanced;
 use crate::plan::Predicate;
+use crate::sql::balanced;
 
 /// Most tuples (count) of several keys that are looked up as tuples; of more, the values of each key are looked up
 /// separately.

@@ -32,7 +32,7 @@ use super::scan::ScanExec;
 use super::seek::SeekJoinExec;
 use crate::df::below::{passed_on, windows};
 use crate::df::join_sides::{keeps, output_of};
-use crate::df::tree::RewriteTree;
+use crate::df::tree::{RewriteTree, changed};
 
 type Plan = Arc<dyn ExecutionPlan>;
 type Filter = Arc<dyn PhysicalExpr>;
@@ -69,7 +69,7 @@ pub fn of_joins(plan: Plan, options: &ConfigOptions) -> DfResult<Plan> {
 fn each(plan: Plan, push: &dyn Fn(&Plan) -> DfResult<Option<Plan>>) -> DfResult<Plan> {
     let pushed = plan.rewrite_up(|node| {
         let pushed = push(&node)?;
-        Ok(pushed.map_or_else(|| Transformed::no(node), Transformed::yes))
+        Ok(changed(pushed, node))
     });
     pushed.data()
 }

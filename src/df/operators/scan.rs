@@ -29,7 +29,7 @@ use crate::df::operators::inputs;
 use crate::df::table::{Binding, Bound, Matches, OfRow, ProbePath, ScanRequest};
 use crate::df::wanted::{FirstFound, RowGoal};
 use crate::error::{Error, Result};
-use crate::exec::scan::{BATCH_ROWS, PARALLEL_WORK, PIECES, Scan, ScanCounters, ScanSpec};
+use crate::exec::scan::{BATCH_ROWS, PARALLEL_WORK, PIECES, Scan, ScanCounters, ScanSpec, grown};
 use crate::key::ColumnId;
 use crate::key::Rowkey;
 use crate::plan::{Field, Predicate};
@@ -598,8 +598,7 @@ impl ExecutionPlan for ScanExec {
                         scan.go_on_as(spec);
                     }
                     let batch = scan.next_batch_of(rows).map_err(to_df)?;
-                    // Quadruple the batch: a consumer that wanted more wants many.
-                    Ok(batch.map(|batch| (batch, (Some(scan), (4 * rows).min(BATCH_ROWS), seen))))
+                    Ok(batch.map(|batch| (batch, (Some(scan), grown(rows, BATCH_ROWS), seen))))
                 }
             });
         Ok(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.request.schema), batches)))

@@ -14,7 +14,7 @@ use datafusion::physical_expr::utils::collect_columns;
 
 use crate::df::errors::df_error;
 use crate::error::Result;
-use crate::exec::scan::{BATCH_ROWS, Scan};
+use crate::exec::scan::{BATCH_ROWS, Scan, grown};
 
 /// Rows (count) of the first batch.
 const ROWS_FIRST: usize = 32;
@@ -58,8 +58,7 @@ impl UntilEnough {
         let batch = self.scan.next_batch_of(self.rows)?;
         let last = batch.as_ref().and_then(|batch| Some(batch.slice(batch.num_rows().checked_sub(1)?, 1)));
         if last.is_some() {
-            // Quadruple the batch: a consumer that wanted more wants many.
-            self.rows = (4 * self.rows).min(BATCH_ROWS);
+            self.rows = grown(self.rows, BATCH_ROWS);
             self.last = last;
         }
         Ok(batch)

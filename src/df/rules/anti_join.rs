@@ -12,14 +12,12 @@ use datafusion::logical_expr::utils::{conjunction, split_conjunction};
 use datafusion::logical_expr::{Expr, Filter, Join, LogicalPlan, LogicalPlanBuilder};
 
 use crate::df::table::TableSource;
+use crate::df::tree::changed;
 
 /// The rule, for one node.
 pub fn anti_join(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
     let LogicalPlan::Filter(filter) = &plan else { return Ok(Transformed::no(plan)) };
-    Ok(match rewritten(filter)? {
-        Some(anti) => Transformed::yes(anti),
-        None => Transformed::no(plan),
-    })
+    Ok(changed(rewritten(filter)?, plan))
 }
 
 fn rewritten(filter: &Filter) -> DfResult<Option<LogicalPlan>> {

@@ -8,60 +8,36 @@
 use std::sync::Arc;
 
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{Column, ExprSchema, JoinType};
+use datafusion::common::{Column, ExprSchema};
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction};
 use datafusion::logical_expr::{Between, BinaryExpr, Distinct, Expr, Filter, Join, LogicalPlan, Operator};
-use datafusion::optimizer::optimizer::ApplyOrder;
-use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
 use crate::df::join_sides::keeps;
-use crate::df::tree::RewriteTree;
+use crate::df::tree::{RewriteTree, changed};
 
-/// The rule. Runs before filters are pushed down.
-#[derive(Debug)]
-pub struct Carried;
-
-impl OptimizerRule for Carried {
-    fn name(&self) -> &str {
-        "carried"
-    }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        Some(ApplyOrder::BottomUp)
-    }
-
-    fn rewrite(&self, plan: LogicalPlan, _: &dyn OptimizerConfig) -> DfResult<Transformed<LogicalPlan>> {
-        let LogicalPlan::Join(join) = &plan else { return Ok(Transformed::no(plan)) };
-        Ok(match carried(join)? {
-            Some(join) => Transformed::yes(join),
-            None => Transformed::no(plan),
-        })
-    }
+/// The rule, for one node. Runs before filters are pushed down.
+pub fn carried(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
+    let LogicalPlan::Join(join) = &plan else { return Ok(Transformed::no(plan)) };
+    Ok(changed(with_carried(join)?, plan))
 }
 
 /// A condition, and the only column that it is on.
 type Condition = (Column, Expr);
 
 /// The join with more conditions on a side whose rows are only found, not kept; `None` if there are none.
-fn carried(join: &Join) -> DfResult<Option<LogicalPlan>> {
-    use JoinType::{Inner, Left, LeftAnti, LeftMark, LeftSemi, Right, RightAnti, RightMark, RightSemi};
+fn with_carried(join: &Join) -> DfResult<Option<LogicalPlan>> {
     // Where NULL among the found rows matters, none may go.
     if join.null_aware {
         return Ok(None);
     }
-    let (finds_left, finds_right) = match join.join_type {
-        Inner => (true, true),
-        Left | LeftSemi | LeftAnti | LeftMark => (false, true),
-        Right | RightSemi | RightAnti | RightMark => (true, false),
-        _ => return Ok(None),
-    };
+    let [keeps_left, keeps_right] = keeps(join.join_type);
     let columns = join.on.iter().filter_map(|(left, right)| Some((left.try_as_col()?, right.try_as_col()?)));
     let pairs: Vec<(&Column, &Column)> = columns.collect();
     let swapped: Vec<_> = pairs.iter().map(|(left, right)| (*right, *left)).collect();
-    let right = if finds_right { narrowed(&join.left, &join.right, &pairs)? } else { None };
-    let left = if finds_left { narrowed(&join.right, &join.left, &swapped)? } else { None };
+    let right = if keeps_left { narrowed(&join.left, &join.right, &pairs)? } else { None };
+    let left = if keeps_right { narrowed(&join.right, &join.left, &swapped)? } else { None };
     if left.is_none() && right.is_none() {
         return Ok(None);
     }

@@ -8,7 +8,6 @@
 use std::sync::Arc;
 
 use datafusion::catalog::TableProvider;
-use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, JoinType, ScalarValue};
 use datafusion::datasource::source_as_provider;
 use datafusion::error::Result as DfResult;
@@ -22,7 +21,7 @@ use datafusion::logical_expr::{
 use crate::access::{Each, OrderBy};
 use crate::df::rewrite::{bare, below, with_source};
 use crate::df::table::TableSource;
-use crate::df::tree::RewritePlan;
+use crate::df::tree::{RewritePlan, changed};
 use crate::df::wanted::{FirstFound, Wanted, WantedRows};
 use crate::plan::Field;
 
@@ -39,7 +38,7 @@ struct Extreme<'p> {
 /// The same plan with the extremes read from one end.
 pub fn from_one_end(plan: LogicalPlan) -> DfResult<LogicalPlan> {
     let changed = plan.rewrite_up_with_subqueries(|node| {
-        let changed = match &node {
+        let told = match &node {
             LogicalPlan::Aggregate(aggregate) if aggregate.group_expr.is_empty() => {
                 match rewritten(aggregate)? {
                     None => one_of_each_prefix(aggregate)?,
@@ -51,17 +50,14 @@ pub fn from_one_end(plan: LogicalPlan) -> DfResult<LogicalPlan> {
             LogicalPlan::Join(join) => any_of_each(join)?,
             _ => None,
         };
-        Ok(changed.map_or(Transformed::no(node), Transformed::yes))
+        Ok(changed(told, node))
     })?;
     Ok(changed.data)
 }
 
 /// The column, if the expression is one, possibly aliased.
 fn column_of(expr: &Expr) -> Option<&Column> {
-    match bare(expr) {
-        Expr::Column(column) => Some(column),
-        _ => None,
-    }
+    bare(expr).try_as_col()
 }
 
 /// A key of the order in which the row that matters comes first.
@@ -87,9 +83,8 @@ impl<'p> FirstBy<'p> {
 
     /// The order in which an aggregate's row comes first: of an extreme, of FIRST_VALUE or LAST_VALUE.
     fn of_call(call: &'p Expr, groups: &[&Column]) -> Option<Vec<FirstBy<'p>>> {
-        if let Some(Extreme { column, is_max, .. }) = extreme(call) {
-            // NULLs come first, but are no minimum.
-            return Some(vec![FirstBy { column, descending: is_max, nulls_fit: is_max }]);
+        if let Some(extreme) = extreme(call) {
+            return Some(vec![extreme.first_by()]);
         }
         let Expr::AggregateFunction(AggregateFunction { func, params }) = bare(call) else { return None };
         if params.filter.is_some() || params.null_treatment == Some(NullTreatment::IgnoreNulls) {
@@ -152,7 +147,7 @@ fn one_of_each_prefix(aggregate: &Aggregate) -> DfResult<Option<LogicalPlan>> {
     let Some([extreme]) = extremes.as_deref() else { return Ok(None) };
     let told = |scan: &TableScan, source: &TableSource, columns: &[Column]| {
         let [column] = columns else { return None };
-        let order = extreme.order(source, column)?;
+        let order = FirstBy::order_of(&[extreme.first_by()], source, columns)?;
         let of = source.in_front_of(&column.name)?;
         Some(told_each(scan, source, Each { of, order, rows: 1, with_ties: false }))
     };
@@ -353,12 +348,11 @@ fn fields_of(source: &TableSource, columns: &[Column]) -> Option<Vec<Field>> {
     columns.iter().map(|column| Some(source.field(&column.name)?.0)).collect()
 }
 
-impl Extreme<'_> {
-    /// The order in which the extreme comes first; `None` if a NULL may.
-    fn order(&self, source: &TableSource, column: &Column) -> Option<Vec<OrderBy>> {
-        let (field, nullable) = source.field(&column.name)?;
+impl<'p> Extreme<'p> {
+    /// The order in which it comes first.
+    fn first_by(&self) -> FirstBy<'p> {
         // NULLs come first, but are no minimum.
-        (!nullable || self.is_max).then(|| vec![OrderBy { field, descending: self.is_max }])
+        FirstBy { column: self.column, descending: self.is_max, nulls_fit: self.is_max }
     }
 }
 

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use datafusion::common::JoinType;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult};
+use datafusion::common::tree_node::TransformedResult;
 use datafusion::error::Result as DfResult;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
@@ -35,7 +35,7 @@ use crate::df::below::{picked_of, place};
 use crate::df::join_sides::outputs;
 use crate::df::operators::join_rows::{rows_matched, rows_of};
 use crate::df::operators::lookup::only_equates;
-use crate::df::tree::RewriteTree;
+use crate::df::tree::{RewriteTree, changed};
 
 type Plan = Arc<dyn ExecutionPlan>;
 type Expr = Arc<dyn PhysicalExpr>;
@@ -90,10 +90,6 @@ fn fewest_first(plan: Plan, choose: &Choose<'_>) -> DfResult<Plan> {
 
 /// Chooses the build side of each join.
 type Choose<'c> = dyn Fn(Plan) -> DfResult<Plan> + 'c;
-
-fn changed(new: Option<Plan>, old: Plan) -> Transformed<Plan> {
-    new.map_or_else(|| Transformed::no(old), Transformed::yes)
-}
 
 /// The reordered semi join, if few rows filter a join and would be cheaper that way.
 fn turned(node: &Plan) -> DfResult<Option<Plan>> {

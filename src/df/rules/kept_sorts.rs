@@ -48,7 +48,7 @@ use datafusion::physical_plan::{
 };
 
 use crate::df::operators::operator;
-use crate::df::tree::RewriteTree;
+use crate::df::tree::{RewriteTree, changed};
 
 /// Wraps the rule that moves sorts, so that it moves none below a limit and drops none for a false key.
 #[derive(Debug)]
@@ -113,7 +113,7 @@ impl FixedRows {
             .rewrite_up(|node| {
                 let fixed = node.downcast_ref::<FixedExec>().filter(|fixed| fixed.what == Fixed::Rows);
                 let input = fixed.map(|fixed| Arc::clone(&fixed.input));
-                Ok(input.map_or_else(|| Transformed::no(node), Transformed::yes))
+                Ok(changed(input, node))
             })
             .data()
     }
@@ -323,7 +323,7 @@ mod tests {
         ) -> DfResult<Arc<dyn ExecutionPlan>> {
             let left_out = |node: Arc<dyn ExecutionPlan>| {
                 let input = node.downcast_ref::<SortExec>().map(|sort| Arc::clone(sort.input()));
-                Ok(input.map_or_else(|| Transformed::no(node), Transformed::yes))
+                Ok(changed(input, node))
             };
             plan.rewrite_up(left_out).data()
         }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use datafusion::common::tree_node::{Transformed, TransformedResult};
+use datafusion::common::tree_node::TransformedResult;
 use datafusion::error::Result as DfResult;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::coop::CooperativeExec;
@@ -12,14 +12,14 @@ use datafusion::physical_plan::projection::ProjectionExec;
 
 use crate::df::operators::over_changed;
 use crate::df::operators::scan::ScanExec;
-use crate::df::tree::RewriteTree;
+use crate::df::tree::{RewriteTree, changed};
 
 /// The rule.
 pub fn offset(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
     plan.rewrite_up(|node| {
         let limit = node.downcast_ref::<GlobalLimitExec>().filter(|limit| limit.skip() > 0);
         let without = limit.map(|limit| without_first(limit.input(), limit.skip(), limit.fetch()));
-        Ok(without.transpose()?.flatten().map_or_else(|| Transformed::no(node), Transformed::yes))
+        Ok(changed(without.transpose()?.flatten(), node))
     })
     .data()
 }

@@ -20,7 +20,7 @@ use datafusion::logical_expr::{
 
 use crate::df::rewrite::{bare, below};
 use crate::df::table::TableSource;
-use crate::df::tree::RewritePlan;
+use crate::df::tree::{RewritePlan, changed};
 
 /// A plan that gives out one more column, and that column.
 type Widened = (LogicalPlan, Column);
@@ -36,7 +36,7 @@ pub fn wide_columns(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
             _ => None,
         };
         match wider.or(raised) {
-            Some(wider) => Ok(cuts.cut(wider, &node)?.map_or(Transformed::no(node), Transformed::yes)),
+            Some(wider) => Ok(changed(cuts.cut(wider, &node)?, node)),
             None => Ok(Transformed::no(node)),
         }
     })

@@ -52,7 +52,8 @@ fn only_total(projection: &Projection) -> DfResult<Option<Subquery>> {
     Ok(total.filter(|total| is_total(&total.subquery) && outer_columns(&total.subquery).is_empty()))
 }
 
-fn is_total(plan: &LogicalPlan) -> bool {
+/// The plan has exactly one row.
+pub fn is_total(plan: &LogicalPlan) -> bool {
     match plan {
         LogicalPlan::Projection(projection) => is_total(&projection.input),
         LogicalPlan::SubqueryAlias(alias) => is_total(&alias.input),

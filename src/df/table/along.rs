@@ -90,8 +90,7 @@ impl ScanRequest {
         let each = paths.iter().filter_map(|path| along(source, &need, *path, &stats));
         let finding = each.filter(|access| !matches!(access.method, Method::Empty));
         let Some(access) = finding.min_by(|a, b| a.cost.total_cmp(&b.cost)) else { return Ok(None) };
-        let chosen = "a range of keys for each row".to_owned();
-        let choice = Choice { access, chosen, rejected: Vec::new(), note: None };
+        let choice = Choice::of(access, "a range of keys for each row");
         let bound = self.bound(need, choice, planned.binding.clone());
         self.check(&bound)?;
         let stretch = Stretch::beside(source, &bound.need, &bound.spec.access, &condition, &others);
@@ -161,7 +160,7 @@ impl ScanRequest {
         let need = Need { predicate, offset: 0, ..bound.need.clone() };
         let path = bound.spec.access.path;
         let access = along(self.relation.source(), &need, path, &self.statistics(&bound.binding))?;
-        let choice = Choice { access, chosen: bound.chosen.clone(), rejected: Vec::new(), note: None };
+        let choice = Choice::of(access, &bound.chosen);
         choice.access.ordered.then(|| self.bound(need, choice, bound.binding.clone()))
     }
 

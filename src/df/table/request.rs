@@ -211,7 +211,7 @@ impl ScanRequest {
         let by_path = || choose_again(relation.source(), &need, self.path?, &stats);
         let again = again.or_else(by_path);
         let choice = match again {
-            Some(access) => Choice { access, chosen: String::new(), rejected: Vec::new(), note: None },
+            Some(access) => Choice::of(access, ""),
             None => choose(relation.source(), &need, &stats)?,
         };
         Ok(Some(self.bound(need, choice, binding.clone())))
@@ -305,7 +305,7 @@ impl ScanRequest {
                 Method::Scan { skip: None, .. } => along(source, &need, spec.access.path, &stats)?,
                 Method::Empty | Method::Get(_) | Method::Gather { .. } => return None,
             };
-            let choice = Choice { access, chosen: chosen.clone(), rejected: Vec::new(), note: None };
+            let choice = Choice::of(access, chosen);
             (!choice.access.method.is_whole()).then_some(choice)
         });
         let choice = match same {
@@ -417,8 +417,7 @@ impl ScanRequest {
     pub fn bind_keys(&self, binding: &Binding, rows: f64) -> Option<Bound> {
         let need = self.need(self.predicate(binding)?);
         let access = Access::of_keys(Vec::new(), need.predicate.clone(), rows);
-        let chosen = "the join tells every part of the rowkey".to_owned();
-        let choice = Choice { access, chosen, rejected: Vec::new(), note: None };
+        let choice = Choice::of(access, "the join tells every part of the rowkey");
         Some(Bound { rows, ..self.bound(need, choice, binding.clone()) })
     }
 

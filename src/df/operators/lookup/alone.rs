@@ -16,7 +16,7 @@ use super::{LookupJoinExec, ROWS_MAX, SeenKeys};
 use crate::df::below::{picks, renamed};
 use crate::df::operators::scan::ScanExec;
 use crate::error::Result;
-use crate::exec::scan::Scan;
+use crate::exec::scan::{Scan, grown};
 use crate::exec::watch::PlanText;
 
 /// A scan, and the steps applied to each of its batches.
@@ -91,8 +91,7 @@ impl Lookups {
             return Ok(None);
         }
         let Some(mut batch) = self.scan.next_batch_of(self.rows)? else { return Ok(None) };
-        // Quadruple the batch: a consumer that wanted more wants many.
-        self.rows = (4 * self.rows).min(ROWS_MAX);
+        self.rows = grown(self.rows, ROWS_MAX);
         for step in &mut self.steps {
             batch = match step {
                 LookupStep::Pick(columns) => batch.project(columns)?,

@@ -369,7 +369,12 @@ impl LookupJoinExec {
 
 /// The join condition is equality of columns and nothing else.
 pub fn only_equates(join: &HashJoinExec) -> bool {
-    join.filter().is_none() && !join.null_aware && join.null_equality() == NullEquality::NullEqualsNothing
+    join.filter().is_none() && nulls_match_nothing(join)
+}
+
+/// NULL equals nothing, and is no answer by itself.
+pub fn nulls_match_nothing(join: &HashJoinExec) -> bool {
+    !join.null_aware && join.null_equality() == NullEquality::NullEqualsNothing
 }
 
 /// [`only_equates`], and one thread reads the left side.
@@ -379,8 +384,7 @@ pub(super) fn is_plain(join: &HashJoinExec) -> bool {
 
 /// NULL equals nothing, and one thread reads the left side.
 pub(super) fn compares_plainly(join: &HashJoinExec) -> bool {
-    let equates = !join.null_aware && join.null_equality() == NullEquality::NullEqualsNothing;
-    equates && join.left().output_partitioning().partition_count() == 1
+    nulls_match_nothing(join) && join.left().output_partitioning().partition_count() == 1
 }
 
 /// A sort key over the outer rows as one over the output.
@@ -390,8 +394,8 @@ fn above(by: &PhysicalSortExpr, output: &[usize], schema: &Schema) -> Option<Phy
     Some(PhysicalSortExpr::new(Arc::new(Column::new(schema.field(at).name(), at)), by.options))
 }
 
-/// A pair of equal expressions: of the rows, of the table.
-type EqualPair = (Arc<dyn PhysicalExpr>, Arc<dyn PhysicalExpr>);
+/// A pair of equal expressions: of the left side of a join, of its right side.
+pub type EqualPair = (Arc<dyn PhysicalExpr>, Arc<dyn PhysicalExpr>);
 
 /// The equality conditions of a join, if all are between columns whose values are equal iff their bytes are. `columns`:
 /// the scan's columns that the join sees.

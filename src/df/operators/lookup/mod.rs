@@ -31,8 +31,8 @@ use futures::{Stream, StreamExt, TryStreamExt};
 pub use self::alone::Lookups;
 use self::found::{FoundBy, JoinKeys, JoinedPairs, SeenKeys};
 pub use self::instead::{
-    are_all_lookups, are_worth_it, given_as, in_recursions, instead_of_all_hashes, instead_of_hashes,
-    instead_of_hashes_either_way, only_equates,
+    EqualPair, are_all_lookups, are_worth_it, given_as, in_recursions, instead_of_all_hashes,
+    instead_of_hashes, instead_of_hashes_either_way, nulls_match_nothing, only_equates,
 };
 pub use self::nested::{Nested, NestedExec, NestedRun, led};
 pub use self::sorted::sorted_first;
@@ -44,7 +44,7 @@ use crate::df::operators::join_rows::rows_of;
 use crate::df::operators::operator;
 use crate::df::table::Bound;
 use crate::error::{Error, Result};
-use crate::exec::scan::Scan;
+use crate::exec::scan::{Scan, grown};
 use crate::key::{ColumnId, KeyHead, Rowkey};
 use crate::plan::{CmpOp, Field, Predicate};
 use crate::row::{any_value_at, value_at};
@@ -488,7 +488,7 @@ pub(in crate::df) fn pieces(
             let piece = batch.slice(at, together.min(batch.num_rows() - at));
             at += piece.num_rows();
             pieces.push(Ok(piece));
-            together = (4 * together).min(ROWS_MAX);
+            together = grown(together, ROWS_MAX);
         }
         futures::stream::iter(pieces)
     });

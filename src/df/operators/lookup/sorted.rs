@@ -22,7 +22,7 @@ use super::instead::{MANY, over, swapped};
 use super::{JoinKind, LookupJoinExec};
 use crate::df::below::{picked, place};
 use crate::df::operators::join_rows::rows_of;
-use crate::df::tree::RewriteTree;
+use crate::df::tree::{RewriteTree, changed};
 use crate::key::ColumnId;
 use crate::plan::Field;
 
@@ -36,10 +36,7 @@ type SortColumn = (usize, SortOptions);
 pub fn sorted_first(plan: Arc<dyn ExecutionPlan>) -> DfResult<Transformed<Arc<dyn ExecutionPlan>>> {
     plan.rewrite_up(|node| {
         let sort = node.downcast_ref::<SortExec>();
-        Ok(match sort.map(below_joins).transpose()?.flatten() {
-            Some(limit) => Transformed::yes(limit),
-            None => Transformed::no(node),
-        })
+        Ok(changed(sort.map(below_joins).transpose()?.flatten(), node))
     })
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TransformedResult};
-use datafusion::common::{JoinSide, JoinType, NullEquality};
+use datafusion::common::{JoinSide, JoinType};
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::expressions::{BinaryExpr, CastExpr, Column};
@@ -24,7 +24,7 @@ use crate::df::below::{picked, place};
 use crate::df::expr::comparison;
 use crate::df::operators::few_first::few_first;
 use crate::df::operators::join_rows::rows_of;
-use crate::df::operators::lookup::{JoinKind, given_as};
+use crate::df::operators::lookup::{EqualPair, JoinKind, given_as, nulls_match_nothing};
 use crate::df::operators::scan::ScanExec;
 use crate::df::tree::RewriteTree;
 use crate::df::wanted::FirstFound;
@@ -89,9 +89,6 @@ struct PairwiseJoin<'j> {
     properties: &'j Arc<PlanProperties>,
 }
 
-/// A pair of equal expressions: of the left side, of the right side.
-type EqualPair = (Arc<dyn PhysicalExpr>, Arc<dyn PhysicalExpr>);
-
 impl<'j> PairwiseJoin<'j> {
     fn of_loop(join: &'j NestedLoopJoinExec) -> Option<PairwiseJoin<'j>> {
         Some(PairwiseJoin {
@@ -105,8 +102,7 @@ impl<'j> PairwiseJoin<'j> {
     }
 
     fn of_hash(join: &'j HashJoinExec) -> Option<PairwiseJoin<'j>> {
-        let is_plain = !join.null_aware && join.null_equality() == NullEquality::NullEqualsNothing;
-        is_plain.then(|| PairwiseJoin {
+        nulls_match_nothing(join).then(|| PairwiseJoin {
             sides: [join.left(), join.right()],
             join_type: *join.join_type(),
             on: join.on(),
@@ -147,7 +143,7 @@ impl<'j> PairwiseJoin<'j> {
         }
         let Some(output) = self.output(&sides) else { return Ok(None) };
         let first = match kind {
-            JoinKind::Semi | JoinKind::Anti => Some(FirstFound { order: Vec::new(), rows: 1 }),
+            JoinKind::Semi | JoinKind::Anti => Some(FirstFound::any_one()),
             JoinKind::Inner | JoinKind::Left => scan.request.first_of_row.clone(),
             _ => None,
         };

@@ -109,11 +109,7 @@ struct SeekTerm {
 impl SeekTerm {
     /// The comparison with `value`, which may be beyond the column's type; `None`: no row passes it.
     fn compare(&self, value: Value) -> Option<Predicate> {
-        let (least, most) = match self.ty {
-            ColumnType::SmallInt => (i64::from(i16::MIN), i64::from(i16::MAX)),
-            ColumnType::Integer => (i64::from(i32::MIN), i64::from(i32::MAX)),
-            _ => (i64::MIN, i64::MAX),
-        };
+        let (least, most) = self.ty.integer_bounds().unwrap_or((i64::MIN, i64::MAX));
         let (op, value) = match (self.op, value) {
             (CmpOp::Lt | CmpOp::Le, Value::Int(n)) if n > most => (CmpOp::Le, Value::Int(most)),
             (CmpOp::Gt | CmpOp::Ge, Value::Int(n)) if n < least => (CmpOp::Ge, Value::Int(least)),

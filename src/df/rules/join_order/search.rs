@@ -17,13 +17,13 @@ use datafusion::error::Result as DfResult;
 use datafusion::physical_plan::joins::{HashJoinExec, HashJoinExecBuilder, PartitionMode};
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
-use super::{Plan, changed, column, is_plain};
+use super::{Plan, column, is_plain};
 use crate::access::COST;
 use crate::df::below::{picked, picks, place};
 use crate::df::operators::join_rows::rows_of;
 use crate::df::operators::scan::ScanExec;
 use crate::df::table::Matches;
-use crate::df::tree::RewriteTree;
+use crate::df::tree::{RewriteTree, changed};
 use crate::plan::Field;
 
 /// Most tables (count) that are put in order: there are 2 to the power of that subsets.

@@ -16,7 +16,7 @@ use super::search::Level;
 use crate::df::below::place;
 use crate::df::cached::{parameters, subquery_values};
 use crate::df::expr::comparison;
-use crate::df::tree::RewriteTree;
+use crate::df::tree::{RewriteTree, changed};
 use crate::error::Result;
 use crate::exec::next_rows::{ColumnOf, JoinedRows, NextRows};
 use crate::plan::CmpOp;
@@ -117,7 +117,7 @@ pub fn with_columns(
         let Some(at) = place(&expr) else { return Ok(Transformed::no(expr)) };
         let column = of(at);
         has_all &= column.is_some();
-        Ok(column.map_or(Transformed::no(expr), Transformed::yes))
+        Ok(changed(column, expr))
     });
     moved.ok().filter(|_| has_all).map(|moved| moved.data)
 }

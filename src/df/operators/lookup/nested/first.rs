@@ -3,7 +3,7 @@
 //! A plan has such a subquery as a join with a table whose rows are numbered for each value of the join columns. For few
 //! outer rows, each one reads its first matches instead, from a key that has them in that order. If the subquery also
 //! compares, as in `m.at <= r.seen`, the numbers are those of each outer row, above the join
-//! ([`FirstFound`](crate::df::subqueries::first_found)).
+//! ([`FirstRowsFound`](crate::df::subqueries::first_found::FirstRowsFound)).
 
 use std::sync::Arc;
 

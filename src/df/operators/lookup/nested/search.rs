@@ -11,7 +11,7 @@ use crate::df::table::{Binding, OfRow};
 use crate::df::wanted::FirstFound;
 use crate::error::{Error, Result};
 use crate::exec::next_rows::{ColumnOf, JoinedRows, NextRows, RowOf};
-use crate::exec::scan::{BATCH_ROWS, Scan, ScanCounters};
+use crate::exec::scan::{BATCH_ROWS, Scan, ScanCounters, grown};
 use crate::exec::sums::Sums;
 use crate::exec::watch::PlanText;
 use crate::plan::{CmpOp, Field, Predicate, RowView};
@@ -137,7 +137,7 @@ fn firsts(scan: &mut Scan, first: &SortLimit) -> Result<Option<JoinedRows>> {
         if found.len() > TIES_MAX || found.is_heavy() {
             return Ok(None);
         }
-        most = (4 * most).min(BATCH_ROWS);
+        most = grown(most, BATCH_ROWS);
     }
     first.of(&mut found)?;
     Ok(Some(found))
