@@ -5,6 +5,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
+use datafusion::error::Result as DfResult;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::window::WindowExpr;
@@ -58,6 +59,23 @@ pub fn picked_of<T: Clone>(projection: &ProjectionExec, below: &[T]) -> Option<V
 /// The columns (positions) that a projection picks, if it does nothing else.
 pub fn picks(projection: &ProjectionExec) -> Option<Vec<usize>> {
     projection.expr().iter().map(|output| place(&output.expr)).collect()
+}
+
+/// The column of a plan at this position.
+pub fn column(plan: &Arc<dyn ExecutionPlan>, at: usize) -> Arc<dyn PhysicalExpr> {
+    Arc::new(Column::new(plan.schema().field(at).name(), at))
+}
+
+/// The columns of a plan at these positions, under the names of a schema.
+pub fn picked_as(
+    plan: Arc<dyn ExecutionPlan>,
+    columns: impl IntoIterator<Item = usize>,
+    names: &Schema,
+) -> DfResult<Arc<dyn ExecutionPlan>> {
+    let named = columns.into_iter().zip(names.fields());
+    let named = named.map(|(at, field)| (column(&plan, at), field.name().clone()));
+    let named: Vec<(Arc<dyn PhysicalExpr>, String)> = named.collect();
+    Ok(Arc::new(ProjectionExec::try_new(named, plan)?))
 }
 
 /// Position of the column, if the expression is one.

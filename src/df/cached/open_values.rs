@@ -18,13 +18,12 @@ use datafusion::datasource::provider_as_source;
 use datafusion::error::Result as DfResult;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::{Expr, LogicalPlan, TableScan, TableType, Values};
-use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
-use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 
 use super::parameters::{ExprRewrite, Test};
 use crate::df::errors::to_df;
-use crate::df::operators::inputs;
+use crate::df::operators::{inputs, one_part};
 use crate::error::Error;
 
 /// A scan of the rows of VALUES, with all of their columns. It is made after optimisation, so nothing narrows it.
@@ -81,13 +80,7 @@ pub struct OpenValuesExec {
 
 impl OpenValuesExec {
     fn new(schema: SchemaRef, rows: Vec<Vec<Arc<dyn PhysicalExpr>>>) -> OpenValuesExec {
-        let properties = Arc::new(PlanProperties::new(
-            EquivalenceProperties::new(schema),
-            Partitioning::UnknownPartitioning(1),
-            EmissionType::Incremental,
-            Boundedness::Bounded,
-        ));
-        OpenValuesExec { rows, properties }
+        OpenValuesExec { rows, properties: one_part(EquivalenceProperties::new(schema)) }
     }
 
     /// The rows with these expressions changed, as a table in memory.

@@ -21,7 +21,7 @@ use datafusion::physical_plan::{
 use futures::TryStreamExt;
 
 use crate::df::below::holds;
-use crate::df::operators::{in_one_part, operator, over_changed};
+use crate::df::operators::{in_one_part, is_one_part, operator, over_changed};
 use crate::df::parallel;
 
 /// Makes short unions of a plan read their inputs in turn.
@@ -58,7 +58,7 @@ fn unites(plan: &Arc<dyn ExecutionPlan>) -> bool {
         || plan.is::<FilterExec>()
         || plan.is::<LocalLimitExec>()
         || plan.is::<UnionExec>();
-    plan.output_partitioning().partition_count() == 1 || passes_on && plan.children().into_iter().all(unites)
+    is_one_part(plan) || passes_on && plan.children().into_iter().all(unites)
 }
 
 /// Reads all partitions of its input, one after the other.

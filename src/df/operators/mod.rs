@@ -24,8 +24,10 @@ use std::sync::Arc;
 
 use datafusion::error::Result as DfResult;
 use datafusion::physical_expr::EquivalenceProperties;
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::{
-    ChildrenPropertiesMode, ExecutionPlan, Partitioning, PlanProperties, ReplaceChildrenOptions,
+    ChildrenPropertiesMode, ExecutionPlan, ExecutionPlanProperties, Partitioning, PlanProperties,
+    ReplaceChildrenOptions,
 };
 
 /// The operator over changed inputs that give the same rows, so its properties stay; `None` if none changed.
@@ -41,6 +43,17 @@ pub(in crate::df) fn over_changed(
     let inputs = plan.children().into_iter().zip(inputs).map(or_as_it_was).collect();
     let keep = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep);
     Arc::clone(plan).replace_children(inputs, keep).map(Some)
+}
+
+/// Properties of an operator that gives all its rows, as they come, in a single partition.
+pub(in crate::df) fn one_part(equivalence: EquivalenceProperties) -> Arc<PlanProperties> {
+    let (emission, end) = (EmissionType::Incremental, Boundedness::Bounded);
+    Arc::new(PlanProperties::new(equivalence, Partitioning::UnknownPartitioning(1), emission, end))
+}
+
+/// All rows come in a single partition.
+pub(in crate::df) fn is_one_part(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    plan.output_partitioning().partition_count() == 1
 }
 
 /// Properties of a plan's rows as a single partition without an order.

@@ -15,7 +15,6 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_expr_common::physical_expr::snapshot_generation;
-use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
 
@@ -25,7 +24,7 @@ use super::until_enough::UntilEnough;
 use crate::access::{Access, COST, Described, Method, OrderBy, Path, RuntimeKeys, describe};
 use crate::df::computed::shown;
 use crate::df::errors::to_df;
-use crate::df::operators::inputs;
+use crate::df::operators::{inputs, one_part};
 use crate::df::table::{Binding, Bound, Matches, OfRow, ProbePath, ScanRequest};
 use crate::df::wanted::{FirstFound, RowGoal};
 use crate::error::{Error, Result};
@@ -98,12 +97,7 @@ impl ScanExec {
         } else {
             EquivalenceProperties::new(Arc::clone(&request.schema))
         };
-        let properties = Arc::new(PlanProperties::new(
-            equivalence,
-            Partitioning::UnknownPartitioning(1),
-            EmissionType::Incremental,
-            Boundedness::Bounded,
-        ));
+        let properties = one_part(equivalence);
         ScanExec {
             request,
             bound: Some(bound),

@@ -14,14 +14,12 @@ use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::error::Result as DfResult;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
-};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use futures::TryStreamExt;
 
 use crate::df::operators::lookup::LookupJoinExec;
 use crate::df::operators::scan::ScanExec;
-use crate::df::operators::{in_one_part, operator};
+use crate::df::operators::{in_one_part, is_one_part, operator};
 use crate::df::parallel;
 use crate::df::tree::RewriteTree;
 use crate::exec::scan::ScanCounters;
@@ -53,9 +51,12 @@ impl TrialExec {
     pub fn of(first: &Arc<dyn ExecutionPlan>, otherwise: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
         let all = parallel::work(&otherwise);
         let work = SHARE * all;
-        let is_one = |plan: &Arc<dyn ExecutionPlan>| plan.output_partitioning().partition_count() == 1;
         let is_worth_it = work >= WORK_MIN && begins_within(first, all * BEGIN_SHARE);
-        if !is_worth_it || !is_one(first) || !is_one(&otherwise) || first.schema() != otherwise.schema() {
+        if !is_worth_it
+            || !is_one_part(first)
+            || !is_one_part(&otherwise)
+            || first.schema() != otherwise.schema()
+        {
             return otherwise;
         }
         let (first, properties) = (Arc::clone(first), in_one_part(&otherwise));

@@ -17,6 +17,7 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, InputOrderMode};
 
 use crate::df::below::passed_on;
+use crate::df::operators::is_one_part;
 use crate::df::operators::lookup::{self, LookupBy, LookupJoinExec};
 use crate::df::operators::scan::ScanExec;
 use crate::df::tree::RewriteTree;
@@ -60,7 +61,7 @@ pub fn may_stop(plan: &Arc<dyn ExecutionPlan>) -> bool {
 fn without_sort(node: Arc<dyn ExecutionPlan>) -> DfResult<Transformed<Arc<dyn ExecutionPlan>>> {
     let Some(sort) = node.downcast_ref::<SortExec>() else { return Ok(Transformed::no(node)) };
     let (input, fetch) = (sort.input(), sort.fetch());
-    let is_one = input.output_partitioning().partition_count() == 1;
+    let is_one = is_one_part(input);
     let known = input.equivalence_properties();
     // Its unique constraints may be wrong: see `kept_sorts`.
     if fetch.is_none()

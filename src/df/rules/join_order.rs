@@ -23,15 +23,14 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::TransformedResult;
 use datafusion::error::Result as DfResult;
 use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_optimizer::{PhysicalOptimizerContext, PhysicalOptimizerRule};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::joins::{HashJoinExec, HashJoinExecBuilder};
-use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
+use datafusion::physical_plan::projection::ProjectionExec;
 
 use crate::access::COST;
-use crate::df::below::{picked_of, place};
+use crate::df::below::{column, picked_as, picked_of, place};
 use crate::df::join_sides::outputs;
 use crate::df::operators::join_rows::{rows_matched, rows_of};
 use crate::df::operators::lookup::only_equates;
@@ -129,13 +128,8 @@ fn turned(node: &Plan) -> DfResult<Option<Plan>> {
 
     let stood_at = |at: usize| at.checked_sub(of_a).unwrap_or(of_b + at);
     let output = outer.projection.as_ref().map_or_else(|| (0..columns.len()).collect(), |o| o.to_vec());
-    let schema = outer.schema();
-    let named = output.into_iter().zip(schema.fields()).map(|(at, field)| ProjectionExpr {
-        expr: column(&then, stood_at(columns[at])),
-        alias: field.name().clone(),
-    });
-    let named: Vec<ProjectionExpr> = named.collect();
-    Ok(Some(Arc::new(ProjectionExec::try_new(named, then)?)))
+    let output = output.into_iter().map(|at| stood_at(columns[at]));
+    picked_as(then, output, &outer.schema()).map(Some)
 }
 
 /// A join of few rows and a table, filtered by groups that the rows alone determine: these are found before the table's
@@ -175,12 +169,8 @@ fn grouped_first(node: &Plan) -> DfResult<Option<Plan>> {
         Some(output) => output.iter().map(|at| columns[*at]).collect(),
         None => columns,
     };
-    let schema = outer.schema();
-    let named = output.into_iter().zip(schema.fields()).map(|(at, field)| {
-        let at = if at < width { at } else { at + behind };
-        ProjectionExpr { expr: column(&then, at), alias: field.name().clone() }
-    });
-    Ok(Some(Arc::new(ProjectionExec::try_new(named.collect::<Vec<_>>(), then)?)))
+    let output = output.into_iter().map(|at| if at < width { at } else { at + behind });
+    picked_as(then, output, &outer.schema()).map(Some)
 }
 
 /// Columns (positions) of the two sides of a join that are equal.
@@ -251,8 +241,4 @@ fn joined(plan: &Plan) -> Option<(&HashJoinExec, Vec<usize>)> {
 /// The join condition is equality only, and there is no limit.
 fn is_plain(join: &HashJoinExec) -> bool {
     only_equates(join) && join.fetch().is_none()
-}
-
-fn column(plan: &Plan, at: usize) -> Arc<dyn PhysicalExpr> {
-    Arc::new(Column::new(plan.schema().field(at).name(), at))
 }

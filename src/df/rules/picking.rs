@@ -13,13 +13,12 @@ use std::sync::Arc;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::error::Result as DfResult;
-use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
 use datafusion::physical_plan::joins::HashJoinExec;
-use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
+use crate::df::below::picked_as;
 use crate::df::tree::RewriteTree;
 
 /// Wraps the rule that moves projections.
@@ -66,11 +65,5 @@ fn apart(filter: &FilterExec) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
         .with_default_selectivity(filter.default_selectivity())
         .with_fetch(filter.fetch())
         .build()?;
-    let fields = filter.input().schema();
-    let column = |at: &usize| {
-        let name = fields.field(*at).name();
-        ProjectionExpr { expr: Arc::new(Column::new(name, *at)), alias: name.clone() }
-    };
-    let columns: Vec<ProjectionExpr> = picked.iter().map(column).collect();
-    Ok(Some(Arc::new(ProjectionExec::try_new(columns, Arc::new(whole))?)))
+    picked_as(Arc::new(whole), picked.iter().copied(), &filter.schema()).map(Some)
 }

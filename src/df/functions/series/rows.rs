@@ -11,12 +11,11 @@ use datafusion::common::stats::Precision;
 use datafusion::error::{DataFusionError, Result as DfResult};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::expressions::Column;
-use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalSortExpr};
-use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalSortExpr};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 
-use crate::df::operators::operator;
+use crate::df::operators::{one_part, operator};
 use crate::row::field;
 use crate::value::{ColumnType, US_PER_DAY, ValueRef, timestamp_in_range};
 
@@ -128,13 +127,7 @@ impl SeriesExec {
             let options = arrow::compute::SortOptions { descending: !rows.is_up, nulls_first: rows.is_up };
             [PhysicalSortExpr::new(Arc::new(Column::new("value", 0)), options)]
         });
-        let properties = Arc::new(PlanProperties::new(
-            EquivalenceProperties::new_with_orderings(schema, order),
-            Partitioning::UnknownPartitioning(1),
-            EmissionType::Incremental,
-            Boundedness::Bounded,
-        ));
-        SeriesExec { rows, properties }
+        SeriesExec { rows, properties: one_part(EquivalenceProperties::new_with_orderings(schema, order)) }
     }
 }
 

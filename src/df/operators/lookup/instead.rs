@@ -8,7 +8,6 @@ use datafusion::common::{JoinType, NullEquality};
 use datafusion::error::Result as DfResult;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{LexOrdering, PhysicalExpr, PhysicalSortExpr};
-use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec};
 use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::projection::ProjectionExec;
@@ -16,8 +15,7 @@ use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::work_table::WorkTableExec;
 use datafusion::physical_plan::{
-    ChildrenPropertiesMode, ExecutionPlan, ExecutionPlanProperties, Partitioning, PlanProperties,
-    ReplaceChildrenOptions,
+    ChildrenPropertiesMode, ExecutionPlan, ExecutionPlanProperties, PlanProperties, ReplaceChildrenOptions,
 };
 
 use super::nested::finds_for_each;
@@ -29,6 +27,7 @@ use crate::df::explain::name;
 use crate::df::operators::few_first::few_first;
 use crate::df::operators::join_rows::rows_of;
 use crate::df::operators::scan::{ByRows, ScanExec};
+use crate::df::operators::{is_one_part, one_part};
 use crate::df::tree::RewriteTree;
 use crate::error::Result;
 use crate::exec::scan::PARALLEL_WORK;
@@ -345,12 +344,6 @@ impl LookupJoinExec {
         if let Some(order) = rows.output_ordering().filter(|_| declares) {
             equivalence.add_ordering(order.iter().map_while(|by| above(by, &output, &join.schema())));
         }
-        let properties = PlanProperties::new(
-            equivalence,
-            Partitioning::UnknownPartitioning(1),
-            EmissionType::Incremental,
-            Boundedness::Bounded,
-        );
         let of_scan = |column: usize| column.checked_sub(of_rows).map_or(column, |at| of_rows + columns[at]);
         Ok(Some(LookupJoinExec {
             rows: Arc::clone(rows),
@@ -362,7 +355,7 @@ impl LookupJoinExec {
             kind,
             in_order,
             output: output.into_iter().map(of_scan).collect(),
-            properties: Arc::new(properties),
+            properties: one_part(equivalence),
         }))
     }
 }
@@ -384,7 +377,7 @@ pub(super) fn is_plain(join: &HashJoinExec) -> bool {
 
 /// NULL equals nothing, and one thread reads the left side.
 pub(super) fn compares_plainly(join: &HashJoinExec) -> bool {
-    nulls_match_nothing(join) && join.left().output_partitioning().partition_count() == 1
+    nulls_match_nothing(join) && is_one_part(join.left())
 }
 
 /// A sort key over the outer rows as one over the output.

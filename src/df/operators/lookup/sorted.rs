@@ -9,18 +9,18 @@ use std::sync::Arc;
 use arrow::compute::SortOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result as DfResult;
-use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{LexOrdering, PhysicalExprRef, PhysicalSortExpr};
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
-use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
 use super::instead::{MANY, over, swapped};
 use super::{JoinKind, LookupJoinExec};
-use crate::df::below::{picked, place};
+use crate::df::below::{column, picked, place};
+use crate::df::operators::is_one_part;
 use crate::df::operators::join_rows::rows_of;
 use crate::df::tree::{RewriteTree, changed};
 use crate::key::ColumnId;
@@ -44,7 +44,7 @@ pub fn sorted_first(plan: Arc<dyn ExecutionPlan>) -> DfResult<Transformed<Arc<dy
 /// sort keys are not the outer rows'.
 fn below_joins(sort: &SortExec) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
     let Some(wanted) = sort.fetch() else { return Ok(None) };
-    let is_one = sort.input().output_partitioning().partition_count() == 1;
+    let is_one = is_one_part(sort.input());
     let by = sort.expr().iter().map(|by| Some((place(&by.expr)?, by.options)));
     let Some(by) = by.collect::<Option<Vec<SortColumn>>>().filter(|_| is_one) else { return Ok(None) };
     let joined = joined(sort.input(), &by, wanted)?;
@@ -127,11 +127,8 @@ fn sorted(
         let is_merged = rows > MANY * wanted as f64 && comes_in_order(plan);
         rows > wanted as f64 && rows <= SORTED_MAX && !is_merged
     });
-    let is_one = plan.output_partitioning().partition_count() == 1;
-    let schema = plan.schema();
-    let by = by.iter().map(|(at, options)| {
-        PhysicalSortExpr::new(Arc::new(Column::new(schema.field(*at).name(), *at)), *options)
-    });
+    let is_one = is_one_part(plan);
+    let by = by.iter().map(|(at, options)| PhysicalSortExpr::new(column(plan, *at), *options));
     let order = LexOrdering::new(by).filter(|_| is_worth_it && is_one);
     Ok(order.map(|order| Arc::new(SortExec::new(order, Arc::clone(plan))) as _))
 }

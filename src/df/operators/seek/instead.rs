@@ -9,23 +9,23 @@ use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::expressions::{BinaryExpr, CastExpr, Column};
 use datafusion::physical_expr::utils::collect_columns;
-use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr, conjunction, split_conjunction};
+use datafusion::physical_expr::{PhysicalExpr, conjunction, split_conjunction};
 use datafusion::physical_expr_common::physical_expr::is_volatile;
-use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::joins::utils::{ColumnIndex, JoinFilter, build_join_schema};
 use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec};
 use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::projection::ProjectionExec;
-use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitioning, PlanProperties};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, PlanProperties};
 
 use super::{SeekJoinExec, SeekTarget, SeekTerm, words};
 use crate::access::{COST, Path};
-use crate::df::below::{picked, place};
+use crate::df::below::{column, picked, place};
 use crate::df::expr::comparison;
 use crate::df::operators::few_first::few_first;
 use crate::df::operators::join_rows::rows_of;
 use crate::df::operators::lookup::{EqualPair, JoinKind, given_as, nulls_match_nothing};
 use crate::df::operators::scan::ScanExec;
+use crate::df::operators::{is_one_part, one_part};
 use crate::df::tree::RewriteTree;
 use crate::df::wanted::FirstFound;
 use crate::key::ColumnId;
@@ -163,13 +163,6 @@ impl<'j> PairwiseJoin<'j> {
             let indices = filter.column_indices().iter().map(|index| sides.of_scan(index)).collect();
             JoinFilter::new(rest, indices, Arc::clone(filter.schema()))
         });
-        let equivalence: EquivalenceProperties = self.properties.equivalence_properties().clone();
-        let properties = PlanProperties::new(
-            equivalence,
-            Partitioning::UnknownPartitioning(1),
-            EmissionType::Incremental,
-            Boundedness::Bounded,
-        );
         let each = match kind {
             JoinKind::Semi | JoinKind::Anti => 1.0,
             JoinKind::Left => found.max(1.0),
@@ -191,7 +184,7 @@ impl<'j> PairwiseJoin<'j> {
             first,
             each,
             output,
-            properties: Arc::new(properties),
+            properties: one_part(self.properties.equivalence_properties().clone()),
         };
         Ok(Some((seek, work)))
     }
@@ -211,7 +204,7 @@ impl<'j> PairwiseJoin<'j> {
         };
         let is_plain = scan.is_whole() && !scan.passes_over() && scan.fetch().is_none();
         let takes_all = scan.request.takes_all() && scan.request.keyed().is_some();
-        let is_one = rows.output_partitioning().partition_count() == 1;
+        let is_one = is_one_part(rows);
         (keeps_order && is_plain && takes_all && is_one)
             .then_some((kind, Sides { rows_are, rows, scan, columns, wide }))
     }
@@ -435,7 +428,6 @@ impl Sides<'_> {
 
     /// A value in a filter as an expression over the outer row's columns; `None` if it reads anything else.
     fn of_row(&self, value: &Arc<dyn PhysicalExpr>, filter: &JoinFilter) -> Option<Arc<dyn PhysicalExpr>> {
-        let schema = self.rows.schema();
         let columns = collect_columns(value);
         let is_of_row = |column: &Column| {
             filter.column_indices().get(column.index()).is_some_and(|index| index.side == self.rows_are)
@@ -444,9 +436,8 @@ impl Sides<'_> {
             return None;
         }
         let moved = Arc::clone(value).rewrite_up(|expr| {
-            let Some(column) = expr.downcast_ref::<Column>() else { return Ok(Transformed::no(expr)) };
-            let at = filter.column_indices()[column.index()].index;
-            Ok(Transformed::yes(Arc::new(Column::new(schema.field(at).name(), at)) as _))
+            let Some(at) = place(&expr) else { return Ok(Transformed::no(expr)) };
+            Ok(Transformed::yes(column(self.rows, filter.column_indices()[at].index)))
         });
         moved.ok().map(|moved| moved.data)
     }

@@ -15,11 +15,11 @@ use datafusion::common::JoinType;
 use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result as DfResult;
 use datafusion::physical_plan::joins::{HashJoinExec, HashJoinExecBuilder, PartitionMode};
-use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
+use datafusion::physical_plan::projection::ProjectionExec;
 
-use super::{Plan, column, is_plain};
+use super::{Plan, is_plain};
 use crate::access::COST;
-use crate::df::below::{picked, picks, place};
+use crate::df::below::{column, picked, picked_as, picks, place};
 use crate::df::operators::join_rows::rows_of;
 use crate::df::operators::scan::ScanExec;
 use crate::df::table::Matches;
@@ -259,13 +259,7 @@ impl<'p> Joins<'p> {
             let join = HashJoinExecBuilder::new(plan, Arc::clone(added), on, JoinType::Inner);
             plan = Arc::new(join.with_partition_mode(mode).build()?);
         }
-        let schema = given.schema();
-        let named = output.iter().zip(schema.fields()).map(|((of, at), field)| ProjectionExpr {
-            expr: column(&plan, begins[*of] + at),
-            alias: field.name().clone(),
-        });
-        let named: Vec<ProjectionExpr> = named.collect();
-        Ok(Arc::new(ProjectionExec::try_new(named, plan)?))
+        picked_as(plan, output.iter().map(|(of, at)| begins[*of] + at), &given.schema())
     }
 }
 

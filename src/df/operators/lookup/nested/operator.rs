@@ -9,16 +9,14 @@ use datafusion::error::Result as DfResult;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
-};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use parking_lot::Mutex;
 
 use super::search::FEW_ROWS;
 use super::{Nested, NestedRun};
 use crate::df::errors::to_df;
 use crate::df::operators::recursion::RecursionExec;
-use crate::df::operators::{operator, over_changed};
+use crate::df::operators::{is_one_part, operator, over_changed};
 use crate::df::table::Binding;
 use crate::error::{Error, Result};
 
@@ -41,7 +39,7 @@ impl NestedExec {
         if plan.is::<RecursiveQueryExec>() || plan.is::<RecursionExec>() {
             return Ok(None);
         }
-        if plan.output_partitioning().partition_count() == 1
+        if is_one_part(plan)
             && let Some(nested) = Nested::of(plan, &plan.schema())
             && !nested.joins.is_empty()
             && !nested.gathers()
