@@ -6,7 +6,7 @@
 
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, TableReference};
-use datafusion::datasource::{provider_as_source, source_as_provider};
+use datafusion::datasource::provider_as_source;
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::logical_plan::TableScanBuilder;
@@ -59,8 +59,7 @@ pub fn shown(line: &str) -> String {
 
 /// Adds the hidden columns of its table to a scan, and its source to `sources`.
 fn widened(scan: TableScan, sources: &mut Vec<TableSource>) -> DfResult<Transformed<LogicalPlan>> {
-    let provider = source_as_provider(&scan.source)?;
-    let source = provider.downcast_ref::<TableSource>().filter(|_| scan.projection.is_none());
+    let source = TableSource::of(&scan)?.filter(|_| scan.projection.is_none());
     let Some(source) = source.and_then(|source| source.with_computed(&scan.filters, sources.len())) else {
         return Ok(Transformed::no(LogicalPlan::TableScan(scan)));
     };

@@ -1,6 +1,5 @@
 //! The WHERE and the formulas of an index, found in the plan of a query over its table.
 
-use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::{Expr, Filter, LogicalPlan};
 use sqlparser::ast::Query;
 
@@ -49,8 +48,7 @@ pub struct Condition {
 /// The source of the first table that a plan reads.
 fn source_of(plan: &LogicalPlan) -> Result<Option<TableSource>> {
     if let LogicalPlan::TableScan(scan) = plan {
-        let provider = source_as_provider(&scan.source).map_err(df_error)?;
-        return Ok(provider.downcast_ref::<TableSource>().cloned());
+        return TableSource::of(scan).map_err(df_error);
     }
     plan.inputs().first().map_or(Ok(None), |input| source_of(input))
 }

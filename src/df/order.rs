@@ -13,7 +13,6 @@ use std::sync::Arc;
 
 use datafusion::common::Column;
 use datafusion::common::tree_node::Transformed;
-use datafusion::datasource::source_as_provider;
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::expr::{Sort as SortExpr, WindowFunctionParams};
 use datafusion::logical_expr::{
@@ -25,7 +24,6 @@ use super::rewrite::below;
 use super::table::TableSource;
 use super::wanted::{FirstFound, Wanted, WantedRows};
 use crate::access::OrderBy;
-use crate::df::rewrite::with_source;
 use crate::df::tree::RewritePlan;
 use crate::df::unique::are_unique;
 
@@ -242,8 +240,7 @@ fn follow(
         LogicalPlan::Join(join) => follow_join(join, order, what, joins),
         LogicalPlan::Union(union) => follow_union(union, &order, what, joins),
         LogicalPlan::TableScan(scan) => {
-            let provider = source_as_provider(&scan.source)?;
-            let Some(source) = provider.downcast_ref::<TableSource>() else { return Ok(None) };
+            let Some(source) = TableSource::of(scan)? else { return Ok(None) };
             let order_by = |by: &SortKey| {
                 let Expr::Column(column) = &by.expr else { return None };
                 let (field, nullable) = source.field(&column.name)?;
@@ -251,7 +248,7 @@ fn follow(
                 (natural || !nullable).then_some(OrderBy { field, descending: by.descending })
             };
             let Some((order, what)) = front(&order, what, order_by) else { return Ok(None) };
-            let told = with_source(scan, source, |source| match what {
+            let told = source.changed_in(scan, |source| match what {
                 WantedRows::Found(rows) => source.first_found = Some(FirstFound { order, rows }),
                 _ => source.wanted = Wanted { order, what },
             });

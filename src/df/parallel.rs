@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use datafusion::common::tree_node::Transformed;
 use datafusion::datasource::source::DataSourceExec;
-use datafusion::datasource::source_as_provider;
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, Operator};
 use datafusion::physical_expr::expressions::BinaryExpr;
@@ -27,7 +26,7 @@ use super::operators::scan::ScanExec;
 use super::operators::seek::SeekJoinExec;
 use super::operators::with_query::WithQueryExec;
 use super::table::TableSource;
-use crate::df::rewrite::{bare, with_source};
+use crate::df::rewrite::bare;
 use crate::df::tree::RewritePlan;
 use crate::exec::scan::PARALLEL_WORK;
 
@@ -148,9 +147,8 @@ fn in_any_order(plan: &LogicalPlan) -> DfResult<Option<LogicalPlan>> {
             plan.with_new_exprs(plan.expressions(), vec![input]).map(Some)
         }
         LogicalPlan::TableScan(scan) if scan.fetch.is_none() => {
-            let provider = source_as_provider(&scan.source)?;
-            let Some(source) = provider.downcast_ref::<TableSource>() else { return Ok(None) };
-            Ok(Some(LogicalPlan::TableScan(with_source(scan, source, |source| source.any_order = true))))
+            let Some(source) = TableSource::of(scan)? else { return Ok(None) };
+            Ok(Some(LogicalPlan::TableScan(source.changed_in(scan, |source| source.any_order = true))))
         }
         _ => Ok(None),
     }

@@ -8,21 +8,19 @@ use arrow::datatypes::{DECIMAL256_MAX_PRECISION, DataType, FieldRef};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, DFSchemaRef, ScalarValue};
 use datafusion::config::ConfigOptions;
-use datafusion::datasource::provider_as_source;
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::expr::{AggregateFunction, Cast, ScalarFunction, TryCast};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::type_coercion::binary::comparison_coercion;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan, Projection, TableScan, cast};
+use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan, Projection, cast};
 use datafusion::optimizer::analyzer::AnalyzerRule;
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 
 use super::errors::to_df;
-use super::table::TableSource;
 use crate::df::tree::{RewritePlan, RewriteTree};
 use crate::error::{Error, sqlstate};
 
@@ -310,17 +308,6 @@ fn size(expr: &Expr) -> usize {
 pub fn widens(from: &DataType, to: &DataType) -> bool {
     let bytes = |ty: &DataType| ty.is_signed_integer().then(|| ty.primitive_width()).flatten();
     bytes(from).zip(bytes(to)).is_some_and(|(from, to)| from < to)
-}
-
-/// The scan with its source changed.
-pub fn with_source(
-    scan: &TableScan,
-    source: &TableSource,
-    change: impl FnOnce(&mut TableSource),
-) -> TableScan {
-    let mut source = source.clone();
-    change(&mut source);
-    TableScan { source: provider_as_source(Arc::new(source)), ..scan.clone() }
 }
 
 /// Rewrites an expression over the output of a projection, an alias or groups as one over its input; `None` if it names

@@ -13,10 +13,10 @@ use arrow::datatypes::{DataType, SchemaRef};
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::Column;
-use datafusion::datasource::source_as_provider;
+use datafusion::datasource::{provider_as_source, source_as_provider};
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::{
-    Expr, LogicalPlan, Projection, SubqueryAlias, TableProviderFilterPushDown, TableType,
+    Expr, LogicalPlan, Projection, SubqueryAlias, TableProviderFilterPushDown, TableScan, TableType,
 };
 use datafusion::physical_plan::ExecutionPlan;
 
@@ -102,6 +102,18 @@ impl TableSource {
         }
     }
 
+    /// The source of a scan, if it reads a table of ours.
+    pub fn of(scan: &TableScan) -> DfResult<Option<TableSource>> {
+        Ok(source_as_provider(&scan.source)?.downcast_ref::<TableSource>().cloned())
+    }
+
+    /// The scan of this source, which is changed.
+    pub fn changed_in(&self, scan: &TableScan, change: impl FnOnce(&mut TableSource)) -> TableScan {
+        let mut source = self.clone();
+        change(&mut source);
+        TableScan { source: provider_as_source(Arc::new(source)), ..scan.clone() }
+    }
+
     /// Makes only those rows visible that satisfy `seen`.
     pub fn seeing(self, seen: Predicate) -> TableSource {
         TableSource { seen, ..self }
@@ -124,8 +136,7 @@ impl TableSource {
             }
             LogicalPlan::Filter(filter) => TableSource::behind(column, &filter.input),
             LogicalPlan::TableScan(scan) => {
-                let provider = source_as_provider(&scan.source)?;
-                Ok(provider.downcast_ref::<TableSource>().map(|source| (source.clone(), column.name.clone())))
+                Ok(TableSource::of(scan)?.map(|source| (source, column.name.clone())))
             }
             _ => Ok(None),
         }

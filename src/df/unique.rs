@@ -2,7 +2,6 @@
 
 use arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, JoinType};
-use datafusion::datasource::source_as_provider;
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{
@@ -42,8 +41,7 @@ pub fn are_unique(mut values: Vec<Expr>, mut plan: &LogicalPlan) -> DfResult<boo
                 values
                     .retain(|value| value.column_refs().into_iter().all(|column| schema.has_column(column)));
                 values.extend(scan.filters.iter().filter_map(|filter| settled_column(filter, schema)));
-                let provider = source_as_provider(&scan.source)?;
-                return Ok(provider.downcast_ref().is_some_and(|t: &TableSource| t.are_unique(&values)));
+                return Ok(TableSource::of(scan)?.is_some_and(|source| source.are_unique(&values)));
             }
             _ => return Ok(false),
         }

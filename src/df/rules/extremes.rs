@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use datafusion::catalog::TableProvider;
 use datafusion::common::{Column, JoinType, ScalarValue};
-use datafusion::datasource::source_as_provider;
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::expr::{AggregateFunction, NullTreatment, Sort};
 use datafusion::logical_expr::utils::split_conjunction;
@@ -19,7 +18,7 @@ use datafusion::logical_expr::{
 };
 
 use crate::access::{Each, OrderBy};
-use crate::df::rewrite::{bare, below, with_source};
+use crate::df::rewrite::{bare, below};
 use crate::df::table::TableSource;
 use crate::df::tree::{RewritePlan, changed};
 use crate::df::wanted::{FirstFound, Wanted, WantedRows};
@@ -316,7 +315,7 @@ impl Enough<'_> {
         let told = |scan: &TableScan, source: &TableSource, columns: &[Column]| {
             let order = (self.order)(source, columns)?;
             let first = FirstFound { order, rows: self.rows };
-            Some(with_source(scan, source, |source| source.first_of_row = Some(first)))
+            Some(source.changed_in(scan, |source| source.first_of_row = Some(first)))
         };
         let mut join = join.clone();
         // The other side of the table may be null-extended, not the table's.
@@ -341,7 +340,7 @@ impl Enough<'_> {
 
 /// Tells the scan's source that a few rows of each group are enough.
 fn told_each(scan: &TableScan, source: &TableSource, each: Each) -> TableScan {
-    with_source(scan, source, |source| source.each = Some(each))
+    source.changed_in(scan, |source| source.each = Some(each))
 }
 
 fn fields_of(source: &TableSource, columns: &[Column]) -> Option<Vec<Field>> {
@@ -442,9 +441,7 @@ pub(super) fn change_scan(
             None => None,
         },
         LogicalPlan::TableScan(scan) if scan.fetch.is_none() => {
-            let provider = source_as_provider(&scan.source)?;
-            let source = provider.downcast_ref::<TableSource>();
-            let changed = source.and_then(|source| change(scan, source, columns));
+            let changed = TableSource::of(scan)?.and_then(|source| change(scan, &source, columns));
             return Ok(changed.map(LogicalPlan::TableScan));
         }
         _ => None,

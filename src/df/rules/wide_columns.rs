@@ -9,7 +9,7 @@ use std::sync::Arc;
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, DFSchemaRef};
-use datafusion::datasource::{provider_as_source, source_as_provider};
+use datafusion::datasource::provider_as_source;
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::expr::Cast;
 use datafusion::logical_expr::logical_plan::TableScanBuilder;
@@ -233,9 +233,8 @@ fn carried(plan: &LogicalPlan, column: &Column, wide: &DataType) -> DfResult<Opt
 
 /// A scan of the column as wider integers, too.
 fn read(scan: &TableScan, column: &Column, wide: &DataType) -> DfResult<Option<Widened>> {
-    let provider = source_as_provider(&scan.source)?;
-    let source = provider.downcast_ref::<TableSource>();
-    let Some((source, at)) = source.and_then(|source| source.with_wide(&column.name, wide)) else {
+    let Some((source, at)) = TableSource::of(scan)?.and_then(|source| source.with_wide(&column.name, wide))
+    else {
         return Ok(None);
     };
     let mut projection = scan.projection.clone();

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::common::{Column, JoinType};
-use datafusion::datasource::source_as_provider;
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{Expr, Filter, LogicalPlan, LogicalPlanBuilder, Operator};
@@ -124,8 +123,7 @@ impl Found {
 fn key_of(plan: &LogicalPlan) -> DfResult<Option<Vec<Column>>> {
     Ok(match plan {
         LogicalPlan::TableScan(scan) => {
-            let provider = source_as_provider(&scan.source)?;
-            let names = provider.downcast_ref::<TableSource>().and_then(TableSource::key_names);
+            let names = TableSource::of(scan)?.and_then(|source| source.key_names());
             names.map(|names| {
                 names.into_iter().map(|name| Column::new(Some(scan.table_name.clone()), name)).collect()
             })
