@@ -75,25 +75,25 @@ use super::operators::yielding::yielding;
 use super::plain_calls::JSON_AGGREGATES;
 use super::resolver::{PlannedViews, Resolver, Types};
 use super::rewrite::{
-    ExpressionRules, LogicalRule, NodeRule, PlanRule, distinct_orders, idle_orders, lag_defaults,
-    lazy_functions, lossy_casts, row_offsets,
+    ExpressionRules, LogicalAround, LogicalRule, NodeRule, PlanAround, PlanRule, distinct_orders,
+    idle_orders, lag_defaults, lazy_functions, lossy_casts, row_offsets,
 };
-use super::rules::above_totals::AboveTotals;
+use super::rules::above_totals::above_totals;
 use super::rules::anti_join::anti_join;
 use super::rules::carried::carried;
 use super::rules::drawn_once::DrawnOnce;
 use super::rules::frames::{frames_of_bytes, wide_frames};
-use super::rules::join_order::FewestFirst;
-use super::rules::kept_apart::KeptApart;
-use super::rules::kept_sorts::FixedRows;
+use super::rules::join_order::fewest_first;
+use super::rules::kept_apart;
+use super::rules::kept_sorts::fixed_rows;
 use super::rules::multisets::numbered;
-use super::rules::named_unions::NamedUnions;
+use super::rules::named_unions::named_unions;
 use super::rules::null_frames::whole_frames;
 use super::rules::offset::offset;
-use super::rules::picking::PickApart;
-use super::rules::satisfied::Satisfied;
+use super::rules::picking::pick_apart;
+use super::rules::satisfied::satisfied;
 use super::rules::short_circuit::guarded_by_filters;
-use super::rules::true_keys::TrueKeys;
+use super::rules::true_keys::{by_true_keys, by_true_keys_of_rows};
 use super::rules::wide_columns::wide_columns;
 use super::rules::window_keys::compared_keys;
 use super::subqueries::correlated::Correlated;
@@ -340,19 +340,24 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     for rule in Optimizer::new().rules {
         match rule.name() {
             "simplify_expressions" => rules.push(Arc::new(ThreeValued::default()) as _),
-            "eliminate_duplicated_expr" | "eliminate_join" | "replace_distinct_aggregate" => {
-                rules.push(Arc::new(TrueKeys(rule)) as _);
+            "eliminate_duplicated_expr" | "replace_distinct_aggregate" => {
+                rules.push(Arc::new(LogicalAround(rule, by_true_keys_of_rows)) as _);
             }
+            "eliminate_join" => rules.push(Arc::new(LogicalAround(rule, by_true_keys)) as _),
             "optimize_projections" => rules.extend([
                 Arc::new(LogicalRule("wide_columns", None, wide_columns)) as _,
-                Arc::new(TrueKeys(rule)) as _,
+                Arc::new(LogicalAround(rule, by_true_keys)) as _,
             ]),
-            "propagate_empty_relation" => rules.push(Arc::new(NamedUnions(rule)) as _),
-            "eliminate_cross_join" => rules.push(Arc::new(KeptApart::of_all_joins(rule)) as _),
-            "single_distinct_aggregation_to_group_by" => {
-                rules.push(Arc::new(KeptApart::of_sums(rule)) as _);
+            "propagate_empty_relation" => rules.push(Arc::new(LogicalAround(rule, named_unions)) as _),
+            "eliminate_cross_join" => {
+                rules.push(Arc::new(LogicalAround(rule, kept_apart::of_all_joins)) as _);
             }
-            "extract_equijoin_predicate" => rules.push(Arc::new(KeptApart::of_a_join(rule)) as _),
+            "single_distinct_aggregation_to_group_by" => {
+                rules.push(Arc::new(LogicalAround(rule, kept_apart::of_sums)) as _);
+            }
+            "extract_equijoin_predicate" => {
+                rules.push(Arc::new(LogicalAround(rule, kept_apart::of_a_join)) as _);
+            }
             "eliminate_outer_join" => {
                 let anti_join = LogicalRule("anti_join", Some(ApplyOrder::TopDown), anti_join);
                 rules.extend([rule, Arc::new(anti_join) as _]);
@@ -360,7 +365,7 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
             "push_down_filter" => {
                 rules.extend([
                     Arc::new(LogicalRule("carried", Some(ApplyOrder::BottomUp), carried)) as _,
-                    Arc::new(AboveTotals(rule)) as _,
+                    Arc::new(LogicalAround(rule, above_totals)) as _,
                     Arc::new(LogicalRule("computed_columns", None, computed_columns)) as _,
                 ]);
             }
@@ -376,10 +381,10 @@ fn physical_optimizer_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync
     for rule in PhysicalOptimizer::new().rules {
         match rule.name() {
             "FilterPushdown" => {}
-            "join_selection" => rules.push(Arc::new(FewestFirst(rule)) as _),
-            "EnsureRequirements" => rules.push(Arc::new(FixedRows(rule)) as _),
-            "SanityCheckPlan" => rules.push(Arc::new(Satisfied(rule)) as _),
-            "ProjectionPushdown" => rules.push(Arc::new(PickApart(rule)) as _),
+            "join_selection" => rules.push(Arc::new(PlanAround(rule, fewest_first)) as _),
+            "EnsureRequirements" => rules.push(Arc::new(PlanAround(rule, fixed_rows)) as _),
+            "SanityCheckPlan" => rules.push(Arc::new(PlanAround(rule, satisfied)) as _),
+            "ProjectionPushdown" => rules.push(Arc::new(PlanAround(rule, pick_apart)) as _),
             "FilterPushdown(Post)" => rules.push(Arc::new(PushDown) as _),
             _ => rules.push(rule),
         }

@@ -17,7 +17,7 @@ use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan, Projection, cast};
 use datafusion::optimizer::analyzer::AnalyzerRule;
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_optimizer::{PhysicalOptimizerContext, PhysicalOptimizerRule};
 use datafusion::physical_plan::ExecutionPlan;
 
 use super::errors::to_df;
@@ -75,6 +75,34 @@ impl PhysicalOptimizerRule for PlanRule {
     }
 }
 
+/// A physical optimizer rule of DataFusion, and the function that applies it.
+#[derive(Debug)]
+pub struct PlanAround(
+    pub Arc<dyn PhysicalOptimizerRule + Send + Sync>,
+    pub fn(Plan, &PlanInner<'_>) -> DfResult<Plan>,
+);
+
+/// The rule inside.
+pub type PlanInner<'r> = dyn Fn(Plan) -> DfResult<Plan> + 'r;
+
+impl PhysicalOptimizerRule for PlanAround {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn optimize(&self, plan: Plan, options: &ConfigOptions) -> DfResult<Plan> {
+        self.1(plan, &|plan| self.0.optimize(plan, options))
+    }
+
+    fn optimize_with_context(&self, plan: Plan, context: &dyn PhysicalOptimizerContext) -> DfResult<Plan> {
+        self.1(plan, &|plan| self.0.optimize_with_context(plan, context))
+    }
+
+    fn schema_check(&self) -> bool {
+        self.0.schema_check()
+    }
+}
+
 /// An optimizer rule that is one function: of each node in this order, or of a whole plan.
 #[derive(Debug)]
 pub struct LogicalRule(
@@ -92,12 +120,32 @@ impl OptimizerRule for LogicalRule {
         self.1
     }
 
-    fn supports_rewrite(&self) -> bool {
-        true
-    }
-
     fn rewrite(&self, plan: LogicalPlan, _: &dyn OptimizerConfig) -> DfResult<Transformed<LogicalPlan>> {
         self.2(plan)
+    }
+}
+
+/// An optimizer rule of DataFusion, and the function that applies it.
+#[derive(Debug)]
+pub struct LogicalAround(
+    pub Arc<dyn OptimizerRule + Send + Sync>,
+    pub fn(LogicalPlan, &LogicalInner<'_>) -> DfResult<Transformed<LogicalPlan>>,
+);
+
+/// The rule inside.
+pub type LogicalInner<'r> = dyn Fn(LogicalPlan) -> DfResult<Transformed<LogicalPlan>> + 'r;
+
+impl OptimizerRule for LogicalAround {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        self.0.apply_order()
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> DfResult<Transformed<LogicalPlan>> {
+        self.1(plan, &|plan| self.0.rewrite(plan, config))
     }
 }
 

@@ -12,44 +12,30 @@ use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{Aggregate, Expr, Filter, LogicalPlan};
-use datafusion::optimizer::optimizer::ApplyOrder;
-use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
+use crate::df::rewrite::LogicalInner;
 use crate::df::with_queries::is_fixed;
 
 /// Filter pushdown, without those conditions.
-#[derive(Debug)]
-pub struct AboveTotals(pub Arc<dyn OptimizerRule + Send + Sync>);
-
-impl OptimizerRule for AboveTotals {
-    fn name(&self) -> &str {
-        self.0.name()
+pub fn above_totals(plan: LogicalPlan, push: &LogicalInner<'_>) -> DfResult<Transformed<LogicalPlan>> {
+    let LogicalPlan::Aggregate(aggregate) = filtered(&plan) else {
+        let is_fixed = matches!(plan, LogicalPlan::Filter(_)) && is_fixed(filtered(&plan));
+        return if is_fixed { Ok(Transformed::no(plan)) } else { push(plan) };
+    };
+    let (stay, go): (Vec<Expr>, Vec<Expr>) =
+        conditions(&plan).into_iter().partition(|condition| stays(condition, aggregate));
+    if stay.is_empty() {
+        return push(plan);
     }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        self.0.apply_order()
-    }
-
-    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> DfResult<Transformed<LogicalPlan>> {
-        let LogicalPlan::Aggregate(aggregate) = filtered(&plan) else {
-            let is_fixed = matches!(plan, LogicalPlan::Filter(_)) && is_fixed(filtered(&plan));
-            return if is_fixed { Ok(Transformed::no(plan)) } else { self.0.rewrite(plan, config) };
+    let input = LogicalPlan::Aggregate(aggregate.clone());
+    let Some(go) = conjunction(go) else { return Ok(Transformed::no(plan)) };
+    let pushed = push(LogicalPlan::Filter(Filter::try_new(go, Arc::new(input))?))?;
+    pushed.map_data(|pushed| {
+        let Some(all) = conjunction(conditions(&pushed).into_iter().chain(stay)) else {
+            return Ok(pushed);
         };
-        let (stay, go): (Vec<Expr>, Vec<Expr>) =
-            conditions(&plan).into_iter().partition(|condition| stays(condition, aggregate));
-        if stay.is_empty() {
-            return self.0.rewrite(plan, config);
-        }
-        let input = LogicalPlan::Aggregate(aggregate.clone());
-        let Some(go) = conjunction(go) else { return Ok(Transformed::no(plan)) };
-        let pushed = self.0.rewrite(LogicalPlan::Filter(Filter::try_new(go, Arc::new(input))?), config)?;
-        pushed.map_data(|pushed| {
-            let Some(all) = conjunction(conditions(&pushed).into_iter().chain(stay)) else {
-                return Ok(pushed);
-            };
-            Filter::try_new(all, Arc::new(filtered(&pushed).clone())).map(LogicalPlan::Filter)
-        })
-    }
+        Filter::try_new(all, Arc::new(filtered(&pushed).clone())).map(LogicalPlan::Filter)
+    })
 }
 
 /// The plan below its topmost filters.

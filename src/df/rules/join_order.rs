@@ -19,11 +19,9 @@ mod search;
 use std::sync::Arc;
 
 use datafusion::common::JoinType;
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::TransformedResult;
 use datafusion::error::Result as DfResult;
 use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_optimizer::{PhysicalOptimizerContext, PhysicalOptimizerRule};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::joins::{HashJoinExec, HashJoinExecBuilder};
@@ -34,6 +32,7 @@ use crate::df::below::{column, picked_as, picked_of, place};
 use crate::df::join_sides::outputs;
 use crate::df::operators::join_rows::{rows_matched, rows_of};
 use crate::df::operators::lookup::only_equates;
+use crate::df::rewrite::PlanInner;
 use crate::df::tree::{RewriteTree, changed};
 
 type Plan = Arc<dyn ExecutionPlan>;
@@ -42,29 +41,8 @@ type Expr = Arc<dyn PhysicalExpr>;
 /// Most tables (count) that are moved.
 const TABLES_MAX: usize = 12;
 
-/// The rule that chooses build sides; it runs again after tables have been moved.
-#[derive(Debug)]
-pub struct FewestFirst(pub Arc<dyn PhysicalOptimizerRule + Send + Sync>);
-
-impl PhysicalOptimizerRule for FewestFirst {
-    fn optimize(&self, plan: Plan, options: &ConfigOptions) -> DfResult<Plan> {
-        fewest_first(plan, &|plan| self.0.optimize(plan, options))
-    }
-
-    fn optimize_with_context(&self, plan: Plan, context: &dyn PhysicalOptimizerContext) -> DfResult<Plan> {
-        fewest_first(plan, &|plan| self.0.optimize_with_context(plan, context))
-    }
-
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    fn schema_check(&self) -> bool {
-        self.0.schema_check()
-    }
-}
-
-fn fewest_first(plan: Plan, choose: &Choose<'_>) -> DfResult<Plan> {
+/// Around the rule that chooses build sides; it runs again after tables have been moved.
+pub fn fewest_first(plan: Plan, choose: &PlanInner<'_>) -> DfResult<Plan> {
     let mut plan = choose(plan)?;
     let ordered = search::in_best_order(plan)?;
     plan = if ordered.transformed { choose(ordered.data)? } else { ordered.data };
@@ -86,9 +64,6 @@ fn fewest_first(plan: Plan, choose: &Choose<'_>) -> DfResult<Plan> {
     // The sides of these joins are final: by its estimate alone, what is asked for may look like the smaller one.
     plan.rewrite_down(|node| Ok(changed(asked::in_order_for_few(&node, choose)?, node))).data()
 }
-
-/// Chooses the build side of each join.
-type Choose<'c> = dyn Fn(Plan) -> DfResult<Plan> + 'c;
 
 /// The reordered semi join, if few rows filter a join and would be cheaper that way.
 fn turned(node: &Plan) -> DfResult<Option<Plan>> {

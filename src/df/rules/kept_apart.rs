@@ -6,40 +6,30 @@
 //! Sums beside a DISTINCT: a sum of sums has a longer type than a sum, and a partial sum may overflow where the total
 //! does not.
 
-use std::sync::Arc;
-
 use arrow::datatypes::FieldRef;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{JoinType, NullEquality};
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::{Expr, Join, LogicalPlan};
-use datafusion::optimizer::optimizer::ApplyOrder;
-use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
-/// Wraps a rule and skips it on plans that it would get wrong.
-#[derive(Debug)]
-pub struct KeptApart {
-    rule: Arc<dyn OptimizerRule + Send + Sync>,
-    mixes: fn(&LogicalPlan) -> bool,
+use crate::df::rewrite::LogicalInner;
+
+/// Around a rule that adds pairs to a single join.
+pub fn of_a_join(plan: LogicalPlan, rule: &LogicalInner<'_>) -> DfResult<Transformed<LogicalPlan>> {
+    let mixes = matches!(&plan, LogicalPlan::Join(join) if equals_nulls(join));
+    if mixes { Ok(Transformed::no(plan)) } else { rule(plan) }
 }
 
-impl KeptApart {
-    /// For a rule that adds pairs to a single join.
-    pub fn of_a_join(rule: Arc<dyn OptimizerRule + Send + Sync>) -> KeptApart {
-        KeptApart { rule, mixes: |plan| matches!(plan, LogicalPlan::Join(join) if equals_nulls(join)) }
-    }
+/// Around a rule that groups by a DISTINCT argument first, and adds up the sums of those groups.
+pub fn of_sums(plan: LogicalPlan, rule: &LogicalInner<'_>) -> DfResult<Transformed<LogicalPlan>> {
+    if adds_up_numbers(&plan) { Ok(Transformed::no(plan)) } else { rule(plan) }
+}
 
-    /// For a rule that groups by a DISTINCT argument first, and adds up the sums of those groups.
-    pub fn of_sums(rule: Arc<dyn OptimizerRule + Send + Sync>) -> KeptApart {
-        KeptApart { rule, mixes: adds_up_numbers }
-    }
-
-    /// For a rule that rebuilds the joins of a whole plan.
-    pub fn of_all_joins(rule: Arc<dyn OptimizerRule + Send + Sync>) -> KeptApart {
-        // The closure never fails.
-        KeptApart { rule, mixes: |plan| plan.exists(|node| Ok(is_inner(node))).unwrap_or(true) }
-    }
+/// Around a rule that rebuilds the joins of a whole plan.
+pub fn of_all_joins(plan: LogicalPlan, rule: &LogicalInner<'_>) -> DfResult<Transformed<LogicalPlan>> {
+    let mixes = plan.exists(|node| Ok(is_inner(node)))?;
+    if mixes { Ok(Transformed::no(plan)) } else { rule(plan) }
 }
 
 fn adds_up_numbers(plan: &LogicalPlan) -> bool {
@@ -60,18 +50,4 @@ fn is_inner(node: &LogicalPlan) -> bool {
 
 fn equals_nulls(join: &Join) -> bool {
     join.null_equality == NullEquality::NullEqualsNull && !join.on.is_empty()
-}
-
-impl OptimizerRule for KeptApart {
-    fn name(&self) -> &str {
-        self.rule.name()
-    }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        self.rule.apply_order()
-    }
-
-    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> DfResult<Transformed<LogicalPlan>> {
-        if (self.mixes)(&plan) { Ok(Transformed::no(plan)) } else { self.rule.rewrite(plan, config) }
-    }
 }

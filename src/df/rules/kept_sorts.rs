@@ -20,7 +20,6 @@ use std::fmt;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Schema};
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{Constraints, JoinType, Statistics};
 use datafusion::error::Result as DfResult;
@@ -30,7 +29,6 @@ use datafusion::physical_expr::equivalence::OrderingEquivalenceClass;
 use datafusion::physical_expr::expressions::{BinaryExpr, CastExpr, Column};
 use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr, split_conjunction};
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::execution_plan::CardinalityEffect;
@@ -48,75 +46,52 @@ use datafusion::physical_plan::{
 };
 
 use crate::df::operators::operator;
+use crate::df::rewrite::PlanInner;
 use crate::df::tree::{RewriteTree, changed};
 
-/// Wraps the rule that moves sorts, so that it moves none below a limit and drops none for a false key.
-#[derive(Debug)]
-pub struct FixedRows(pub Arc<dyn PhysicalOptimizerRule + Send + Sync>);
-
-impl PhysicalOptimizerRule for FixedRows {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        options: &ConfigOptions,
-    ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        let moved = self.moved(Arc::clone(&plan), options)?;
-        let (mut before, mut after) = Default::default();
-        limits(&plan, &mut before);
-        limits(&moved, &mut after);
-        if before.iter().all(|(limit, count)| after.get(limit) >= Some(count)) {
-            return Ok(moved);
-        }
-        // A limit was lost with its sort, perhaps for a stricter one: make limits separate operators.
-        let pinned = plan.rewrite_up(|node| {
-            let fetch = node.downcast_ref::<SortExec>().and_then(|sort| sort.fetch());
-            Ok(match fetch {
-                Some(_) => Transformed::yes(Arc::new(GlobalLimitExec::new(node, 0, fetch))),
-                None => Transformed::no(node),
-            })
-        });
-        self.moved(pinned.data()?, options)
+/// Around the rule that moves sorts, so that it moves none below a limit and drops none for a false key.
+pub fn fixed_rows(plan: Arc<dyn ExecutionPlan>, rule: &PlanInner<'_>) -> DfResult<Arc<dyn ExecutionPlan>> {
+    let moved = moved(Arc::clone(&plan), rule)?;
+    let (mut before, mut after) = Default::default();
+    limits(&plan, &mut before);
+    limits(&moved, &mut after);
+    if before.iter().all(|(limit, count)| after.get(limit) >= Some(count)) {
+        return Ok(moved);
     }
-
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    fn schema_check(&self) -> bool {
-        self.0.schema_check()
-    }
+    // A limit was lost with its sort, perhaps for a stricter one: make limits separate operators.
+    let pinned = plan.rewrite_up(|node| {
+        let fetch = node.downcast_ref::<SortExec>().and_then(|sort| sort.fetch());
+        Ok(match fetch {
+            Some(_) => Transformed::yes(Arc::new(GlobalLimitExec::new(node, 0, fetch))),
+            None => Transformed::no(node),
+        })
+    });
+    self::moved(pinned.data()?, rule)
 }
 
-impl FixedRows {
-    /// Applies the rule with the plan's limits and false facts protected.
-    fn moved(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        options: &ConfigOptions,
-    ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        let sorts = plan.exists(|node| Ok(is_sorted(&**node)))?;
-        let fixed = plan.rewrite_up(|node| {
-            if let Some(what) = misled_by(&node) {
-                return Ok(Transformed::yes(FixedExec::of(node, what)));
-            }
-            let projection = node.downcast_ref::<ProjectionExec>();
-            let Some(projection) = projection.filter(|projection| sorts && misplaces_keys(projection)) else {
-                return Ok(Transformed::no(node));
-            };
-            let input = FixedExec::of(Arc::clone(projection.input()), Fixed::Keys);
-            let recompute = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
-            node.replace_children(vec![input], recompute).map(Transformed::yes)
-        })?;
-        let moved = self.0.optimize(fixed.data, options)?;
-        // Executing operators check once more whether their input is sorted: what hides keys must stay.
-        moved
-            .rewrite_up(|node| {
-                let fixed = node.downcast_ref::<FixedExec>().filter(|fixed| fixed.what == Fixed::Rows);
-                let input = fixed.map(|fixed| Arc::clone(&fixed.input));
-                Ok(changed(input, node))
-            })
-            .data()
-    }
+/// Applies the rule with the plan's limits and false facts protected.
+fn moved(plan: Arc<dyn ExecutionPlan>, rule: &PlanInner<'_>) -> DfResult<Arc<dyn ExecutionPlan>> {
+    let sorts = plan.exists(|node| Ok(is_sorted(&**node)))?;
+    let fixed = plan.rewrite_up(|node| {
+        if let Some(what) = misled_by(&node) {
+            return Ok(Transformed::yes(FixedExec::of(node, what)));
+        }
+        let projection = node.downcast_ref::<ProjectionExec>();
+        let Some(projection) = projection.filter(|projection| sorts && misplaces_keys(projection)) else {
+            return Ok(Transformed::no(node));
+        };
+        let input = FixedExec::of(Arc::clone(projection.input()), Fixed::Keys);
+        let recompute = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+        node.replace_children(vec![input], recompute).map(Transformed::yes)
+    })?;
+    // Executing operators check once more whether their input is sorted: what hides keys must stay.
+    rule(fixed.data)?
+        .rewrite_up(|node| {
+            let fixed = node.downcast_ref::<FixedExec>().filter(|fixed| fixed.what == Fixed::Rows);
+            let input = fixed.map(|fixed| Arc::clone(&fixed.input));
+            Ok(changed(input, node))
+        })
+        .data()
 }
 
 /// Counts the operators of a plan by the number of rows they stop at.
@@ -312,29 +287,12 @@ mod tests {
     use super::*;
 
     /// Drops every sort, with its limit.
-    #[derive(Debug)]
-    struct Careless;
-
-    impl PhysicalOptimizerRule for Careless {
-        fn optimize(
-            &self,
-            plan: Arc<dyn ExecutionPlan>,
-            _: &ConfigOptions,
-        ) -> DfResult<Arc<dyn ExecutionPlan>> {
-            let left_out = |node: Arc<dyn ExecutionPlan>| {
-                let input = node.downcast_ref::<SortExec>().map(|sort| Arc::clone(sort.input()));
-                Ok(changed(input, node))
-            };
-            plan.rewrite_up(left_out).data()
-        }
-
-        fn name(&self) -> &str {
-            "careless"
-        }
-
-        fn schema_check(&self) -> bool {
-            true
-        }
+    fn careless(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
+        plan.rewrite_up(|node| {
+            let input = node.downcast_ref::<SortExec>().map(|sort| Arc::clone(sort.input()));
+            Ok(changed(input, node))
+        })
+        .data()
     }
 
     #[test]
@@ -346,10 +304,9 @@ mod tests {
             let rows = Arc::new(EmptyExec::new(Arc::clone(&schema)));
             Arc::new(SortExec::new(order.clone(), rows).with_fetch(fetch))
         };
-        let careless = FixedRows(Arc::new(Careless));
-        let limited = careless.optimize(sort(Some(2)), &ConfigOptions::new())?;
+        let limited = fixed_rows(sort(Some(2)), &careless)?;
         assert_eq!(limited.downcast_ref::<GlobalLimitExec>().and_then(GlobalLimitExec::fetch), Some(2));
-        assert!(careless.optimize(sort(None), &ConfigOptions::new())?.is::<EmptyExec>());
+        assert!(fixed_rows(sort(None), &careless)?.is::<EmptyExec>());
         Ok(())
     }
 }

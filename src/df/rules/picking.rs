@@ -10,45 +10,28 @@
 
 use std::sync::Arc;
 
-use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult};
+use datafusion::common::tree_node::TransformedResult;
 use datafusion::error::Result as DfResult;
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
 use crate::df::below::picked_as;
-use crate::df::tree::RewriteTree;
+use crate::df::rewrite::PlanInner;
+use crate::df::tree::{RewriteTree, changed};
 
-/// Wraps the rule that moves projections.
-#[derive(Debug)]
-pub struct PickApart(pub Arc<dyn PhysicalOptimizerRule + Send + Sync>);
-
-impl PhysicalOptimizerRule for PickApart {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        options: &ConfigOptions,
-    ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        let ordered = ordered_joins(&plan);
-        let apart = Arc::clone(&plan).rewrite_up(|node| {
-            match node.downcast_ref::<FilterExec>().map(apart).transpose()?.flatten() {
-                Some(plan) => Ok(Transformed::yes(plan)),
-                None => Ok(Transformed::no(node)),
-            }
-        });
-        let moved = self.0.optimize(apart.data()?, options)?;
-        Ok(if ordered_joins(&moved) < ordered { plan } else { moved })
-    }
-
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    fn schema_check(&self) -> bool {
-        self.0.schema_check()
-    }
+/// Around the rule that moves projections.
+pub fn pick_apart(
+    plan: Arc<dyn ExecutionPlan>,
+    move_them: &PlanInner<'_>,
+) -> DfResult<Arc<dyn ExecutionPlan>> {
+    let ordered = ordered_joins(&plan);
+    let apart = Arc::clone(&plan).rewrite_up(|node| {
+        let apart = node.downcast_ref::<FilterExec>().map(apart).transpose()?.flatten();
+        Ok(changed(apart, node))
+    });
+    let moved = move_them(apart.data()?)?;
+    Ok(if ordered_joins(&moved) < ordered { plan } else { moved })
 }
 
 /// Joins (count) that keep the order of a side.

@@ -10,13 +10,11 @@
 use std::sync::Arc;
 
 use arrow::datatypes::Schema;
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::error::Result as DfResult;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::projection::ProjectionExpr;
 use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr};
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
@@ -24,30 +22,17 @@ use datafusion::physical_plan::{
     ChildrenPropertiesMode, ExecutionPlan, ExecutionPlanProperties, ReplaceChildrenOptions,
 };
 
+use crate::df::rewrite::PlanInner;
 use crate::df::tree::RewriteTree;
 
 type Plan = Arc<dyn ExecutionPlan>;
 
-/// Wraps the final check: if it refuses a plan, missing sorts are added and it runs again.
-#[derive(Debug)]
-pub struct Satisfied(pub Arc<dyn PhysicalOptimizerRule + Send + Sync>);
-
-impl PhysicalOptimizerRule for Satisfied {
-    fn optimize(&self, plan: Plan, options: &ConfigOptions) -> DfResult<Plan> {
-        let checked = self.0.optimize(Arc::clone(&plan), options);
-        checked.or_else(|_| {
-            let plan = plan.rewrite_up(merged_by_columns).data()?;
-            self.0.optimize(plan.rewrite_up(sorted).data()?, options)
-        })
-    }
-
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    fn schema_check(&self) -> bool {
-        self.0.schema_check()
-    }
+/// The final check: if it refuses a plan, missing sorts are added and it runs again.
+pub fn satisfied(plan: Plan, check: &PlanInner<'_>) -> DfResult<Plan> {
+    check(Arc::clone(&plan)).or_else(|_| {
+        let plan = plan.rewrite_up(merged_by_columns).data()?;
+        check(plan.rewrite_up(sorted).data()?)
+    })
 }
 
 /// Merges rows by columns for the expressions whose order is not seen.

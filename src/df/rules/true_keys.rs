@@ -2,8 +2,8 @@
 //!
 //! Rows that are grouped by `customer` have each customer once; joined with their orders they no longer do. When these
 //! are grouped by customer and item, DataFusion 55.2 takes the customer for a key again, as it was one below the join.
-//! It then drops columns of the next GROUP BY, a DISTINCT, sort keys, and repeated rows of a join. [`TrueKeys`] takes
-//! such keys away from rules that rely on them.
+//! It then drops columns of the next GROUP BY, a DISTINCT, sort keys, and repeated rows of a join. [`by_true_keys`]
+//! takes such keys away from rules that rely on them.
 //!
 //! DataFusion also completes GROUP BY lists by what their columns determine, and would split the groups by columns that
 //! such a key does not determine. [`grouped_as_written`] drops those.
@@ -14,29 +14,23 @@ use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, Tr
 use datafusion::common::{DFSchema, Dependency, FunctionalDependence, FunctionalDependencies};
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, lit};
-use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
+use crate::df::rewrite::LogicalInner;
 use crate::df::tree::RewritePlan;
 use crate::sql::END_OF_GROUPS;
 
-/// Wraps a rule that relies on keys; one that looks at single nodes relies on those of sorted and of distinct rows.
-#[derive(Debug)]
-pub struct TrueKeys(pub Arc<dyn OptimizerRule + Send + Sync>);
+/// Around a rule that looks at a whole plan and relies on its keys.
+pub fn by_true_keys(plan: LogicalPlan, rule: &LogicalInner<'_>) -> DfResult<Transformed<LogicalPlan>> {
+    rule(true_keys(plan)?)
+}
 
-impl OptimizerRule for TrueKeys {
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        self.0.apply_order()
-    }
-
-    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> DfResult<Transformed<LogicalPlan>> {
-        let relies = matches!(plan, LogicalPlan::Sort(_) | LogicalPlan::Distinct(_));
-        let plan = if relies || self.apply_order().is_none() { true_keys(plan)? } else { plan };
-        self.0.rewrite(plan, config)
-    }
+/// Around a rule that looks at single nodes: it relies on the keys of sorted and of distinct rows.
+pub fn by_true_keys_of_rows(
+    plan: LogicalPlan,
+    rule: &LogicalInner<'_>,
+) -> DfResult<Transformed<LogicalPlan>> {
+    let relies = matches!(plan, LogicalPlan::Sort(_) | LogicalPlan::Distinct(_));
+    rule(if relies { true_keys(plan)? } else { plan })
 }
 
 /// Corrects the keys of all nodes of a plan.

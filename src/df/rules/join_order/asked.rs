@@ -12,20 +12,21 @@ use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec};
 use datafusion::physical_plan::projection::ProjectionExec;
 
-use super::{Choose, Plan, search};
+use super::{Plan, search};
 use crate::access::COST;
 use crate::df::below::{holds, place};
 use crate::df::join_sides::{keeps, output_of};
 use crate::df::operators::join_rows::rows_of;
 use crate::df::operators::over_changed;
 use crate::df::operators::scan::ScanExec;
+use crate::df::rewrite::PlanInner;
 use crate::df::table::Matches;
 
 /// How many times less than all rows must be asked for: estimates err.
 const LESS: f64 = 2.0;
 
 /// A join of few rows with joins that it looks something up in, with these in another order; `None` for other plans.
-pub fn in_order_for_few(plan: &Plan, choose: &Choose<'_>) -> DfResult<Option<Plan>> {
+pub fn in_order_for_few(plan: &Plan, choose: &PlanInner<'_>) -> DfResult<Option<Plan>> {
     // The values of the left side narrow the right one.
     let is_told = |join: &&HashJoinExec| !join.null_aware && join.join_type().on_lr_is_preserved().1;
     let Some(join) = plan.downcast_ref::<HashJoinExec>().filter(is_told) else { return Ok(None) };
