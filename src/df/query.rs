@@ -23,6 +23,7 @@ use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::logical_expr::planner::ExprPlanner;
+use datafusion::optimizer::analyzer::AnalyzerRule;
 use datafusion::optimizer::analyzer::resolve_grouping_function::ResolveGroupingFunction;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
 use datafusion::optimizer::{ApplyOrder, Optimizer, OptimizerRule};
@@ -108,8 +109,8 @@ use super::ways::{Keep, Shared, Ways, ways};
 use super::with_queries::PlannedApart;
 use super::{explain, functions};
 use crate::catalog::Catalog;
+use crate::df::functions::described;
 use crate::df::functions::json_building::chosen_json;
-use crate::df::functions::{described, tpch};
 use crate::df::operators::{grouped, in_turn, late};
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::watch::CancelHandle;
@@ -227,111 +228,112 @@ impl Planner {
 
     /// A planner with every function registered.
     fn new() -> Planner {
-        let mut config =
-            SessionConfig::new().with_information_schema(false).with_target_partitions(threads());
-        let options = config.options_mut();
-        options.sql_parser.parse_float_as_decimal = true;
-        options.sql_parser.map_string_types_to_utf8view = false;
-        options.sql_parser.collect_spans = true;
-        // `inner_orders` decides which of them matter.
-        options.sql_parser.enable_subquery_sort_elimination = false;
-        // The build side of a join narrows the scan of the probe side.
-        options.optimizer.hash_join_inlist_pushdown_max_distinct_values = LEARNED_VALUES;
-        options.optimizer.hash_join_inlist_pushdown_max_size = LEARNED_BYTES;
-        // A scan reads its dynamic filters once, at its start; top-k and aggregates fill theirs later.
-        options.optimizer.enable_topk_dynamic_filter_pushdown = false;
-        options.optimizer.enable_aggregate_dynamic_filter_pushdown = false;
-        // It treats NaNs as different from each other, and it can panic.
-        options.optimizer.enable_topk_aggregation = false;
-        options.optimizer.use_statistics_registry = true;
-        // The check compares nullability before and after planning, which may differ for CASE and NULLIF.
-        options.execution.skip_physical_aggregate_schema_check = true;
-        // NULLs are smallest, as in SQLite and in our keys: an index gives ORDER BY for free.
-        options.sql_parser.default_null_ordering = "nulls_min".to_owned();
         let mut state = SessionStateBuilder::new()
-            .with_config(config)
+            .with_config(config())
             .with_default_features()
             .with_type_planner(Arc::new(Types))
             .with_query_planner(Arc::new(PlannedApart))
             .with_statistics_registry(estimates())
             .with_optimizer_rules(optimizer_rules())
             .with_physical_optimizer_rules(physical_optimizer_rules())
-            .with_analyzer_rules(vec![
-                Arc::new(ResolveGroupingFunction::new()),
-                Arc::new(NodeRule("numbered", numbered)),
-                Arc::new(NodeRule("subqueries_in_on", subqueries_in_on)),
-                Arc::new(NodeRule("subqueries_in_order", subqueries_in_order)),
-                Arc::new(DrawnOnce),
-                Arc::new(ExpressionRules(
-                    "as_written",
-                    &[
-                        value_or_null,
-                        plain_texts,
-                        chosen_json,
-                        idle_orders,
-                        time_parts,
-                        read_times,
-                        texts_beside_times,
-                    ],
-                )),
-                Arc::new(Settled),
-                // AT TIME ZONE of LIMIT, which is not settled.
-                Arc::new(ExpressionRules("once_settled", &[row_offsets, lag_defaults, at_time_zone])),
-                Arc::new(NodeRule("texts_as_binary_keys", texts_as_binary_keys)),
-                Arc::new(ExpressionRules(
-                    "operands",
-                    &[
-                        byte_patterns,
-                        one_by_one,
-                        times,
-                        text_operands,
-                        interval_lengths,
-                        doubles_win,
-                        long_decimals,
-                        beside_subqueries,
-                    ],
-                )),
-                Arc::new(NodeRule("beside_columns", beside_columns)),
-                Arc::new(NodeRule("wide_frames", wide_frames)),
-                Arc::new(ExpressionRules(
-                    "numbers",
-                    &[
-                        whole_days,
-                        wide_integers,
-                        byte_casts,
-                        rounded_casts,
-                        rounded_decimals,
-                        frames_of_bytes,
-                    ],
-                )),
-                Arc::new(Coercion(TypeCoercion::new())),
-                Arc::new(NodeRule("steps_as_first", steps_as_first)),
-                Arc::new(ExpressionRules(
-                    "after_coercion",
-                    &[
-                        lossy_casts,
-                        differences_in_days,
-                        distinct_orders,
-                        own_patterns,
-                        text_casts,
-                        nearest_doubles,
-                        of_row,
-                        lazy_functions,
-                        guarded_by_filters,
-                    ],
-                )),
-                Arc::new(NodeRule("compared_keys", compared_keys)),
-                Arc::new(NodeRule("guarded_subqueries", guarded_subqueries)),
-                Arc::new(Correlated),
-                Arc::new(NodeRule("total_of_no_table", total_of_no_table)),
-                Arc::new(CheckedNumbers::new()),
-            ])
+            .with_analyzer_rules(analyzer_rules())
             .build();
         functions::register(&mut state);
-        state.register_udtf("tpch", Arc::new(tpch::Tpch));
         let context = state.task_ctx();
         Planner { state, context }
     }
+}
+
+/// How DataFusion reads SQL, plans and runs.
+fn config() -> SessionConfig {
+    let mut config = SessionConfig::new().with_information_schema(false).with_target_partitions(threads());
+    let options = config.options_mut();
+    options.sql_parser.parse_float_as_decimal = true;
+    options.sql_parser.map_string_types_to_utf8view = false;
+    options.sql_parser.collect_spans = true;
+    // `inner_orders` decides which of them matter.
+    options.sql_parser.enable_subquery_sort_elimination = false;
+    // The build side of a join narrows the scan of the probe side.
+    options.optimizer.hash_join_inlist_pushdown_max_distinct_values = LEARNED_VALUES;
+    options.optimizer.hash_join_inlist_pushdown_max_size = LEARNED_BYTES;
+    // A scan reads its dynamic filters once, at its start; top-k and aggregates fill theirs later.
+    options.optimizer.enable_topk_dynamic_filter_pushdown = false;
+    options.optimizer.enable_aggregate_dynamic_filter_pushdown = false;
+    // It treats NaNs as different from each other, and it can panic.
+    options.optimizer.enable_topk_aggregation = false;
+    options.optimizer.use_statistics_registry = true;
+    // The check compares nullability before and after planning, which may differ for CASE and NULLIF.
+    options.execution.skip_physical_aggregate_schema_check = true;
+    // NULLs are smallest, as in SQLite and in our keys: an index gives ORDER BY for free.
+    options.sql_parser.default_null_ordering = "nulls_min".to_owned();
+    config
+}
+
+/// Rules that give a plan the meaning of SQL, in the order in which they run.
+fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
+    vec![
+        Arc::new(ResolveGroupingFunction::new()),
+        Arc::new(NodeRule("numbered", numbered)),
+        Arc::new(NodeRule("subqueries_in_on", subqueries_in_on)),
+        Arc::new(NodeRule("subqueries_in_order", subqueries_in_order)),
+        Arc::new(DrawnOnce),
+        Arc::new(ExpressionRules(
+            "as_written",
+            &[
+                value_or_null,
+                plain_texts,
+                chosen_json,
+                idle_orders,
+                time_parts,
+                read_times,
+                texts_beside_times,
+            ],
+        )),
+        Arc::new(Settled),
+        // AT TIME ZONE of LIMIT, which is not settled.
+        Arc::new(ExpressionRules("once_settled", &[row_offsets, lag_defaults, at_time_zone])),
+        Arc::new(NodeRule("texts_as_binary_keys", texts_as_binary_keys)),
+        Arc::new(ExpressionRules(
+            "operands",
+            &[
+                byte_patterns,
+                one_by_one,
+                times,
+                text_operands,
+                interval_lengths,
+                doubles_win,
+                long_decimals,
+                beside_subqueries,
+            ],
+        )),
+        Arc::new(NodeRule("beside_columns", beside_columns)),
+        Arc::new(NodeRule("wide_frames", wide_frames)),
+        Arc::new(ExpressionRules(
+            "numbers",
+            &[whole_days, wide_integers, byte_casts, rounded_casts, rounded_decimals, frames_of_bytes],
+        )),
+        Arc::new(Coercion(TypeCoercion::new())),
+        Arc::new(NodeRule("steps_as_first", steps_as_first)),
+        Arc::new(ExpressionRules(
+            "after_coercion",
+            &[
+                lossy_casts,
+                differences_in_days,
+                distinct_orders,
+                own_patterns,
+                text_casts,
+                nearest_doubles,
+                of_row,
+                lazy_functions,
+                guarded_by_filters,
+            ],
+        )),
+        Arc::new(NodeRule("compared_keys", compared_keys)),
+        Arc::new(NodeRule("guarded_subqueries", guarded_subqueries)),
+        Arc::new(Correlated),
+        Arc::new(NodeRule("total_of_no_table", total_of_no_table)),
+        Arc::new(CheckedNumbers::new()),
+    ]
 }
 
 /// DataFusion's logical rules, with four of our own; those that can give wrong results are wrapped or replaced.

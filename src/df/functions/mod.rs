@@ -16,7 +16,7 @@ mod now;
 pub(super) mod series;
 mod string_agg;
 pub(super) mod table_functions;
-pub(super) mod tpch;
+mod tpch;
 
 use std::fmt::{self, Write as _};
 use std::hash::{Hash, Hasher};
@@ -115,6 +115,7 @@ pub fn register(state: &mut SessionState) {
     json::register(state);
     json_building::register(state);
     series::register(state);
+    state.register_udtf("tpch", Arc::new(tpch::Tpch));
     let facts: [(&'static str, Plain); 6] = [
         ("version", |_, _| Ok(ValueRef::Text(concat!("RowkeyDB ", env!("CARGO_PKG_VERSION"))))),
         // There are no users: who opens the folder may do anything.
