@@ -13,6 +13,7 @@ use crate::key::{ColumnId, KeyLayout, KeyPart, PartExpr};
 use crate::plan::{Field, Formula, Predicate};
 use crate::row::field;
 use crate::schema::{IndexDef, IndexState, TableDef, TableStatistics};
+use crate::value::ColumnType;
 
 /// A table or index table under the names that a query uses.
 #[derive(Clone)]
@@ -27,6 +28,9 @@ pub(super) struct QueryRelation {
     /// The source number in the names of its hidden columns, if it has any.
     pub(super) computed: Option<usize>,
 }
+
+/// A column under its name, the field that it shows, and the type of that.
+type QueryColumn = (ArrowField, Field, ColumnType);
 
 /// Hints and statistics for one table.
 #[derive(Clone, Debug, Default)]
@@ -45,88 +49,70 @@ impl QueryRelation {
         rowkeys: &[&str],
         advice: TableAdvice,
     ) -> QueryRelation {
-        let mut columns: Vec<(String, Field, bool)> = Vec::new();
-        match &index {
-            None => {
-                for (id, column) in table.live_columns() {
-                    columns.push((column.name.clone(), Field::Column(id), column.nullable));
-                }
-            }
-            Some(index) => {
-                let mut ids: Vec<_> = index.layout.columns();
-                ids.retain(|id| index.layout.decodable().contains(id));
-                ids.extend(table.included(index).filter(|id| !index.layout.decodable().contains(id)));
-                for id in ids {
-                    let column = table.column(id);
-                    columns.push((column.name.clone(), Field::Column(id), column.nullable));
-                }
-                columns.push(("primary_rowkey".into(), Field::PrimaryRowkey, false));
-            }
+        let columns = columns(&table, index.as_ref(), rowkeys).into_iter().map(|(name, of, nullable)| {
+            let ty = field_type(&table, index.as_ref(), of);
+            (field(name, ty, nullable), of, ty)
+        });
+        let columns: Vec<QueryColumn> = columns.collect();
+        let (fields, names, schema) = (Vec::new(), FieldNames::default(), Arc::new(Schema::empty()));
+        let relation = QueryRelation { table, index, fields, names, schema, advice, computed: None };
+        let mut relation = relation.with(columns);
+        if relation.index.is_none() {
+            relation.names.formulas = relation.formulas();
         }
-        for name in rowkeys {
-            if !columns.iter().any(|(n, ..)| n == name) {
-                columns.push(((*name).into(), Field::Rowkey, false));
-            }
+        relation.names.parts = relation.key_parts();
+        relation
+    }
+
+    /// With more columns, behind those that are there.
+    fn with(mut self, added: Vec<QueryColumn>) -> QueryRelation {
+        let mut shown = self.schema.fields().to_vec();
+        for (column, field, ty) in added {
+            self.names.columns.insert(column.name().clone(), (field, ty));
+            self.fields.push(field);
+            shown.push(Arc::new(column));
         }
-        let mut names = FieldNames::default();
-        let mut fields = Vec::new();
-        let mut arrow_fields = Vec::new();
-        for (name, f, nullable) in columns {
-            let ty = field_type(&table, index.as_ref(), f);
-            names.columns.insert(name.clone(), (f, ty));
-            arrow_fields.push(field(&name, ty, nullable));
-            fields.push(f);
-        }
-        if index.is_none() {
-            let leads = |id: ColumnId| {
-                let of_all =
-                    table.indexes.iter().filter(|i| i.filter.is_none() && i.state == IndexState::Ready);
-                let is_id = |part: &&KeyPart| part.columns() == [id];
-                let leading = |i: &IndexDef| {
-                    i.layout
-                        .parts()
-                        .iter()
-                        .find(|part| is_id(part) || part.buckets().is_none())
-                        .filter(is_id)
-                        .is_some()
-                };
-                of_all.into_iter().any(leading)
-            };
-            let computed = |(id, formula): (ColumnId, &Formula)| ComputedField {
-                // Those that were stored before there was a canonical form may have another one.
-                formula: formula.clone().canonical(),
-                field: Field::Column(id),
-                ty: table.column(id).ty,
-                leads: leads(id),
-            };
-            names.formulas = table.formulas().map(computed).collect();
-        }
-        let schema = Arc::new(Schema::new(arrow_fields));
-        let mut relation = QueryRelation { table, index, fields, names, schema, advice, computed: None };
+        self.schema = Arc::new(Schema::new(shown));
+        self
+    }
+
+    /// The formulas that the table stores.
+    fn formulas(&self) -> Vec<ComputedField> {
+        let leads = |layout: &KeyLayout, id: ColumnId| {
+            let is_id = |part: &&KeyPart| part.columns() == [id];
+            let first = layout.parts().iter().find(|part| is_id(part) || part.buckets().is_none());
+            first.filter(is_id).is_some()
+        };
+        let computed = |(id, formula): (ColumnId, &Formula)| ComputedField {
+            // Those that were stored before there was a canonical form may have another one.
+            formula: formula.clone().canonical(),
+            field: Field::Column(id),
+            ty: self.table.column(id).ty,
+            leads: self.layouts().skip(1).any(|layout| leads(layout, id)),
+        };
+        self.table.formulas().map(computed).collect()
+    }
+
+    /// What its key and its indexes compute of columns, or the index that is read itself.
+    fn key_parts(&self) -> Vec<Arc<PartExpr>> {
         let mut parts: Vec<Arc<PartExpr>> = Vec::new();
-        let layout = relation.index.as_ref().map(|index| &index.layout);
-        let layouts = layout.into_iter().chain(relation.layouts().filter(|_| layout.is_none()));
+        let layout = self.index.as_ref().map(|index| &index.layout);
+        let layouts = layout.into_iter().chain(self.layouts().filter(|_| layout.is_none()));
         for part in layouts.flat_map(KeyLayout::parts).filter_map(PartExpr::of) {
             if !parts.iter().any(|known| **known == part) {
                 parts.push(Arc::new(part));
             }
         }
-        relation.names.parts = parts;
-        relation
+        parts
     }
 
     /// Adds the table's hidden columns.
     pub(super) fn with_hidden(&self) -> QueryRelation {
-        let QueryRelation { table, index, mut fields, mut names, schema, advice, computed } = self.clone();
-        let mut arrow_fields = schema.fields().to_vec();
-        for (id, column) in table.stored_columns().filter(|(_, column)| column.hidden) {
-            let (of_column, name) = (Field::Column(id), column.name.clone());
-            arrow_fields.push(Arc::new(field(&name, column.ty, column.nullable)));
-            names.columns.insert(name, (of_column, column.ty));
-            fields.push(of_column);
-        }
-        let schema = Arc::new(Schema::new(arrow_fields));
-        QueryRelation { table, index, fields, names, schema, advice, computed }
+        let hidden = self.table.stored_columns().filter(|(_, column)| column.hidden);
+        let hidden = hidden.map(|(id, column)| {
+            (field(&column.name, column.ty, column.nullable), Field::Column(id), column.ty)
+        });
+        self.clone().with(hidden.collect())
     }
 
     /// Adds hidden columns for formulas of indexes that hold all rows, or all rows for which `known` is true: other
@@ -135,34 +121,19 @@ impl QueryRelation {
         if self.computed.is_some() || self.names.formulas.is_empty() {
             return None;
         }
-        let QueryRelation { table, index, mut fields, mut names, schema, advice, .. } = self.clone();
         let has_all = |index: &&IndexDef| {
             index.state == IndexState::Ready
                 && index.filter.as_ref().is_none_or(|filter| known.implies(filter))
         };
         let sure: Vec<ColumnId> =
-            table.indexes.iter().filter(has_all).flat_map(|i| i.layout.columns()).collect();
-        let mut arrow_fields = schema.fields().to_vec();
-        for ComputedField { field: computed, ty, .. } in &self.names.formulas {
-            let Field::Column(id) = computed else { continue };
-            if sure.contains(id) {
-                let name = hidden_name(table.column_name(*id), number);
-                arrow_fields.push(Arc::new(field(&name, *ty, true)));
-                names.columns.insert(name, (*computed, *ty));
-                fields.push(*computed);
-            }
-        }
-        let is_more = fields.len() > self.fields.len();
-        let schema = Arc::new(Schema::new(arrow_fields));
-        is_more.then_some(QueryRelation {
-            table,
-            index,
-            fields,
-            names,
-            schema,
-            advice,
-            computed: Some(number),
-        })
+            self.table.indexes.iter().filter(has_all).flat_map(|i| i.layout.columns()).collect();
+        let column = |computed: &ComputedField| {
+            let ComputedField { field: Field::Column(id), ty, .. } = *computed else { return None };
+            let name = sure.contains(&id).then(|| hidden_name(self.table.column_name(id), number))?;
+            Some((field(name, ty, true), Field::Column(id), ty))
+        };
+        let added: Vec<QueryColumn> = self.names.formulas.iter().filter_map(column).collect();
+        (!added.is_empty()).then(|| QueryRelation { computed: Some(number), ..self.clone().with(added) })
     }
 
     /// Adds a hidden column with the values of a column of integers as wider ones, unless it is there; and its position.
@@ -170,20 +141,13 @@ impl QueryRelation {
         let narrow = self.schema.field_with_name(column).ok()?;
         let bytes = wide.primitive_width().filter(|_| widens(narrow.data_type(), wide))?;
         let name = wide_name(column, bytes);
-        let mut with = self.clone();
-        let at = match self.schema.index_of(&name) {
-            Ok(at) => at,
-            Err(_) => {
-                // Conditions are on the column itself, in its own type.
-                with.names.columns.insert(name.clone(), *self.names.columns.get(column)?);
-                with.fields.push(self.fields[self.schema.index_of(column).ok()?]);
-                let added = ArrowField::new(name, wide.clone(), narrow.is_nullable());
-                let fields = self.schema.fields().iter().cloned().chain([Arc::new(added)]);
-                with.schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-                self.fields.len()
-            }
-        };
-        Some((with, at))
+        if let Ok(at) = self.schema.index_of(&name) {
+            return Some((self.clone(), at));
+        }
+        // Conditions are on the column itself, in its own type.
+        let (field, ty) = *self.names.columns.get(column)?;
+        let added = ArrowField::new(name, wide.clone(), narrow.is_nullable());
+        Some((self.clone().with(vec![(added, field, ty)]), self.fields.len()))
     }
 
     /// Layouts of the rowkey and of all indexes without a WHERE.
@@ -225,6 +189,31 @@ impl QueryRelation {
             None => Source::Table(&self.table),
         }
     }
+}
+
+/// The columns of a table or index table: their names, their fields, and whether they may be NULL.
+fn columns(table: &TableDef, index: Option<&IndexDef>, rowkeys: &[&str]) -> Vec<(String, Field, bool)> {
+    let of = |id| {
+        let column = table.column(id);
+        (column.name.clone(), Field::Column(id), column.nullable)
+    };
+    let mut columns: Vec<_> = match index {
+        None => table.live_columns().map(|(id, _)| of(id)).collect(),
+        Some(index) => {
+            let decodable = index.layout.decodable();
+            let mut ids: Vec<_> = index.layout.columns();
+            ids.retain(|id| decodable.contains(id));
+            ids.extend(table.included(index).filter(|id| !decodable.contains(id)));
+            let rowkey = ("primary_rowkey".into(), Field::PrimaryRowkey, false);
+            ids.into_iter().map(of).chain([rowkey]).collect()
+        }
+    };
+    for name in rowkeys {
+        if !columns.iter().any(|(n, ..)| n == name) {
+            columns.push(((*name).into(), Field::Rowkey, false));
+        }
+    }
+    columns
 }
 
 impl super::TableSource {
