@@ -127,101 +127,123 @@ fn lift_of(sql: &str, names: Names) -> Option<Lifted> {
         return None;
     }
     let text = String::with_capacity(sql.len() + 8);
-    let mut lifted = Lifted { text, values: Vec::new(), own, shown: Shown::default() };
-    let (mut copied, mut place) = (0, Place::default());
-    let (bytes, columns) = (sql.as_bytes(), OnceCell::new());
+    let lifted = Lifted { text, values: Vec::new(), own, shown: Shown::default() };
+    let (columns, place) = (OnceCell::new(), Place::default());
+    let mut walk = Walk { sql, tokens: &tokens, names, columns, place, lifted, copied: 0 };
     let mut next = 0;
     while next < tokens.len() {
-        let at = next;
-        let before = at.checked_sub(1).map(|before| tokens[before]);
-        place.see(sql, &tokens, at);
-        if !(0..=DEPTH_MAX).contains(&place.depth) {
-            return None;
-        }
-        let columns = || columns.get_or_init(|| columns_of(sql, &tokens, names));
-        let is_in = |goes: fn(&Column) -> bool| {
-            place.selects != 0 && columns().iter().any(|c| goes(c) && c.tokens.contains(&at))
-        };
-        let may_lift = || !is_in(|column| column.stays);
-        // A list is padded, which its text would show.
-        if place.in_list
-            && let Some((values, len)) =
-                list_of_in(sql, &tokens, at).filter(|_| !is_in(|c| c.stays || c.is_shown))
-        {
-            if lifted.values.len() + values.len() > VALUES {
-                return None;
-            }
-            lifted.text.push_str(&sql[copied..tokens[at].end]);
-            for (n, value) in values.into_iter().enumerate() {
-                lifted.text.push_str(if n == 0 { "" } else { ", " });
-                lifted.take(value);
-            }
-            copied = tokens[at + len].start;
-            (next, place.in_list) = (at + len, false);
-            continue;
-        }
-        // Looked at first: this is asked of every token.
-        let may_be_values = tokens[at].class == Class::Word && bytes[tokens[at].start] | 0x20 == b'v';
-        if may_be_values
-            && let Some((literals, end)) =
-                literals_of_values(sql, &tokens, at).filter(|_| !is_in(|c| c.stays || c.is_shown))
-        {
-            if lifted.values.len() + literals.len() > VALUES {
-                return None;
-            }
-            for (at, len, value) in literals {
-                lifted.text.push_str(&sql[copied..tokens[at].start]);
-                lifted.take(Constant::Value(value));
-                copied = tokens[at + len - 1].end;
-            }
-            next = end;
-            continue;
-        }
-        let lifts = compared_literal(sql, &tokens, at, &place).filter(|_| may_lift());
-        let lifts = lifts.or_else(|| {
-            let begins = before.is_some_and(|before| before.is(sql, &["select"]) || before.text(sql) == ",");
-            if place.selects & 1 == 0 || !begins {
-                return None;
-            }
-            let (value, len) = constant(sql, &tokens[at..])?;
-            let lifts = |c: &Column| c.may_be_lifted && !c.stays && c.is_all(at..at + len);
-            columns().iter().any(lifts).then_some((value, len))
-        });
-        let lifts = lifts.or_else(|| {
-            // In the outermost list, but in no subquery there.
-            let is_unseen = names == Names::Unseen && place.selects == 1 << place.depth;
-            if is_unseen { operand(sql, &tokens, at).filter(|_| may_lift()) } else { None }
-        });
-        let is_shown = lifts.is_some() && is_in(|column| column.is_shown);
-        // What is computed of a literal may be written in several ways.
-        let lifts = lifts.filter(|(_, len)| !is_shown || *len == 1 && tokens[at].class != Class::Word);
-        next += lifts.as_ref().map_or(1, |(_, len)| *len);
-        let Some((value, len)) = lifts else {
-            // A row inside the list ends here.
-            let is_row = tokens[at].text(sql) == ")" && place.depth >= place.list_depth;
-            place.in_list &= is_row || is_list(sql, &tokens[at]);
-            continue;
-        };
-        if lifted.values.len() == VALUES {
-            return None;
-        }
-        lifted.text.push_str(&sql[copied..tokens[at].start]);
-        lifted.take(value);
-        if is_shown {
-            lifted.shown.0.push((lifted.own + lifted.values.len(), tokens[at].text(sql).to_owned()));
-        }
-        copied = tokens[at + len - 1].end;
+        next = walk.step(next)?;
     }
+    let Walk { mut lifted, copied, .. } = walk;
     lifted.text.push_str(&sql[copied..]);
     Some(lifted)
 }
 
-impl Lifted {
-    /// Puts a parameter in place of a value.
-    fn take(&mut self, value: Constant) {
-        self.values.push(value);
-        // Writing to a string cannot fail.
-        let _ = write!(self.text, "${}", self.own + self.values.len());
+/// The walk over the tokens of a query.
+struct Walk<'s> {
+    sql: &'s str,
+    tokens: &'s [Token],
+    names: Names,
+    /// The columns of all select lists, once they matter.
+    columns: OnceCell<Vec<Column>>,
+    place: Place,
+    lifted: Lifted,
+    /// Bytes of the query that are in the lifted text, or lifted.
+    copied: usize,
+}
+
+impl Walk<'_> {
+    /// Lifts what begins at the token `at`, if it may, and tells the token to go on with; `None`: the text is not worth
+    /// keeping.
+    fn step(&mut self, at: usize) -> Option<usize> {
+        let (sql, tokens, token) = (self.sql, self.tokens, self.tokens[at]);
+        self.place.see(sql, tokens, at);
+        if !(0..=DEPTH_MAX).contains(&self.place.depth) {
+            return None;
+        }
+        // A list is padded, which its text would show.
+        let may_change = || !self.is_in(at, |column| column.stays || column.is_shown);
+        if self.place.in_list
+            && let Some((values, len)) = list_of_in(sql, tokens, at).filter(|_| may_change())
+        {
+            self.put(token.end..tokens[at + len].start, values)?;
+            self.place.in_list = false;
+            return Some(at + len);
+        }
+        // Looked at first: this is asked of every token.
+        let may_be_values = token.class == Class::Word && sql.as_bytes()[token.start] | 0x20 == b'v';
+        if may_be_values
+            && let Some((literals, end)) = literals_of_values(sql, tokens, at).filter(|_| may_change())
+        {
+            for (at, len, value) in literals {
+                self.put(tokens[at].start..tokens[at + len - 1].end, [Constant::Value(value)])?;
+            }
+            return Some(end);
+        }
+        let literal = self.literal(at);
+        let is_shown = literal.is_some() && self.is_in(at, |column| column.is_shown);
+        // What is computed of a literal may be written in several ways.
+        let literal = literal.filter(|(_, len)| !is_shown || *len == 1 && token.class != Class::Word);
+        let Some((value, len)) = literal else {
+            // A row inside the list ends here.
+            let is_row = token.text(sql) == ")" && self.place.depth >= self.place.list_depth;
+            self.place.in_list &= is_row || is_list(sql, &token);
+            return Some(at + 1);
+        };
+        self.put(token.start..tokens[at + len - 1].end, [value])?;
+        if is_shown {
+            let number = self.lifted.own + self.lifted.values.len();
+            self.lifted.shown.0.push((number, token.text(sql).to_owned()));
+        }
+        Some(at + len)
+    }
+
+    /// The literal at the token `at`, if it may be lifted alone, and its number of tokens.
+    fn literal(&self, at: usize) -> Option<(Constant, usize)> {
+        let (sql, tokens, place) = (self.sql, self.tokens, &self.place);
+        let may_lift = || !self.is_in(at, |column| column.stays);
+        let of_column = || {
+            let before = tokens[at.checked_sub(1)?];
+            if place.selects & 1 == 0 || !(before.is(sql, &["select"]) || before.text(sql) == ",") {
+                return None;
+            }
+            let (value, len) = constant(sql, &tokens[at..])?;
+            let lifts = |c: &Column| c.may_be_lifted && !c.stays && c.is_all(at..at + len);
+            self.columns().iter().any(lifts).then_some((value, len))
+        };
+        let of_operator = || {
+            // In the outermost list, but in no subquery there.
+            let is_unseen = self.names == Names::Unseen && place.selects == 1 << place.depth;
+            if is_unseen { operand(sql, tokens, at).filter(|_| may_lift()) } else { None }
+        };
+        let compared = compared_literal(sql, tokens, at, place).filter(|_| may_lift());
+        compared.or_else(of_column).or_else(of_operator)
+    }
+
+    fn columns(&self) -> &[Column] {
+        self.columns.get_or_init(|| columns_of(self.sql, self.tokens, self.names))
+    }
+
+    /// The token `at` is in a column of this kind.
+    fn is_in(&self, at: usize, kind: fn(&Column) -> bool) -> bool {
+        self.place.selects != 0 && self.columns().iter().any(|c| kind(c) && c.tokens.contains(&at))
+    }
+
+    /// Puts parameters in place of some bytes of the query; `None`: there are too many.
+    fn put(&mut self, bytes: Range<usize>, values: impl IntoIterator<Item = Constant>) -> Option<()> {
+        let Lifted { text, values: lifted, own, .. } = &mut self.lifted;
+        text.push_str(&self.sql[self.copied..bytes.start]);
+        for (n, value) in values.into_iter().enumerate() {
+            if lifted.len() == VALUES {
+                return None;
+            }
+            lifted.push(value);
+            text.push_str(if n == 0 { "" } else { ", " });
+            // Writing to a string cannot fail.
+            let _ = write!(text, "${}", *own + lifted.len());
+        }
+        self.copied = bytes.end;
+        Some(())
     }
 }
 
