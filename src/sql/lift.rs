@@ -27,9 +27,9 @@ use self::tokens::{Class, Token, text_of, tokens};
 use crate::value::Value;
 
 /// Bytes of the longest text worth keeping.
-const TEXT_BYTES: usize = 32_768;
+const TEXT_BYTES: usize = 65_536;
 /// Literals lifted from one text (count), at most; longer IN lists are planned as they are.
-const VALUES: usize = 1024;
+const VALUES: usize = 4096;
 
 /// Levels of nested parentheses, at most.
 const DEPTH_MAX: i32 = 60;
@@ -410,8 +410,10 @@ struct List {
 fn compared_literal(sql: &str, tokens: &[Token], at: usize, place: &Place) -> Option<(Constant, usize)> {
     let before = tokens.get(at.checked_sub(1)?)?;
     let one_of = |words: &[&str]| before.is(sql, words);
+    let is_distinct = || at.checked_sub(2).is_some_and(|at| tokens[at].is(sql, &["distinct"]));
     let opens = before.class == Class::Comparison
         || one_of(&["between", "like"])
+        || one_of(&["from"]) && is_distinct()
         || one_of(&["offset"]) && token_is_number(tokens, at)
         || matches!(before.text(sql), "(" | ",") && place.in_list
         // The AND of a BETWEEN.
