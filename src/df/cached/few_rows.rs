@@ -1,30 +1,31 @@
-//! A scan of few rows, and simple operators on top of it, run without streams: `SELECT DISTINCT kind FROM event WHERE
-//! device = $1`, or a window over the entries of an account.
+//! A scan of few rows, or several of them in sequence, and simple operators on top, run without streams: `SELECT
+//! DISTINCT kind FROM event WHERE device = $1`, a window over the entries of an account, or the newest of a UNION ALL.
 
 use std::sync::Arc;
 
 use arrow::compute::concat_batches;
 use arrow::datatypes::SchemaRef;
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::union::UnionExec;
 
-use super::alone::Alone;
+use super::alone::{Alone, Single};
 use super::on_top::Above;
 use crate::df::below::picked;
-use crate::df::operators::scan::ScanExec;
 use crate::df::table::Binding;
 use crate::df::wanted::RowGoal;
 use crate::error::Result;
-use crate::exec::scan::{BATCH_ROWS, PARALLEL_WORK};
+use crate::exec::scan::BATCH_ROWS;
 
 /// Most rows (count) that are kept in memory; a scan whose estimate was so wrong goes through operators.
 const ROWS_MAX: usize = 2 * BATCH_ROWS;
 
-/// The scan, which is read to its end, and the operators.
+/// The rows, which are read to their end, and the operators.
 #[derive(Debug)]
 pub struct FewRows {
-    scan: ScanExec,
+    rows: Single,
     above: Above,
-    /// The output schema.
+    /// The schema of the rows, and that of the output.
+    below: SchemaRef,
     schema: SchemaRef,
 }
 
@@ -32,31 +33,35 @@ impl FewRows {
     /// The plan with the columns of `schema`; `None` if it has other operators, or might stop its scan.
     pub fn of(root: &Arc<dyn ExecutionPlan>, schema: &SchemaRef) -> Option<FewRows> {
         let (above, plan) = Above::all_off(root);
-        let (scan, columns) = picked(plan)?;
-        let reads_all = scan.is_whole() && scan.request.rows == RowGoal::All && scan.fetch().is_none();
-        (reads_all && !above.is_empty() && !above.may_stop()).then(|| FewRows {
-            scan: scan.pick(&columns, &plan.schema()),
-            above,
-            schema: Arc::clone(schema),
-        })
+        if above.is_empty() || above.may_stop() {
+            return None;
+        }
+        let below = plan.schema();
+        let rows = match picked(plan) {
+            Some((scan, columns)) => {
+                let reads_all =
+                    scan.is_whole() && scan.request.rows == RowGoal::All && scan.fetch().is_none();
+                reads_all.then(|| Single::Scan(scan.pick(&columns, &below)))?
+            }
+            None if plan.is::<UnionExec>() => Single::of(plan, &below)?,
+            None => return None,
+        };
+        Some(FewRows { rows, above, below, schema: Arc::clone(schema) })
     }
 
-    /// All result rows; `None` if there are many, or as for [`ScanExec::bind`].
+    /// All result rows; `None` if there are many, or as for [`Single::run`].
     pub fn run(&self, binding: &Binding) -> Result<Option<Alone>> {
         let Some(above) = self.above.filled(&binding.params) else { return Ok(None) };
-        let Some(mut scan) = self.scan.run(binding, &Arc::default())? else { return Ok(None) };
-        if scan.work() >= PARALLEL_WORK {
-            return Ok(None);
-        }
+        let Some(mut run) = self.rows.run(binding)?.filter(|run| !run.is_long()) else { return Ok(None) };
         let (mut batches, mut rows) = (Vec::new(), 0);
-        while let Some(batch) = scan.next_batch()? {
+        while let Some(batch) = run.next_batch()? {
             rows += batch.num_rows();
             if rows > ROWS_MAX {
                 return Ok(None);
             }
             batches.push(batch);
         }
-        let rows = concat_batches(scan.schema(), &batches)?;
-        Ok(Some(Alone::Rows(Some(above.of(rows, &self.schema)?), scan.plan_text())))
+        let rows = concat_batches(&self.below, &batches)?;
+        Ok(Some(Alone::Rows(Some(above.of(rows, &self.schema)?), run.plan_text())))
     }
 }
