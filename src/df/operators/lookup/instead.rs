@@ -365,7 +365,7 @@ pub fn only_equates(join: &HashJoinExec) -> bool {
     join.filter().is_none() && nulls_match_nothing(join)
 }
 
-/// NULL equals nothing, and is no answer by itself.
+/// NULL equals nothing, and none makes the answer unknown, as in NOT IN.
 pub fn nulls_match_nothing(join: &HashJoinExec) -> bool {
     !join.null_aware && join.null_equality() == NullEquality::NullEqualsNothing
 }
