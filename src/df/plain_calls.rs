@@ -5,7 +5,8 @@ use std::ops::ControlFlow;
 
 use sqlparser::ast::{self, Query, UnaryOperator, VisitorMut};
 
-use crate::df::functions::json_building::BETWEEN;
+use crate::df::functions::json_building::{BETWEEN, JSON_AGGREGATES};
+use crate::df::functions::replacement::{REPLACEMENT, replacement};
 use crate::df::functions::{DATE_OF_PATTERN, TIME_OF_PATTERN};
 use crate::error::{Error, Result, sqlstate};
 use crate::sql::rewrite::{cast_as, take, unnamed};
@@ -316,44 +317,6 @@ fn json_aggregate(name: &str, call: &mut ast::Function) -> Option<ast::Expr> {
     call.name = vec![ast::Ident::new("string_agg")].into();
     Some(crate::sql::call(whole, [ast::Expr::Function(call.clone())]))
 }
-
-/// The function that is [`replacement`] of a text that is computed.
-pub const REPLACEMENT: &str = "regexp_replacement";
-
-/// What `regexp_replace` puts in place of a match, for DataFusion: to it, `$` is what `\` is in PostgreSQL.
-pub fn replacement(with: &str) -> String {
-    let mut out = String::with_capacity(with.len());
-    let mut chars = with.chars().peekable();
-    while let Some(c) = chars.next() {
-        match (c, chars.peek()) {
-            ('$', _) => out.push_str("$$"),
-            ('\\', Some('\\')) => {
-                chars.next();
-                out.push('\\');
-            }
-            ('\\', Some('&')) => {
-                chars.next();
-                out.push_str("${0}");
-            }
-            ('\\', Some(digit)) if digit.is_ascii_digit() => {
-                out.push_str(&format!("${{{digit}}}"));
-                chars.next();
-            }
-            (c, _) => out.push(c),
-        }
-    }
-    out
-}
-
-/// Aggregates of JSON: their names, the function that makes JSON of the joined parts, and that of a part.
-pub const JSON_AGGREGATES: [(&[&str], &str, &str); 2] = [
-    (&["json_agg", "jsonb_agg", "json_group_array", "jsonb_group_array"], "json_of_elements", "json_element"),
-    (
-        &["json_object_agg", "jsonb_object_agg", "json_group_object", "jsonb_group_object"],
-        "json_of_members",
-        "json_member",
-    ),
-];
 
 /// The function that parses a value of a type that is a text in Arrow; `tries`: it gives NULL where parsing fails.
 fn reader_of(ty: &ast::DataType, tries: bool) -> Option<&'static str> {

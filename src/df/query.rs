@@ -40,6 +40,7 @@ use super::computed::computed_columns;
 use super::contained::Stage;
 use super::errors::df_error;
 use super::expr::scalar_of;
+use super::expressions::aggregate_orders::{distinct_orders, idle_orders};
 use super::expressions::beside::{beside_columns, beside_subqueries};
 use super::expressions::binary_keys::texts_as_binary_keys;
 use super::expressions::checked::{CheckedNumbers, wide_integers};
@@ -48,12 +49,14 @@ use super::expressions::dates::whole_days;
 use super::expressions::doubles::doubles_win;
 use super::expressions::elements::of_row;
 use super::expressions::intervals::{differences_in_days, interval_lengths};
+use super::expressions::lazy::lazy_functions;
 use super::expressions::like::{byte_patterns, own_patterns};
 use super::expressions::long_decimals::long_decimals;
+use super::expressions::offsets::{lag_defaults, row_offsets};
 use super::expressions::one_by_one::one_by_one;
 use super::expressions::quotients::nearest_doubles;
 use super::expressions::read_times::read_times;
-use super::expressions::rounding::{rounded_casts, rounded_decimals};
+use super::expressions::rounding::{lossy_casts, rounded_casts, rounded_decimals};
 use super::expressions::settled::Settled;
 use super::expressions::step_types::steps_as_first;
 use super::expressions::text::{
@@ -73,12 +76,8 @@ use super::operators::recursion::row_by_row;
 use super::operators::scan::threads;
 use super::operators::with_query::WithQueryExec;
 use super::operators::yielding::yielding;
-use super::plain_calls::JSON_AGGREGATES;
 use super::resolver::{PlannedViews, Resolver, Types};
-use super::rewrite::{
-    ExpressionRules, LogicalAround, LogicalRule, NodeRule, PlanAround, PlanRule, distinct_orders,
-    idle_orders, lag_defaults, lazy_functions, lossy_casts, row_offsets,
-};
+use super::rewrite::{ExpressionRules, LogicalAround, LogicalRule, NodeRule, PlanAround, PlanRule};
 use super::rules::above_totals::above_totals;
 use super::rules::anti_join::anti_join;
 use super::rules::carried::carried;
@@ -110,7 +109,7 @@ use super::with_queries::PlannedApart;
 use super::{explain, functions};
 use crate::catalog::Catalog;
 use crate::df::functions::described;
-use crate::df::functions::json_building::chosen_json;
+use crate::df::functions::json_building::{JSON_AGGREGATES, chosen_json};
 use crate::df::operators::{grouped, in_turn, late};
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::watch::CancelHandle;

@@ -20,7 +20,6 @@ use datafusion::logical_expr::{
 use datafusion::sql::planner::{ParserOptions, SqlToRel};
 use sqlparser::ast::{self, ObjectName, Query};
 
-use super::cached::template::params_in;
 use super::errors::{df_error, to_df};
 use super::expr::type_of_value;
 use super::expressions::step_types::nothing_is_lost;
@@ -31,6 +30,7 @@ use super::plain_calls::{check_calls, plain_calls};
 use super::query::NameScope;
 use super::rules::inner_orders::inner_orders;
 use super::rules::true_keys::{grouped_as_written, groups_by_wrong_keys};
+use super::table::template::params_in;
 use super::table::{Binding, TableAdvice, TableSource};
 use super::with_queries::marked;
 use crate::catalog::Relation;

@@ -4,25 +4,20 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow::datatypes::{DECIMAL256_MAX_PRECISION, DataType, FieldRef};
+use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, DFSchemaRef, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result as DfResult;
-use datafusion::logical_expr::expr::{AggregateFunction, Cast, ScalarFunction, TryCast};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
-use datafusion::logical_expr::type_coercion::binary::comparison_coercion;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan, Projection, cast};
+use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan, Projection};
 use datafusion::optimizer::analyzer::AnalyzerRule;
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 use datafusion::physical_optimizer::{PhysicalOptimizerContext, PhysicalOptimizerRule};
 use datafusion::physical_plan::ExecutionPlan;
 
-use super::errors::to_df;
 use crate::df::tree::{RewritePlan, RewriteTree};
-use crate::error::{Error, sqlstate};
 
 /// How a rule rewrites one expression.
 type Rewrite = fn(Expr, &DFSchema) -> DfResult<Transformed<Expr>>;
@@ -285,73 +280,6 @@ pub fn branches(expr: &Expr) -> Vec<&Expr> {
     }
 }
 
-/// Expands the functions that DataFusion implements only as a CASE. Its simplifier would do it, but
-/// [`ThreeValued`](super::expressions::three_valued::ThreeValued) keeps arguments with an AND or OR from it.
-pub fn lazy_functions(expr: Expr, _: &DFSchema) -> DfResult<Transformed<Expr>> {
-    match expr {
-        Expr::ScalarFunction(ScalarFunction { func, args })
-            if matches!(func.name(), "coalesce" | "nvl" | "nvl2") =>
-        {
-            // The CASE repeats each argument but the last.
-            let nodes: usize = args.iter().map(size).sum();
-            if nodes > LAZY_NODES_MAX {
-                let error = Error::invalid(format!("calls of {} are nested too deeply", func.name()));
-                return Err(to_df(error.hint("give one call all the values").state(sqlstate::LIMIT)));
-            }
-            Ok(match func.simplify(args, &SimplifyContext::builder().build())? {
-                ExprSimplifyResult::Simplified(expr) => Transformed::yes(expr),
-                ExprSimplifyResult::Original(args) => {
-                    Transformed::no(Expr::ScalarFunction(ScalarFunction { func, args }))
-                }
-            })
-        }
-        expr => Ok(Transformed::no(expr)),
-    }
-}
-
-/// Removes the ORDER BY of aggregates that give the same in every order: most of DataFusion's treat the sort keys as a
-/// second argument.
-pub fn idle_orders(mut expr: Expr, _: &DFSchema) -> DfResult<Transformed<Expr>> {
-    match &mut expr {
-        Expr::AggregateFunction(AggregateFunction { func, params })
-            if !IN_ORDER.contains(&func.name()) && !func.supports_within_group_clause() =>
-        {
-            let orders = std::mem::take(&mut params.order_by);
-            Ok(Transformed::new(expr, !orders.is_empty(), TreeNodeRecursion::Continue))
-        }
-        _ => Ok(Transformed::no(expr)),
-    }
-}
-
-/// Sorts the distinct values of an aggregate that depends on their order and has none, as PostgreSQL does: DataFusion
-/// takes them as they come out of a hash table.
-pub fn distinct_orders(mut expr: Expr, _: &DFSchema) -> DfResult<Transformed<Expr>> {
-    match &mut expr {
-        Expr::AggregateFunction(AggregateFunction { func, params })
-            if params.distinct && params.order_by.is_empty() && IN_ORDER.contains(&func.name()) =>
-        {
-            params.order_by.extend(params.args.first().map(|value| value.clone().sort(true, true)));
-            Ok(Transformed::yes(expr))
-        }
-        _ => Ok(Transformed::no(expr)),
-    }
-}
-
-/// Aggregates whose result depends on the order of the rows.
-pub const IN_ORDER: [&str; 5] = ["array_agg", "string_agg", "first_value", "last_value", "nth_value"];
-
-/// Largest arguments (nodes) of a function that is expanded.
-const LAZY_NODES_MAX: usize = 20_000;
-
-fn size(expr: &Expr) -> usize {
-    let mut nodes = 0;
-    let _ = expr.apply(|_| {
-        nodes += 1;
-        Ok(TreeNodeRecursion::Continue)
-    });
-    nodes
-}
-
 /// Both are types of integers, and the second one is wider.
 pub fn widens(from: &DataType, to: &DataType) -> bool {
     let bytes = |ty: &DataType| ty.is_signed_integer().then(|| ty.primitive_width()).flatten();
@@ -391,75 +319,12 @@ pub fn below(expr: &Expr, plan: &LogicalPlan) -> Option<Expr> {
     replaced.ok().filter(|_| all).map(|replaced| replaced.data)
 }
 
-/// Casts the argument and the default of LAG and LEAD to their common type, if the argument's type cannot hold the
-/// default: DataFusion would truncate it. Runs before type coercion.
-pub fn lag_defaults(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
-    if let Expr::WindowFunction(window) = &mut expr
-        && matches!(window.fun.name(), "lag" | "lead")
-        && let [of, _, default] = &mut window.params.args[..]
-        && let (Ok(own), Ok(other)) = (of.get_type(schema), default.get_type(schema))
-        && (own.is_numeric() && other.is_numeric() || own.is_temporal() && other.is_temporal())
-        && own != other
-        && !is_exactly(default, &own)
-        && let Some(common) = comparison_coercion(&own, &other).filter(|common| *common != own)
-    {
-        for arg in [of, default] {
-            *arg = cast(std::mem::take(arg), common.clone());
-        }
-        return Ok(Transformed::yes(expr));
-    }
-    Ok(Transformed::no(expr))
-}
-
 /// The expression is a literal that `ty` holds without loss.
 pub fn is_exactly(expr: &Expr, ty: &DataType) -> bool {
     let Expr::Literal(value, _) = expr else { return false };
     let there = value.cast_to(ty);
     let back = there.and_then(|there| there.cast_to(&value.data_type()));
     value.is_null() || back.is_ok_and(|back| back == *value)
-}
-
-/// Makes LAG and LEAD by NULL rows give NULL, for which DataFusion takes 0 rows. Errors: NTH_VALUE of a row before the
-/// first one, for which DataFusion counts from the last one. Runs before type coercion.
-pub fn row_offsets(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
-    let (name, args) = match &mut expr {
-        Expr::WindowFunction(window) => (window.fun.name(), &mut window.params.args),
-        Expr::AggregateFunction(call) => (call.func.name(), &mut call.params.args),
-        _ => return Ok(Transformed::no(expr)),
-    };
-    match (name, args) {
-        ("first_value" | "last_value", args) if args.is_empty() => Err(to_df(
-            Error::invalid(format!("{name} takes a value"))
-                .hint(format!("write {name}(x) OVER (ORDER BY y)"))
-                .state(sqlstate::UNDEFINED_FUNCTION),
-        )),
-        ("nth_value", args) => match args.get(1).and_then(integer) {
-            Some(n @ ..1) => Err(to_df(
-                Error::invalid(format!("nth_value takes a positive number, not {n}"))
-                    .why("rows are counted from 1")
-                    .hint(
-                        "write nth_value(x, 2); nth_value(x, 1) in the other order counts from the last row",
-                    )
-                    .state(sqlstate::NTH_VALUE),
-            )),
-            _ => Ok(Transformed::no(expr)),
-        },
-        ("lag" | "lead", args) if args.get(1).is_some_and(is_null_literal) => {
-            let nothing = ScalarValue::try_from(&args[0].get_type(schema)?)?;
-            let by_one = Expr::Literal(ScalarValue::Int64(Some(1)), None);
-            *args = vec![Expr::Literal(nothing, None), by_one];
-            Ok(Transformed::yes(expr))
-        }
-        _ => Ok(Transformed::no(expr)),
-    }
-}
-
-fn is_null_literal(expr: &Expr) -> bool {
-    match expr {
-        Expr::Literal(value, _) => value.is_null(),
-        Expr::Cast(cast) => is_null_literal(&cast.expr),
-        _ => false,
-    }
 }
 
 /// An integer literal, possibly negated or cast.
@@ -470,20 +335,4 @@ pub fn integer(expr: &Expr) -> Option<i64> {
         Expr::Cast(cast) if cast.field.data_type().is_integer() => integer(&cast.expr),
         _ => None,
     }
-}
-
-/// Routes casts of decimals that lose digits through a longer type: in a comparison, DataFusion would compare the
-/// uncast value. Runs after type coercion.
-pub fn lossy_casts(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
-    if let Expr::Cast(Cast { expr: of, field }) | Expr::TryCast(TryCast { expr: of, field }) = &mut expr
-        && let Ok(DataType::Decimal128(_, scale @ 1..)) = of.get_type(schema)
-        && match field.data_type() {
-            DataType::Decimal128(_, to) => *to < scale,
-            to => to.is_integer(),
-        }
-    {
-        **of = cast(std::mem::take(&mut **of), DataType::Decimal256(DECIMAL256_MAX_PRECISION, scale));
-        return Ok(Transformed::yes(expr));
-    }
-    Ok(Transformed::no(expr))
 }

@@ -5,6 +5,7 @@ mod matches;
 mod relation;
 mod request;
 mod stand_in;
+pub(super) mod template;
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -27,7 +28,7 @@ use self::relation::QueryRelation;
 pub use self::relation::TableAdvice;
 use self::request::fixed_by;
 pub use self::request::{Bound, OfRow, ScanRequest};
-use super::cached::template::{Template, has_params};
+use self::template::{Template, has_params};
 use super::computed::hidden_name;
 use super::errors::to_df;
 use super::expr::{FieldNames, opaque, predicate};

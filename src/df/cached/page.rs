@@ -10,7 +10,7 @@ use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::TreeNode;
 use datafusion::logical_expr::{Expr, Limit, LogicalPlan, lit};
 
-use super::template::number;
+use crate::df::table::template::number;
 use crate::value::Value;
 
 /// The parameters that a cached plan depends on.

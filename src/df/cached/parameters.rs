@@ -31,10 +31,10 @@ use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec, NestedL
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
 use super::open_values::{self, OpenValuesExec};
-use super::template::{has_params, number, params_in, place, value_of};
 use crate::df::errors::{df_error, to_df};
 use crate::df::parallel::OF_A_SET;
 use crate::df::rewrite::{bare, below, hears_of_types, rename_kept};
+use crate::df::table::template::{has_params, number, params_in, place, value_of};
 use crate::df::tree::{RewritePlan, RewriteTree};
 use crate::error::{Error, Result};
 use crate::sql::PARAMETER_DIGITS;

@@ -21,12 +21,12 @@ use sqlparser::ast::{
 use super::aggregates::ScanAggregate;
 use super::page::{Paging, RowCount};
 use super::plan::UnboundPlan;
-use super::template::{self, Template, suited_or_same};
 use crate::access::OrderBy;
 use crate::catalog::Relation;
 use crate::df::expr::{flipped, parsed_comparison};
 use crate::df::operators::scan::ScanExec;
 use crate::df::query::NameScope;
+use crate::df::table::template::{self, Template, suited_or_same};
 use crate::df::table::{TableAdvice, TableSource};
 use crate::df::wanted::{Wanted, WantedRows};
 use crate::error::Result;

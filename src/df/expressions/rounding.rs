@@ -3,7 +3,7 @@
 use std::sync::{Arc, LazyLock};
 
 use arrow::array::AsArray;
-use arrow::datatypes::{DataType, Float64Type};
+use arrow::datatypes::{DECIMAL256_MAX_PRECISION, DataType, Float64Type};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result as DfResult;
@@ -67,6 +67,22 @@ pub fn rounded_decimals(mut expr: Expr, schema: &DFSchema) -> DfResult<Transform
         && let Ok(DataType::Decimal128(digits @ ..38, scale @ 1..)) = arg.get_type(schema)
     {
         *arg = cast(std::mem::take(arg), DataType::Decimal128(digits + 1, scale));
+        return Ok(Transformed::yes(expr));
+    }
+    Ok(Transformed::no(expr))
+}
+
+/// Routes casts of decimals that lose digits through a longer type: in a comparison, DataFusion would compare the
+/// uncast value. Runs after type coercion.
+pub fn lossy_casts(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
+    if let Expr::Cast(Cast { expr: of, field }) | Expr::TryCast(TryCast { expr: of, field }) = &mut expr
+        && let Ok(DataType::Decimal128(_, scale @ 1..)) = of.get_type(schema)
+        && match field.data_type() {
+            DataType::Decimal128(_, to) => *to < scale,
+            to => to.is_integer(),
+        }
+    {
+        **of = cast(std::mem::take(&mut **of), DataType::Decimal256(DECIMAL256_MAX_PRECISION, scale));
         return Ok(Transformed::yes(expr));
     }
     Ok(Transformed::no(expr))

@@ -3,8 +3,8 @@
 use datafusion::execution::context::SessionState;
 use datafusion::logical_expr::Documentation;
 
+use super::replacement::REPLACEMENT;
 use crate::df::functions::{DATE_OF_PATTERN, ROWKEY_EXPLAIN, TIME_OF_PATTERN};
-use crate::df::plain_calls::REPLACEMENT;
 
 /// Description of a function.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

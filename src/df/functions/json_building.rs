@@ -29,6 +29,16 @@ use crate::value::{ColumnType, json_type};
 /// Text between two elements or members.
 pub const BETWEEN: &str = ", ";
 
+/// Aggregates of JSON: their names, the function that makes JSON of the joined parts, and that of a part.
+pub const JSON_AGGREGATES: [(&[&str], &str, &str); 2] = [
+    (&["json_agg", "jsonb_agg", "json_group_array", "jsonb_group_array"], "json_of_elements", "json_element"),
+    (
+        &["json_object_agg", "jsonb_object_agg", "json_group_object", "jsonb_group_object"],
+        "json_of_members",
+        "json_member",
+    ),
+];
+
 /// Registers the functions in a session.
 pub fn register(state: &mut SessionState) {
     let functions: [(Built, &[&str]); 7] = [

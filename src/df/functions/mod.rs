@@ -13,6 +13,7 @@ pub(super) mod json_building;
 mod min_max;
 mod moving_sum;
 mod now;
+pub(super) mod replacement;
 pub(super) mod series;
 mod string_agg;
 pub(super) mod table_functions;
@@ -41,13 +42,13 @@ use self::date_trunc::DateTrunc;
 use self::exact_sum::ExactSum;
 use self::min_max::OfGroups;
 use self::now::Now;
+use self::replacement::{REPLACEMENT, regexp_replacement};
 use self::string_agg::SortedStrings;
 use crate::catalog::{Catalog, Relation, index_of};
 use crate::design::keys::KeyspaceLayout;
 use crate::df::errors::to_df;
 use crate::df::expressions::intervals::IntervalProducts;
 use crate::df::expressions::text;
-use crate::df::plain_calls::{REPLACEMENT, replacement};
 use crate::error::{Error, Result, sqlstate};
 use crate::key::{md5_bucket, put_md5_digits};
 use crate::row::{ColumnBuilder, arrow_type, as_values, column_type_of, field, ref_at};
@@ -137,17 +138,6 @@ pub const TIME_OF_PATTERN: &str = "time_of_pattern";
 
 /// `to_date` with such a pattern.
 pub const DATE_OF_PATTERN: &str = "date_of_pattern";
-
-fn regexp_replacement<'a>(args: &[ValueRef<'a>], buffers: &'a mut FunctionBuffers) -> Result<ValueRef<'a>> {
-    match args {
-        [ValueRef::Null] => Ok(ValueRef::Null),
-        [ValueRef::Text(with)] => {
-            buffers.text = replacement(with);
-            Ok(ValueRef::Text(&buffers.text))
-        }
-        _ => Err(Error::invalid("regexp_replace puts a text in place of a match")),
-    }
-}
 
 /// `typeof(x)`, in SQLite's words where it has the type.
 fn type_of<'a>(args: &[ValueRef<'a>], buffers: &'a mut FunctionBuffers) -> Result<ValueRef<'a>> {

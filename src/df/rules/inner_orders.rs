@@ -20,7 +20,8 @@ use datafusion::logical_expr::{
     SubqueryAlias, Window, WindowFrame, WindowFrameUnits,
 };
 
-use crate::df::rewrite::{IN_ORDER, bare};
+use crate::df::expressions::aggregate_orders::IN_ORDER;
+use crate::df::rewrite::bare;
 use crate::df::subqueries::correlated::has_subquery;
 use crate::df::tree::{RewritePlan, RewriteTree};
 

@@ -11,9 +11,9 @@ use crate::access::{
     Access, Again, COST, Choice, Each, FirstRun, Guards, Method, Need, OrderBy, Path, Statistics, along,
     choose, choose_again, passing_share, path_access, rows_of, share_of_equals,
 };
-use crate::df::cached::template::{Template, suited_or_same};
 use crate::df::expr::FieldNames;
 use crate::df::statistics::{JumpSamples, StoreStatistics};
+use crate::df::table::template::{Template, suited_or_same};
 use crate::df::wanted::{FirstFound, RowGoal};
 use crate::error::Result;
 use crate::exec::scan::{ScanSources, ScanSpec, field_type};
