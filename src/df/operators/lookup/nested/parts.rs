@@ -276,7 +276,7 @@ impl NestedParts {
             let is_one = join.first.as_ref().is_some_and(|first| first.rows == 1) || join.totals.is_some();
             !is_one && join.scope.is_none() && matches!(join.kind, JoinKind::Inner | JoinKind::Left)
         };
-        let others = (1..).zip(before).filter(|(_, join)| multiplies(&join));
+        let others = (1..).zip(before).filter(|(_, join)| multiplies(join));
         let mut outer = std::iter::once((0, &self.first)).chain(others.map(|(at, join)| (at, &join.table)));
         outer.all(is_told)
     }
