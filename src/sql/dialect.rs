@@ -17,7 +17,7 @@ use sqlparser::tokenizer::{Token, Word};
 /// - a blank is one in all of Unicode, such as the no-break space of a web page;
 /// - `user`, `floor`, `interval` and the like are names unless called;
 /// - `SELECT` needs something to select; `* EXCLUDE (..)`, `ORDER BY ALL`, `LIMIT 5, 10`, `FROM (t)` work;
-/// - `-2 ^ 2` is 4; `'a'`, a line break and `'b'` are `'ab'`;
+/// - `-2 ^ 2` is 4;
 /// - `a IS DISTINCT FROM b AND c` ends before the AND, and `a ISNULL` is `a IS NULL`;
 /// - a budget of steps: sqlparser tries some forms twice at each level of nesting, so a hostile statement
 ///   could cost it 2^depth steps.
@@ -179,10 +179,6 @@ impl Dialect for RowkeyDialect {
     }
 
     fn supports_notnull_operator(&self) -> bool {
-        true
-    }
-
-    fn supports_string_literal_concatenation_with_newline(&self) -> bool {
         true
     }
 

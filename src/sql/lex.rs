@@ -49,6 +49,20 @@ impl<'a> TextPiece<'a> {
 /// the name of its column.
 const WORD_BYTES_MAX: usize = 65_536;
 
+/// Makes one text of `'a'`, a line break and `'b'`.
+fn join_texts(tokens: &mut Vec<TokenWithSpan>) {
+    tokens.dedup_by(|next, text| match (&mut text.token, &next.token) {
+        (Token::SingleQuotedString(all) | Token::EscapedStringLiteral(all), Token::SingleQuotedString(more))
+            if next.span.start.line > text.span.end.line =>
+        {
+            all.push_str(more);
+            text.span.end = next.span.end;
+            true
+        }
+        _ => false,
+    });
+}
+
 impl<'a> StatementText<'a> {
     pub(super) fn new(sql: &'a str) -> Self {
         let starts = sql.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(at, _)| at + 1);
@@ -85,6 +99,7 @@ impl<'a> StatementText<'a> {
             }
         }
         self.keep_hints(&mut tokens)?;
+        join_texts(&mut tokens);
         self.number_parameters(&mut tokens)?;
         let is_long =
             |t: &&TokenWithSpan| matches!(&t.token, Token::Word(word) if word.value.len() > WORD_BYTES_MAX);

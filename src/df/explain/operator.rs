@@ -156,10 +156,11 @@ fn texts(plan: &dyn ExecutionPlan) -> Vec<(String, String)> {
         let by = aggregate.group_expr();
         by.expr().iter().chain(by.null_expr()).for_each(|(expr, alias)| named(expr, alias));
         texts.extend(aggregate.aggr_expr().iter().map(|expr| (expr.name().to_owned(), name(expr.name()))));
-        // Of a subquery that became a join, it has the name that the table has there, too.
+        // Of a subquery that became a join, it has the table's name there, too.
         let renamed = aggregate.aggr_expr().iter().filter_map(|expr| {
             let (told, alias) = (expr.human_display()?, expr.human_display_alias()?);
-            Some((format!("{told} as {alias}"), name(alias)))
+            let is_same = told.contains("(__found_") || name(told) == name(alias);
+            is_same.then(|| (format!("{told} as {alias}"), name(alias)))
         });
         texts.extend(renamed);
     }
