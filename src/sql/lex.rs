@@ -52,9 +52,10 @@ const WORD_BYTES_MAX: usize = 65_536;
 /// Makes one text of `'a'`, a line break and `'b'`.
 fn join_texts(tokens: &mut Vec<TokenWithSpan>) {
     tokens.dedup_by(|next, text| match (&mut text.token, &next.token) {
-        (Token::SingleQuotedString(all) | Token::EscapedStringLiteral(all), Token::SingleQuotedString(more))
-            if next.span.start.line > text.span.end.line =>
-        {
+        (
+            Token::SingleQuotedString(all) | Token::EscapedStringLiteral(all),
+            Token::SingleQuotedString(more),
+        ) if next.span.start.line > text.span.end.line => {
             all.push_str(more);
             text.span.end = next.span.end;
             true

@@ -77,7 +77,8 @@ pub fn register(state: &mut SessionState) {
     let _ = state.register_udf(Arc::new(ScalarUDF::new_from_impl(Age::default())));
     let _ = state.register_udf(Arc::new(ScalarUDF::new_from_impl(Coalesce::default())));
     let _ = state.register_udf(Arc::new(ScalarUDF::new_from_impl(Now::default())));
-    for (alias, name) in [("sign", "signum"), ("gen_random_uuid", "uuid"), ("char", "chr")] {
+    let aliases = [("sign", "signum"), ("ceiling", "ceil"), ("gen_random_uuid", "uuid"), ("char", "chr")];
+    for (alias, name) in aliases {
         if let Ok(function) = state.udf(name) {
             let _ = state.register_udf(Arc::new((*function).clone().with_aliases([alias])));
         }
