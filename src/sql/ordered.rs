@@ -32,17 +32,18 @@ impl VisitorMut for Ordered<'_> {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
         self.scopes.enter(query);
-        let SetExpr::Select(select) = &*query.body else { return ControlFlow::Continue(()) };
-        if let Some(OrderByKind::Expressions(by)) = query.order_by.as_mut().map(|order| &mut order.kind)
+        ControlFlow::Continue(())
+    }
+
+    /// Now all queries of its WITH are defined.
+    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        if let SetExpr::Select(select) = &*query.body
+            && let Some(OrderByKind::Expressions(by)) = query.order_by.as_mut().map(|order| &mut order.kind)
             && !matches!(select.distinct, Some(Distinct::Distinct))
         {
             let renamed: Vec<String> = select.projection.iter().filter_map(renamed).collect();
             by.iter_mut().for_each(|by| self.name(&mut by.expr, &renamed, select));
         }
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
         self.scopes.leave();
         ControlFlow::Continue(())
     }

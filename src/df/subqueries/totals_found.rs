@@ -4,6 +4,7 @@
 //! Such a subquery becomes a join with the table, which is grouped by the outer rows. For others there is the
 //! [`Domain`](super::domain::Domain), see [`first_found`](super::first_found).
 
+use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::common::{Column, JoinType};
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams};
@@ -13,6 +14,7 @@ use super::correlated::{UniqueNames, has_subquery};
 use super::matches::{Beside, Matches};
 use crate::df::parallel::OF_A_SET;
 use crate::df::rewrite::below;
+use crate::df::tree::{RewriteTree, changed};
 
 /// Totals of the rows of a table that an outer row finds.
 pub struct TotalsFound<'p> {
@@ -58,24 +60,40 @@ impl<'p> TotalsFound<'p> {
         let Some(Beside { joined, key, found }) = self.matches.beside(outer, JoinType::Left, names)? else {
             return Ok(None);
         };
-        let value = found.moved(self.value.clone())?;
+        let value = found.moved(self.marked_value()?)?;
         let taken = value.column_refs();
         let is_wanted =
             |column: &Column| !unused.contains(column) || key.contains(column) || taken.contains(column);
         let groups = outer.schema().columns().into_iter().filter(is_wanted).map(Expr::Column);
-        let totals = self.totals.iter().map(|(total, column)| {
+        let totals = self.totals.iter().enumerate().map(|(at, (total, column))| {
             let mut total = total.clone();
             // An outer row that finds nothing is there with NULL.
             total.params.args = match &total.params.args[..] {
                 [Expr::Literal(..)] => vec![Expr::Column(found.column(&self.matches.compared.name))],
                 args => args.iter().map(|arg| found.moved(arg.clone())).collect::<DfResult<_>>()?,
             };
-            Ok(Expr::AggregateFunction(total).alias_qualified(Some(found.0.clone()), &column.name))
+            Ok(Expr::AggregateFunction(total).alias_qualified(Some(found.0.clone()), marked(column, at)))
         });
         let totals: Vec<Expr> = totals.collect::<DfResult<_>>()?;
         let rows = joined.aggregate(groups.collect::<Vec<_>>(), totals)?.build()?;
         Ok(Some((rows, value)))
     }
+
+    /// The value, of totals that are named as in the join.
+    fn marked_value(&self) -> DfResult<Expr> {
+        let marked = self.value.clone().rewrite_up(|expr| {
+            let Expr::Column(column) = &expr else { return Ok(Transformed::no(expr)) };
+            let at = self.totals.iter().position(|(_, total)| total == column);
+            Ok(changed(at.map(|at| Expr::Column(Column::from_name(marked(column, at)))), expr))
+        });
+        marked.data()
+    }
+}
+
+/// The name of a total in the join, other than that of the same total of the outer rows. [`shown`](crate::df::computed)
+/// drops the mark.
+fn marked(total: &Column, at: usize) -> String {
+    format!("{}\0{at}", total.name)
 }
 
 /// The aggregate of a subquery without groups, and what is computed of it.
