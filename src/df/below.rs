@@ -5,6 +5,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
+use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result as DfResult;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
@@ -16,6 +17,7 @@ use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 
 use super::operators::scan::ScanExec;
 use super::rules::kept_sorts::FixedExec;
+use super::tree::{RewriteTree, changed};
 use crate::error::{Error, Result, sqlstate};
 use crate::sql;
 
@@ -122,4 +124,19 @@ pub fn output_schema(schema: &SchemaRef) -> SchemaRef {
     }
     let fields = schema.fields().iter().map(|f| f.as_ref().clone().with_name(sql::output_name(f.name())));
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+}
+
+/// The expression with expressions in place of its columns (positions); `None` if one has none.
+pub fn with_columns(
+    expr: &Arc<dyn PhysicalExpr>,
+    of: &dyn Fn(usize) -> Option<Arc<dyn PhysicalExpr>>,
+) -> Option<Arc<dyn PhysicalExpr>> {
+    let mut has_all = true;
+    let moved = Arc::clone(expr).rewrite_up(|expr| {
+        let Some(at) = place(&expr) else { return Ok(Transformed::no(expr)) };
+        let column = of(at);
+        has_all &= column.is_some();
+        Ok(changed(column, expr))
+    });
+    moved.ok().filter(|_| has_all).map(|moved| moved.data)
 }

@@ -13,11 +13,13 @@ use datafusion::physical_expr::{PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_expr_common::utils::evaluate_expressions_to_arrays;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::AggregateExec;
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::filter::{FilterExec, batch_filter};
 use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 
 use super::grouping::Grouping;
 use super::windows::Windows;
@@ -70,8 +72,8 @@ impl Above {
     ) -> (Above, &'p Arc<dyn ExecutionPlan>) {
         let mut steps = Vec::new();
         loop {
-            if let Some(cooperative) = plan.downcast_ref::<CooperativeExec>() {
-                plan = cooperative.input();
+            if let Some(input) = brought_together(plan) {
+                plan = input;
                 continue;
             }
             let step = SimpleOperator::of(plan).filter(|(step, _)| step.is_alone() && is_on_top(step));
@@ -133,6 +135,19 @@ impl Above {
         let rows = self.steps.iter().try_fold(rows, |rows, step| step.of_rows(rows)).map_err(df_error)?;
         renamed(rows.columns().to_vec(), rows.num_rows(), schema)
     }
+}
+
+/// The input of an operator that passes rows on, or brings those of several threads together: here there is one.
+fn brought_together(plan: &Arc<dyn ExecutionPlan>) -> Option<&Arc<dyn ExecutionPlan>> {
+    if let Some(merge) = plan.downcast_ref::<SortPreservingMergeExec>() {
+        let sort = merge.input().downcast_ref::<SortExec>()?;
+        let is_same = sort.expr() == merge.expr() && sort.fetch() == merge.fetch();
+        return is_same.then_some(merge.input());
+    }
+    if let Some(together) = plan.downcast_ref::<CoalescePartitionsExec>() {
+        return together.fetch().is_none().then_some(together.input());
+    }
+    plan.downcast_ref::<CooperativeExec>().map(CooperativeExec::input)
 }
 
 fn computed(projection: &ProjectionExec) -> SimpleOperator {

@@ -82,10 +82,12 @@ fn first_left(plan: &LogicalPlan, wanted: &Wanted) -> DfResult<Option<LogicalPla
     input.map(|input| plan.with_new_exprs(plan.expressions(), vec![input])).transpose()
 }
 
-/// The first rows of the left side of a join; `None` if they are chosen already, or if it does not have the order. Of
-/// two joins, DataFusion 55.2 would drop the sort above for an order by an expression, but keep that through one only.
+/// The first rows of the left side of a join; `None` if they are chosen already, or if it does not have the order.
 fn first(left: &Arc<LogicalPlan>, wanted: &Wanted) -> Option<LogicalPlan> {
-    let is_left = |by: &SortExpr| matches!(&by.expr, Expr::Column(c) if left.schema().has_column(c));
+    let is_left = |by: &SortExpr| {
+        !by.expr.is_volatile()
+            && by.expr.column_refs().into_iter().all(|column| left.schema().has_column(column))
+    };
     let is_first = matches!(&**left, LogicalPlan::Sort(_) | LogicalPlan::Limit(_));
     let Wanted { order, rows, .. } = wanted;
     let sort = Sort { expr: order.clone(), input: Arc::clone(left), fetch: Some(*rows) };

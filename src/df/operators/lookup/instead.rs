@@ -21,7 +21,7 @@ use datafusion::physical_plan::{
 use super::nested::finds_for_each;
 use super::{JoinColumn, JoinKind, LookupBy, LookupJoinExec, ROWS_FIRST, ROWS_MAX};
 use crate::access::COST;
-use crate::df::below::{holds, picked, scan_of};
+use crate::df::below::{holds, picked, scan_of, with_columns};
 use crate::df::computed::shown;
 use crate::df::explain::name;
 use crate::df::operators::few_first::few_first;
@@ -382,9 +382,11 @@ pub(super) fn compares_plainly(join: &HashJoinExec) -> bool {
 
 /// A sort key over the outer rows as one over the output.
 fn above(by: &PhysicalSortExpr, output: &[usize], schema: &Schema) -> Option<PhysicalSortExpr> {
-    let column = by.expr.downcast_ref::<Column>()?;
-    let at = output.iter().position(|below| *below == column.index())?;
-    Some(PhysicalSortExpr::new(Arc::new(Column::new(schema.field(at).name(), at)), by.options))
+    let moved = |below: usize| {
+        let at = output.iter().position(|at| *at == below)?;
+        Some(Arc::new(Column::new(schema.field(at).name(), at)) as Arc<dyn PhysicalExpr>)
+    };
+    Some(PhysicalSortExpr::new(with_columns(&by.expr, &moved)?, by.options))
 }
 
 /// A pair of equal expressions: of the left side of a join, of its right side.

@@ -7,16 +7,15 @@ use std::sync::Arc;
 
 use arrow::array::Array;
 use arrow::datatypes::{Schema, SchemaRef};
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::TreeNode;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{BinaryExpr, Column};
 use datafusion::physical_expr::utils::collect_columns;
 
 use super::search::Level;
-use crate::df::below::place;
+use crate::df::below::{place, with_columns};
 use crate::df::cached::{parameters, subquery_values};
 use crate::df::expr::comparison;
-use crate::df::tree::{RewriteTree, changed};
 use crate::error::Result;
 use crate::exec::next_rows::{ColumnOf, JoinedRows, NextRows};
 use crate::plan::CmpOp;
@@ -105,21 +104,6 @@ impl Asked {
             }
         }))
     }
-}
-
-/// The expression with expressions in place of its columns (positions); `None` if one has none.
-pub fn with_columns(
-    expr: &Arc<dyn PhysicalExpr>,
-    of: &dyn Fn(usize) -> Option<Arc<dyn PhysicalExpr>>,
-) -> Option<Arc<dyn PhysicalExpr>> {
-    let mut has_all = true;
-    let moved = Arc::clone(expr).rewrite_up(|expr| {
-        let Some(at) = place(&expr) else { return Ok(Transformed::no(expr)) };
-        let column = of(at);
-        has_all &= column.is_some();
-        Ok(changed(column, expr))
-    });
-    moved.ok().filter(|_| has_all).map(|moved| moved.data)
 }
 
 /// Each run computes another value, whatever the parameters.

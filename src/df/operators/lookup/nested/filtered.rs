@@ -11,9 +11,9 @@ use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::joins::utils::{ColumnIndex, JoinFilter};
 use datafusion::physical_plan::projection::ProjectionExec;
 
-use super::asks::{Asked, with_columns};
+use super::asks::Asked;
 use super::parts::{Matches, NestedParts, columns};
-use crate::df::below::{passed_on, picked, place};
+use crate::df::below::{passed_on, picked, place, with_columns};
 use crate::df::join_sides::output_of;
 use crate::df::operators::lookup::JoinKind;
 use crate::df::operators::lookup::instead::{compares_plainly, equal_columns};
