@@ -9,7 +9,6 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::union::UnionExec;
 
 use super::beside::Beside;
@@ -18,7 +17,7 @@ use super::few_rows::FewRows;
 use super::row_map::RowMap;
 use super::totals::{Totals, TotalsRun};
 use crate::access::Guards;
-use crate::df::below::picked;
+use crate::df::below::{passed_on, picked};
 use crate::df::contained::Stage;
 use crate::df::operators::lookup::{Lookups, NestedRun};
 use crate::df::operators::scan::ScanExec;
@@ -53,8 +52,8 @@ impl Single {
         if let Some((scan, columns)) = picked(root).filter(|(scan, _)| scan.is_whole()) {
             return Some(Single::Scan(scan.pick(&columns, schema)));
         }
-        if let Some(cooperative) = root.downcast_ref::<CooperativeExec>() {
-            return Single::of(cooperative.input(), schema);
+        if let Some(input) = passed_on(&**root) {
+            return Single::of(input, schema);
         }
         if let Some(union) = root.downcast_ref::<UnionExec>() {
             let several = union.inputs().iter().map(|input| Single::of(input, schema));

@@ -14,7 +14,6 @@ use datafusion::physical_expr_common::utils::evaluate_expressions_to_arrays;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
-use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::filter::{FilterExec, batch_filter};
 use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::projection::ProjectionExec;
@@ -24,7 +23,7 @@ use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMerge
 use super::grouping::Grouping;
 use super::windows::Windows;
 use super::{parameters, subquery_values};
-use crate::df::below::renamed;
+use crate::df::below::{passed_on, renamed};
 use crate::df::errors::df_error;
 use crate::error::Result;
 use crate::value::Value;
@@ -147,7 +146,7 @@ fn brought_together(plan: &Arc<dyn ExecutionPlan>) -> Option<&Arc<dyn ExecutionP
     if let Some(together) = plan.downcast_ref::<CoalescePartitionsExec>() {
         return together.fetch().is_none().then_some(together.input());
     }
-    plan.downcast_ref::<CooperativeExec>().map(CooperativeExec::input)
+    passed_on(&**plan)
 }
 
 fn computed(projection: &ProjectionExec) -> SimpleOperator {

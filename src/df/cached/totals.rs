@@ -21,7 +21,7 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use super::aggregates::{ScanAggregate, TotalColumns};
 use super::on_top::Above;
 use super::parameters;
-use crate::df::below::picked;
+use crate::df::below::{passed_on, picked};
 use crate::df::errors::df_error;
 use crate::df::expr::value_of;
 use crate::df::operators::scan::ScanExec;
@@ -62,6 +62,9 @@ impl Totals {
             totals.columns = totals.columns.and_then(|columns| columns.above(&exprs));
             totals.above.push(root)?;
             return (!totals.above.is_open()).then_some(totals);
+        }
+        if let Some(input) = passed_on(&**root) {
+            return Totals::of(input, schema);
         }
         let aggregate = root.downcast_ref::<AggregateExec>()?;
         let functions = aggregate.aggr_expr();
