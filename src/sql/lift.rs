@@ -27,7 +27,7 @@ use self::tokens::{Class, Token, text_of, tokens};
 use crate::value::Value;
 
 /// Bytes of the longest text worth keeping.
-const TEXT_BYTES: usize = 65_536;
+const TEXT_BYTES: usize = 32_768;
 /// Literals lifted from one text (count), at most; longer IN lists are planned as they are.
 const VALUES: usize = 4096;
 
