@@ -76,7 +76,7 @@ impl ScalarUDFImpl for OpenParameter {
 /// Turns parameters into calls of `OpenParameter`, where [`fill`] can replace them. It runs after optimisation, which
 /// would not recognise them.
 pub fn open(plan: LogicalPlan) -> DfResult<LogicalPlan> {
-    let opened = plan.rewrite_up(|node| {
+    let opened = plan.rewrite_up_with_subqueries(|node| {
         if let LogicalPlan::Join(join) = node {
             let filter = join.filter.map(|filter| filter.rewrite_up(|e| Ok(opened(e))).data()).transpose()?;
             return Ok(Transformed::yes(LogicalPlan::Join(Join { filter, ..join })));
