@@ -1,6 +1,10 @@
 //! The two sides of a join: which rows come out of it, and which columns.
 
+use std::sync::Arc;
+
 use datafusion::common::JoinType;
+use datafusion::error::Result as DfResult;
+use datafusion::logical_expr::Join;
 use datafusion::physical_plan::joins::HashJoinExec;
 
 /// Do rows of the left and of the right side come out unchanged, or not at all? A filter on columns of such a side may
@@ -11,6 +15,13 @@ pub fn keeps(join: JoinType) -> [bool; 2] {
         matches!(join, Inner | Left | LeftSemi | LeftAnti | LeftMark),
         matches!(join, Inner | Right | RightSemi | RightAnti | RightMark),
     ]
+}
+
+/// The join of the same rows, as one of another type.
+pub fn as_type(join: &Join, ty: JoinType) -> DfResult<Join> {
+    let (left, right) = (Arc::clone(&join.left), Arc::clone(&join.right));
+    let (on, filter) = (join.on.clone(), join.filter.clone());
+    Join::try_new(left, right, on, filter, ty, join.join_constraint, join.null_equality, false)
 }
 
 /// The columns that an inner or outer join outputs: those of its left side are numbered first.

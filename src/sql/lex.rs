@@ -90,6 +90,8 @@ impl<'a> StatementText<'a> {
         }
         self.no_odd_signs(&tokens)?;
         self.plain_numbers(&mut tokens)?;
+        self.keep_hints(&mut tokens)?;
+        join_texts(&mut tokens);
         // sqlparser would print such a text with one quote less, as a value and as an alias; E'..' is safe,
         // and is no alias.
         for TokenWithSpan { token, .. } in &mut tokens {
@@ -99,8 +101,6 @@ impl<'a> StatementText<'a> {
                 *token = Token::EscapedStringLiteral(std::mem::take(text));
             }
         }
-        self.keep_hints(&mut tokens)?;
-        join_texts(&mut tokens);
         self.number_parameters(&mut tokens)?;
         let is_long =
             |t: &&TokenWithSpan| matches!(&t.token, Token::Word(word) if word.value.len() > WORD_BYTES_MAX);

@@ -83,18 +83,28 @@ impl Natural<'_> {
 
     fn columns(&self, factor: &mut TableFactor) -> ColumnNames {
         match factor {
-            TableFactor::Table { name, alias, args: None, .. } => {
-                let defined = self.scopes.columns_of(name).cloned();
-                let columns = defined.unwrap_or_else(|| (self.columns_of)(name));
-                alias.as_ref().map_or(columns.clone(), |alias| called(alias, columns))
-            }
-            TableFactor::Derived { subquery, alias: Some(alias), .. } => called(alias, outputs_of(subquery)),
             TableFactor::NestedJoin { table_with_joins, alias } => {
                 let columns = self.name(table_with_joins);
-                alias.as_ref().map_or(columns.clone(), |alias| called(alias, columns))
+                called_by(alias, columns)
             }
-            _ => None,
+            factor => columns_of_factor(factor, &self.scopes, self.columns_of),
         }
+    }
+}
+
+/// The columns of a table, or of a subquery that has a name, as the query calls them.
+pub(super) fn columns_of_factor(
+    factor: &TableFactor,
+    scopes: &Scopes,
+    columns_of: &dyn Fn(&ObjectName) -> ColumnNames,
+) -> ColumnNames {
+    match factor {
+        TableFactor::Table { name, alias, args: None, .. } => {
+            let columns = scopes.columns_of(name).cloned().unwrap_or_else(|| columns_of(name));
+            called_by(alias, columns)
+        }
+        TableFactor::Derived { subquery, alias: Some(alias), .. } => called(alias, outputs_of(subquery)),
+        _ => None,
     }
 }
 
@@ -106,6 +116,14 @@ fn is_natural(table: &TableWithJoins) -> bool {
     let natural = |operator| matches!(constraint_of(operator), Some(JoinConstraint::Natural));
     nested(&table.relation)
         || table.joins.iter().any(|join| natural(&join.join_operator) || nested(&join.relation))
+}
+
+/// The columns, renamed by the alias if there is one.
+pub(super) fn called_by(alias: &Option<TableAlias>, columns: ColumnNames) -> ColumnNames {
+    match alias {
+        Some(alias) => called(alias, columns),
+        None => columns,
+    }
 }
 
 /// The columns, with the first ones renamed by the alias.

@@ -7,15 +7,16 @@
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    Distinct, Expr, Ident, ObjectName, OrderByKind, Query, Select, SelectItem, SetExpr, TableAlias,
-    TableFactor, TableWithJoins, VisitorMut,
+    Distinct, Expr, Ident, ObjectName, OrderByKind, Query, Select, SelectItem, SetExpr, TableFactor,
+    TableWithJoins, VisitorMut,
 };
 
 use super::name_of;
-use super::natural::{ColumnNames, called, outputs_of};
+use super::natural::{ColumnNames, columns_of_factor};
 use super::scopes::Scopes;
 use super::using::replace_names;
 use super::visit::visit_mut;
+use super::wildcard::alias_name;
 
 /// Names the tables of such columns; `columns_of` gives the columns of a table or view, if known.
 pub fn name_ordered_columns(query: &mut Query, columns_of: &dyn Fn(&ObjectName) -> ColumnNames) {
@@ -67,28 +68,21 @@ impl Ordered<'_> {
     /// Finds the tables that have a column of this name.
     fn tables_with(&self, column: &String, table: &TableWithJoins, found: &mut Vec<ObjectName>) {
         for factor in std::iter::once(&table.relation).chain(table.joins.iter().map(|join| &join.relation)) {
-            let (name, alias, columns) = match factor {
-                TableFactor::Table { name, alias, args: None, .. } => {
-                    let defined = self.scopes.columns_of(name).cloned();
-                    (Some(name), alias, defined.unwrap_or_else(|| (self.columns_of)(name)))
-                }
-                TableFactor::Derived { subquery, alias, .. } => (None, alias, outputs_of(subquery)),
-                TableFactor::NestedJoin { table_with_joins, alias: None } => {
-                    self.tables_with(column, table_with_joins, found);
-                    continue;
-                }
-                _ => continue,
-            };
-            let columns = alias.as_ref().map_or(columns.clone(), |alias| called(alias, columns));
+            if let TableFactor::NestedJoin { table_with_joins, alias: None } = factor {
+                self.tables_with(column, table_with_joins, found);
+            }
+            let columns = columns_of_factor(factor, &self.scopes, self.columns_of);
             if columns.is_some_and(|columns| columns.contains(column)) {
-                found.extend(alias.as_ref().map(alias_name).or_else(|| name.cloned()));
+                found.extend(match factor {
+                    TableFactor::Table { name, alias, .. } => {
+                        alias_name(alias).or_else(|| Some(name.clone()))
+                    }
+                    TableFactor::Derived { alias, .. } => alias_name(alias),
+                    _ => None,
+                });
             }
         }
     }
-}
-
-fn alias_name(alias: &TableAlias) -> ObjectName {
-    ObjectName::from(vec![alias.name.clone()])
 }
 
 /// The name of an output that may be another one than the column of this name.

@@ -14,7 +14,7 @@ use sqlparser::ast::{
     WildcardAdditionalOptions,
 };
 
-use super::natural::{ColumnNames, called, outputs_of};
+use super::natural::{ColumnNames, called_by, outputs_of};
 use super::rewrite::{ROWKEY, constraint_mut, constraint_of, is_rowkey};
 use super::scopes::Scopes;
 use super::star::{check_names, excluding_rowkey, fold_names, folded, has_options, star_options};
@@ -192,15 +192,7 @@ fn merges(select: &Select) -> bool {
     select.from.iter().any(in_table)
 }
 
-/// The columns, renamed by the alias.
-fn called_by(alias: &Option<TableAlias>, columns: ColumnNames) -> ColumnNames {
-    match alias {
-        Some(alias) => called(alias, columns),
-        None => columns,
-    }
-}
-
-fn alias_name(alias: &Option<TableAlias>) -> Option<ObjectName> {
+pub(super) fn alias_name(alias: &Option<TableAlias>) -> Option<ObjectName> {
     alias.as_ref().map(|alias| ObjectName::from(vec![alias.name.clone()]))
 }
 

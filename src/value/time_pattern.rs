@@ -289,8 +289,10 @@ fn field_at(rest: &str, width: Width) -> Option<(Field, Style, &str)> {
         |rest: &str, name: &str| rest.get(..name.len()).is_some_and(|head| head.eq_ignore_ascii_case(name));
     let is_bare = begins(rest, "FM");
     let rest = if is_bare { &rest[2..] } else { rest };
-    let is_unknown = UNKNOWN.iter().any(|name| begins(rest, name));
-    let (name, field) = *PATTERNS.iter().find(|(name, _)| begins(rest, name) && !is_unknown)?;
+    if UNKNOWN.iter().any(|name| begins(rest, name)) {
+        return None;
+    }
+    let (name, field) = *PATTERNS.iter().find(|(name, _)| begins(rest, name))?;
     let (written, after) = rest.split_at(name.len());
     let is_upper = |at: usize| written.as_bytes().get(at).is_some_and(u8::is_ascii_uppercase);
     let case = match (is_upper(0), is_upper(1)) {

@@ -11,6 +11,7 @@ use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction};
 use datafusion::logical_expr::{Expr, Filter, Join, LogicalPlan, LogicalPlanBuilder};
 
+use crate::df::join_sides::as_type;
 use crate::df::table::TableSource;
 use crate::df::tree::changed;
 
@@ -36,16 +37,7 @@ fn rewritten(filter: &Filter) -> DfResult<Option<LogicalPlan>> {
     if !asks {
         return Ok(None);
     }
-    let anti = Join::try_new(
-        Arc::clone(&join.left),
-        Arc::clone(&join.right),
-        join.on.clone(),
-        join.filter.clone(),
-        JoinType::LeftAnti,
-        join.join_constraint,
-        join.null_equality,
-        false,
-    )?;
+    let anti = as_type(join, JoinType::LeftAnti)?;
     let left = join.left.schema().columns().into_iter().map(Expr::Column);
     let right = join.right.schema().iter().map(|(relation, field)| {
         let null = Expr::Literal(ScalarValue::try_from(field.data_type())?, None);

@@ -3,13 +3,12 @@
 //! `WHERE campaign IN (SELECT id FROM campaign WHERE advertiser = 7)`: each row finds one campaign at most. As an inner
 //! join, it can begin with the few campaigns, and look up the rows of each.
 
-use std::sync::Arc;
-
 use datafusion::common::JoinType;
 use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::error::Result as DfResult;
-use datafusion::logical_expr::{Expr, Join, LogicalPlan, LogicalPlanBuilder};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 
+use crate::df::join_sides::as_type;
 use crate::df::tree::RewritePlan;
 use crate::df::unique::are_unique;
 
@@ -29,16 +28,7 @@ fn as_inner_join(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
     if !is_named || !are_unique(values, &join.right)? {
         return Ok(Transformed::no(plan));
     }
-    let inner = Join::try_new(
-        Arc::clone(&join.left),
-        Arc::clone(&join.right),
-        join.on.clone(),
-        join.filter.clone(),
-        JoinType::Inner,
-        join.join_constraint,
-        join.null_equality,
-        false,
-    )?;
+    let inner = as_type(join, JoinType::Inner)?;
     let columns = join.left.schema().columns().into_iter().map(Expr::Column);
     let rows = LogicalPlanBuilder::from(LogicalPlan::Join(inner)).project(columns)?.build()?;
     Ok(Transformed::yes(rows))

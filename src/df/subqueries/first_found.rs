@@ -11,12 +11,12 @@ use datafusion::functions_window::expr_fn::row_number;
 use datafusion::logical_expr::{Expr, ExprFunctionExt, FetchType, LogicalPlan, SkipType, SortExpr, col, lit};
 
 use super::correlated::UniqueNames;
-use super::matches::{Beside, Matches};
+use super::rows_found::{Beside, RowsFound};
 use crate::df::rewrite::{bare, below};
 
 /// The first rows of a table that an outer row finds.
 pub struct FirstRowsFound<'p> {
-    matches: Matches<'p>,
+    matches: RowsFound<'p>,
     /// Sort keys.
     order: Vec<SortExpr>,
     /// How many (count).
@@ -71,7 +71,7 @@ impl<'p> FirstRowsFound<'p> {
         if !order.iter().all(|by| column(&by.expr).is_some()) {
             return Ok(None);
         }
-        let found = Matches::of(filter)?.map(|matches| FirstRowsFound { matches, order, rows, output });
+        let found = RowsFound::of(filter)?.map(|matches| FirstRowsFound { matches, order, rows, output });
         Ok(found)
     }
 

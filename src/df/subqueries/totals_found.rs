@@ -11,14 +11,14 @@ use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams}
 use datafusion::logical_expr::{Aggregate, BinaryExpr, Cast, Expr, LogicalPlan};
 
 use super::correlated::{UniqueNames, has_subquery};
-use super::matches::{Beside, Matches};
+use super::rows_found::{Beside, RowsFound};
 use crate::df::parallel::OF_A_SET;
 use crate::df::rewrite::below;
 use crate::df::tree::{RewriteTree, changed};
 
 /// Totals of the rows of a table that an outer row finds.
 pub struct TotalsFound<'p> {
-    matches: Matches<'p>,
+    matches: RowsFound<'p>,
     /// The totals over the filter's input, and their columns.
     totals: Vec<(AggregateFunction, Column)>,
     /// What the subquery computes of these columns, and of the outer row.
@@ -46,7 +46,7 @@ impl<'p> TotalsFound<'p> {
         };
         let totals = exprs.into_iter().map(total_of_found).zip(aggregate.schema.columns());
         let totals: Option<Vec<_>> = totals.map(|(total, column)| Some((total?, column))).collect();
-        let (Some(totals), Some(matches)) = (totals, Matches::of(filter)?) else { return Ok(None) };
+        let (Some(totals), Some(matches)) = (totals, RowsFound::of(filter)?) else { return Ok(None) };
         Ok(Some(TotalsFound { matches, totals, value }))
     }
 

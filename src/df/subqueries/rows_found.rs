@@ -18,18 +18,18 @@ use crate::df::table::TableSource;
 use crate::df::tree::RewriteTree;
 
 /// The rows that a correlated filter finds along a key.
-pub struct Matches<'p> {
+pub struct RowsFound<'p> {
     filter: &'p Filter,
     /// A column that is not NULL in any of them.
     pub compared: Column,
 }
 
-impl<'p> Matches<'p> {
+impl<'p> RowsFound<'p> {
     /// `None` if anything but this filter connects them with the outer rows, or if no key finds them.
-    pub fn of(filter: &'p Filter) -> DfResult<Option<Matches<'p>>> {
+    pub fn of(filter: &'p Filter) -> DfResult<Option<RowsFound<'p>>> {
         let is_plain = outer_columns(&filter.input).is_empty() && !has_subquery(&filter.predicate);
         let compared = if is_plain { compared_along_key(filter)? } else { None };
-        Ok(compared.map(|compared| Matches { filter, compared }))
+        Ok(compared.map(|compared| RowsFound { filter, compared }))
     }
 
     /// The correlated conditions.
