@@ -195,6 +195,8 @@ fn plain_call(expr: &mut ast::Expr) {
         ("sum" | "avg", [arg]) if is_null(arg) => {
             **arg = cast_as(take(arg), ast::DataType::BigInt(None));
         }
+        // DataFusion's is UInt64.
+        ("approx_distinct", _) => *expr = cast_as(take(expr), ast::DataType::BigInt(None)),
         // SQLite's `total`: a DOUBLE, and zero for no rows.
         ("total", [arg]) => {
             **arg = cast_as(take(arg), ast::DataType::DoublePrecision);

@@ -13,6 +13,7 @@ pub(super) mod json_building;
 mod min_max;
 mod moving_sum;
 mod now;
+mod places;
 pub(super) mod replacement;
 pub(super) mod series;
 mod string_agg;
@@ -31,7 +32,7 @@ use datafusion::execution::context::SessionState;
 use datafusion::functions_aggregate::min_max::{Max, Min};
 use datafusion::logical_expr::{
     AggregateUDF, ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-    Volatility,
+    Volatility, WindowUDF,
 };
 
 use self::age::Age;
@@ -42,6 +43,7 @@ use self::date_trunc::DateTrunc;
 use self::exact_sum::ExactSum;
 use self::min_max::OfGroups;
 use self::now::Now;
+use self::places::{PLACES, Place};
 use self::replacement::{REPLACEMENT, regexp_replacement};
 use self::string_agg::SortedStrings;
 use crate::catalog::{Catalog, Relation, index_of};
@@ -86,6 +88,11 @@ pub fn register(state: &mut SessionState) {
     for (alias, name) in [("every", "bool_and"), ("variance", "var"), ("group_concat", "string_agg")] {
         if let Ok(function) = state.udaf(name) {
             let _ = state.register_udaf(Arc::new((*function).clone().with_aliases([alias])));
+        }
+    }
+    for place in PLACES {
+        if let Ok(function) = state.udwf(place) {
+            let _ = state.register_udwf(Arc::new(WindowUDF::new_from_impl(Place(function))));
         }
     }
     let _ = state.register_expr_planner(Arc::new(IntervalProducts));

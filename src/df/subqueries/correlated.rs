@@ -20,8 +20,8 @@ use datafusion::logical_expr::expr::{Exists, InSubquery, SetComparison};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
-    BinaryExpr, Cast, Distinct, DistinctOn, Expr, Filter, Join, JoinType, LogicalPlan, LogicalPlanBuilder,
-    Operator, SortExpr, Subquery, SubqueryAlias, lit,
+    BinaryExpr, Cast, Distinct, DistinctOn, Expr, ExprSchemable, Filter, Join, JoinType, LogicalPlan,
+    LogicalPlanBuilder, Operator, SortExpr, Subquery, SubqueryAlias, lit,
 };
 use datafusion::optimizer::analyzer::AnalyzerRule;
 
@@ -48,6 +48,7 @@ impl AnalyzerRule for Correlated {
         let names = UniqueNames::default();
         let plan = plan.rewrite_down_with_subqueries(filter_before_lateral)?.data;
         let plan = plan.rewrite_down_with_subqueries(first_rows)?.data;
+        let plan = plan.rewrite_down_with_subqueries(without_doubt)?.data;
         let mut has_changed = false;
         let plan = plan.rewrite_up_with_subqueries(|plan| {
             // Values that a join below adds are nullable, which the next subquery has to know.
@@ -97,9 +98,7 @@ pub fn settled(plan: LogicalPlan, names: &UniqueNames) -> DfResult<Transformed<L
             }
             let terms = terms.into_iter().map(|term| match in_one_set(term, input.schema())? {
                 term if is_joined_well(&term) => Ok(term),
-                term => spell_out(term, input.schema(), true)?
-                    .rewrite_up(|expr| simpler(expr, &input, true))
-                    .data(),
+                term => simpler_term(spell_out(term, input.schema(), true)?, &input),
             });
             let terms: Vec<Expr> = terms.collect::<DfResult<_>>()?;
             let Some(predicate) = conjunction(terms) else { return Ok(Transformed::yes(input)) };
@@ -107,7 +106,9 @@ pub fn settled(plan: LogicalPlan, names: &UniqueNames) -> DfResult<Transformed<L
         }
         plan => plan
             .rewrite_own_expressions(|expr| {
-                rename_kept(expr, &kept, &mut |expr| expr.rewrite_up(|expr| simpler(expr, &input, false)))
+                rename_kept(expr, &kept, &mut |expr| {
+                    expr.rewrite_up(|expr| simpler(expr, &input, &|_| false))
+                })
             })?
             .data
             .recompute_schema()?,
@@ -146,16 +147,37 @@ fn first_of_computed(distinct: DistinctOn, names: &UniqueNames) -> DfResult<Tran
     Ok(Transformed::yes(LogicalPlan::Distinct(Distinct::On(distinct))))
 }
 
-/// Rewrites IN, ANY, ALL and EXISTS into what DataFusion supports, or into a value. `in_filter`: they may become joins.
-fn simpler(expr: Expr, input: &LogicalPlan, in_filter: bool) -> DfResult<Transformed<Expr>> {
+/// [`simpler`] for a term of a WHERE.
+fn simpler_term(term: Expr, input: &LogicalPlan) -> DfResult<Expr> {
+    match term {
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::And, right }) => {
+            Ok(simpler_term(*left, input)?.and(simpler_term(*right, input)?))
+        }
+        term => {
+            let inner = if let Expr::Not(inner) = &term { inner } else { &term };
+            let is_whole = matches!(inner, Expr::Exists(_));
+            // Where it is not the whole term, DataFusion's join marks the rows that find some, for which it reads all
+            // that there is to find. A value of each row takes less, if it has a key.
+            let joins = |plan: &LogicalPlan| pulls_up(plan, false) && (is_whole || !pulls_up(plan, true));
+            term.rewrite_up(|expr| simpler(expr, input, &joins)).data()
+        }
+    }
+}
+
+/// Rewrites IN, ANY, ALL and EXISTS into what DataFusion supports, or into a value. `joins`: an EXISTS of this plan
+/// becomes a join.
+fn simpler(
+    expr: Expr,
+    input: &LogicalPlan,
+    joins: &dyn Fn(&LogicalPlan) -> bool,
+) -> DfResult<Transformed<Expr>> {
     let expr = match expr {
         Expr::InSubquery(_) | Expr::SetComparison(_) => spell_out(expr, input.schema(), false)?,
         expr => expr,
     };
     expr.rewrite_up(|expr| match expr {
         Expr::Exists(Exists { subquery, negated }) => {
-            let is_joined =
-                |plan: &LogicalPlan| in_filter && is_within(plan, input.schema()) && pulls_up(plan, false);
+            let is_joined = |plan: &LogicalPlan| is_within(plan, input.schema()) && joins(plan);
             let expr = counted(subquery, negated, &is_joined)?;
             Ok(Transformed::yes(expr))
         }
@@ -392,6 +414,22 @@ fn filter_before_lateral(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>
         Some(rest) => LogicalPlan::Filter(Filter::try_new(rest, Arc::new(joined))?),
         None => joined,
     }))
+}
+
+/// `(a = b) IS NOT FALSE` as `a = b` where neither is NULL, as `(a, b) NOT IN (SELECT ..)` has it: only equal columns
+/// become a join.
+fn without_doubt(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
+    let LogicalPlan::Filter(Filter { predicate, input, .. }) = &plan else {
+        return Ok(Transformed::no(plan));
+    };
+    if !predicate.exists(|expr| Ok(matches!(expr, Expr::IsNotFalse(_))))? {
+        return Ok(Transformed::no(plan));
+    }
+    let sure = predicate.clone().rewrite_up(|expr| match expr {
+        Expr::IsNotFalse(inner) if !inner.nullable(input.schema())? => Ok(Transformed::yes(*inner)),
+        expr => Ok(Transformed::no(expr)),
+    })?;
+    sure.map_data(|sure| Ok(LogicalPlan::Filter(Filter::try_new(sure, Arc::clone(input))?)))
 }
 
 /// The condition depends on the row only, and is deterministic.

@@ -123,6 +123,7 @@ fn highest(condition: &Arc<dyn PhysicalExpr>, number: usize) -> Option<u64> {
         let term = term.downcast_ref::<BinaryExpr>().filter(|term| place(term.left()) == Some(number))?;
         let bound = match term.right().downcast_ref::<Literal>()?.value() {
             ScalarValue::UInt64(Some(bound)) => *bound,
+            ScalarValue::Int64(Some(bound)) => u64::try_from(*bound).ok()?,
             _ => return None,
         };
         match (term.op(), bound) {
