@@ -81,6 +81,11 @@ impl WriteBatch {
         self.mutations.iter().map(Mutation::bytes).sum()
     }
 
+    /// Writes it through a bulk writer, which cannot clear keyspaces.
+    pub fn write_to(&self, writer: &mut dyn BulkWriter) -> Result<()> {
+        self.mutations.iter().try_for_each(|mutation| mutation.write_to(writer))
+    }
+
     /// It writes nothing; its reads then need no check.
     pub fn is_empty(&self) -> bool {
         self.mutations.is_empty()

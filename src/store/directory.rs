@@ -182,11 +182,20 @@ impl Directory {
 
     /// The disk is full or the quota used up: not even a small file can be written.
     pub(super) fn is_out_of_room(&self) -> bool {
+        self.in_scratch(|file| file.write_all(&vec![0; SCRATCH_BYTES])).is_err_and(|e| is_full(&e))
+    }
+
+    /// A file of so many bytes has room, as far as the disk can tell.
+    pub(super) fn has_room(&self, bytes: u64) -> bool {
+        !self.in_scratch(|file| reserve(file, bytes)).is_err_and(|e| is_full(&e))
+    }
+
+    fn in_scratch(&self, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
         let path = self.path.join(SCRATCH_FILE);
-        let written = File::create(&path).and_then(|mut file| file.write_all(&vec![0; SCRATCH_BYTES]));
+        let written = File::create(&path).and_then(|mut file| write(&mut file));
         // If it stays, it does no harm.
         let _ = fs::remove_file(path);
-        written.is_err_and(|e| is_full(&e))
+        written
     }
 
     fn begin(&self) -> io::Result<()> {
@@ -198,6 +207,18 @@ impl Directory {
         // Without this name, the other files would be those of a stranger.
         file.sync_all().and_then(|()| sync_directory(&self.path))
     }
+}
+
+/// Gives a file so many bytes on the disk, without writing them.
+#[cfg(target_os = "linux")]
+fn reserve(file: &File, bytes: u64) -> io::Result<()> {
+    Ok(rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, bytes)?)
+}
+
+/// No system but Linux says.
+#[cfg(not(target_os = "linux"))]
+fn reserve(_: &File, _: u64) -> io::Result<()> {
+    Ok(())
 }
 
 fn create(path: &Path) -> Result<()> {

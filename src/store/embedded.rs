@@ -48,7 +48,7 @@ use super::directory::{Directory, damaged};
 use super::log::record::{self, LogOperation};
 use super::log::{Log, Mark};
 use super::queue::CommitQueue;
-use super::recent::{Recent, Recorder};
+use super::recent::Recent;
 use super::rules::check_batch;
 use super::trust::Trust;
 use super::{BulkWriter, Durability, Engine, KeyspaceId, Mutation, Snapshot, Store, WriteBatch};
@@ -58,7 +58,7 @@ use bulk::EmbeddedBulk;
 use keeper::Keeper;
 use memtable::{ENTRY_BYTES, Memtable};
 pub(super) use read_only::ReadOnlyStore;
-use snapshot::{EmbeddedSnapshot, StoreState};
+use snapshot::StoreState;
 use tree::{ReaderSlot, Tree, TreeView, TreeWriter};
 
 /// Size at which a memtable is full, in bytes. After a crash up to two memtables are replayed from the log. Small in
@@ -88,13 +88,18 @@ struct Shared {
     /// What new snapshots see.
     newest: Mutex<Arc<StoreState>>,
     /// The writer lock.
-    writer: Mutex<Log>,
+    writer: Mutex<WriterState>,
     /// Held while a memtable goes into the tree.
     moving: Mutex<()>,
-    recent: Mutex<Recent>,
     mark: Arc<Mark>,
     trust: Arc<Trust>,
     tree: Arc<Tree>,
+}
+
+/// State that only the current writer touches.
+struct WriterState {
+    log: Log,
+    recent: Recent,
 }
 
 impl EmbeddedStore {
@@ -139,14 +144,13 @@ impl EmbeddedStore {
         }
         let is_behind = !memtable.is_empty();
         let held = Arc::new(held_by(&view, in_tree)?);
-        let moment =
-            StoreState { version, active: Arc::new(memtable), full: None, held, view: Arc::new(view) };
+        let state =
+            StoreState { version, active: Arc::new(memtable), sealed: None, held, view: Arc::new(view) };
         let shared = Arc::new(Shared {
-            newest: Mutex::new(Arc::new(moment)),
+            newest: Mutex::new(Arc::new(state)),
             mark,
-            writer: Mutex::new(log),
+            writer: Mutex::new(WriterState { log, recent: Recent::default() }),
             moving: Mutex::default(),
-            recent: Mutex::default(),
             trust,
             tree,
         });
@@ -172,34 +176,34 @@ impl EmbeddedStore {
 
     fn try_group(&self, group: &[WriteBatch]) -> Result<Vec<Result<()>>> {
         let shared = &self.shared;
-        let mut log = shared.writer.lock();
+        let mut writer = shared.writer.lock();
+        let WriterState { log, recent } = &mut *writer;
         shared.trust.check()?;
         let version = shared.newest().version + 1;
-        let mut recorder = shared.recorder(version);
-        let (results, accepted) = recorder.accept(group);
+        let (results, accepted) = recent.accept(group);
         if accepted.iter().all(|batch| batch.is_empty()) {
             return Ok(results);
         }
         let mutations = || accepted.iter().flat_map(|batch| &batch.mutations);
         if shared.is_for_the_tree(&accepted, log.flushes()) {
-            shared.empty_memtables(&mut log)?;
+            shared.empty_memtables(log)?;
             let seat = ReaderSlot::of(&shared.tree)?;
             let mut writer = shared.tree.begin()?;
             accepted.iter().try_for_each(|batch| writer.apply(&batch.mutations))?;
             writer.commit(version)?;
             shared.show_tree(version, seat)?;
         } else {
-            self.make_room(&mut log)?;
+            self.make_room(log)?;
             log.append(|out| record::encode(out, version, mutations().map(LogOperation::from)))?;
             let newest = shared.newest();
             let was_empty = newest.active.is_empty();
             newest.active.write(version, mutations().map(LogOperation::from));
-            shared.show(|moment| moment.version = version);
+            shared.show(|state| state.version = version);
             if was_empty {
                 self.keeper.wake(shared);
             }
         }
-        recorder.keep();
+        accepted.iter().for_each(|batch| recent.record(version, &batch.mutations));
         Ok(results)
     }
 
@@ -208,7 +212,7 @@ impl EmbeddedStore {
         if self.shared.newest().active.bytes() < MEMTABLE_BYTES {
             return Ok(());
         }
-        self.shared.rotate(log)?;
+        self.shared.seal(log)?;
         self.keeper.wake(&self.shared);
         Ok(())
     }
@@ -216,7 +220,7 @@ impl EmbeddedStore {
 
 impl Store for EmbeddedStore {
     fn snapshot(&self) -> Result<Arc<dyn Snapshot>> {
-        Ok(Arc::new(EmbeddedSnapshot::new(self.shared.newest())))
+        Ok(self.shared.newest())
     }
 
     fn commit(&self, batch: WriteBatch) -> Result<()> {
@@ -235,17 +239,12 @@ impl Drop for EmbeddedStore {
     /// quick and verifies everything.
     fn drop(&mut self) {
         self.keeper.stop();
-        let mut log = self.shared.writer.lock();
         // On failure the log still has it, and nobody is left to tell.
-        let _ = self.shared.close(&mut log);
+        let _ = self.shared.close(&mut self.shared.writer.lock().log);
     }
 }
 
 impl Shared {
-    fn recorder(&self, version: u64) -> Recorder<'_> {
-        Recorder::new(self.recent.lock(), version)
-    }
-
     fn newest(&self) -> Arc<StoreState> {
         self.newest.lock().clone()
     }
@@ -253,28 +252,27 @@ impl Shared {
     /// Publishes a new [`StoreState`] for the snapshots to come.
     fn show(&self, change: impl FnOnce(&mut StoreState)) {
         let mut newest = self.newest.lock();
-        let mut moment = StoreState::clone(&newest);
-        change(&mut moment);
-        *newest = Arc::new(moment);
+        let mut state = StoreState::clone(&newest);
+        change(&mut state);
+        *newest = Arc::new(state);
     }
 
-    /// Shows the tree, which now has everything up to `version`; the memtables are empty. Releases `seat` for the new
-    /// view: nothing else can take it meanwhile.
+    /// Shows the tree, which now has everything up to `version`; the memtables are empty.
     fn show_tree(&self, version: u64, seat: ReaderSlot) -> Result<()> {
         self.mark.note_in_tree(version);
-        drop(seat);
         // The commit is in the tree: if it stayed invisible, its version would be used a second time.
-        let (view, held) = self.look(version).inspect_err(|_| self.trust.lose())?;
-        self.show(|moment| {
-            moment.version = version;
-            (moment.view, moment.held) = (view, held);
+        let (view, held) = self.look(version, seat).inspect_err(|_| self.trust.lose())?;
+        self.show(|state| {
+            state.version = version;
+            (state.view, state.held) = (view, held);
         });
         Ok(())
     }
 
-    /// A view of the tree, which now has everything up to `version`, and what it keeps beside damaged keyspaces.
-    fn look(&self, version: u64) -> Result<(Arc<TreeView>, Arc<Memtable>)> {
-        let view = TreeView::of(&self.tree)?;
+    /// A view of the tree, which now has everything up to `version`, and what it keeps beside damaged keyspaces. It
+    /// takes the `seat`.
+    fn look(&self, version: u64, seat: ReaderSlot) -> Result<(Arc<TreeView>, Arc<Memtable>)> {
+        let view = TreeView::seated(&self.tree, seat)?;
         let held = held_by(&view, version)?;
         Ok((Arc::new(view), Arc::new(held)))
     }
@@ -299,7 +297,8 @@ impl Shared {
     /// not held up by a memtable afterwards. What would have to be moved before is less than their `bytes`.
     fn is_dense(&self, batches: &[&WriteBatch], bytes: usize) -> bool {
         let newest = self.newest();
-        let waiting = newest.active.bytes() + newest.full.as_ref().map_or(0, |(full, _)| full.bytes());
+        let sealed = newest.sealed.as_ref().map_or(0, |(sealed, _)| sealed.bytes());
+        let waiting = newest.active.bytes() + sealed;
         if bytes < waiting {
             return false;
         }
@@ -320,30 +319,31 @@ impl Shared {
 
     /// Ends the active memtable, and the log segment with the same entries, once the previous memtable is in the
     /// tree.
-    fn rotate(&self, log: &mut Log) -> Result<()> {
-        self.move_full()?;
+    fn seal(&self, log: &mut Log) -> Result<()> {
+        self.move_sealed()?;
         // It may have been moved meanwhile; an empty memtable has no version to advance the tree to.
         if self.newest().active.is_empty() {
             return Ok(());
         }
         let segment = log.rotate()?;
-        self.show(|moment| {
-            let full = std::mem::take(&mut moment.active);
-            moment.full = Some((full, segment));
+        self.show(|state| {
+            let active = std::mem::take(&mut state.active);
+            state.sealed = Some((active, segment));
         });
         Ok(())
     }
 
-    /// Moves the full memtable into the tree, if there is one, and releases its log segment.
-    fn move_full(&self) -> Result<()> {
+    /// Moves the sealed memtable into the tree, if there is one, and releases its log segment.
+    fn move_sealed(&self) -> Result<()> {
         let _moving = self.moving.lock();
-        let Some((full, segment)) = self.newest().full.clone() else { return Ok(()) };
+        let Some((sealed, segment)) = self.newest().sealed.clone() else { return Ok(()) };
         self.trust.check()?;
-        self.put_into_tree(&full)?;
-        let (view, held) = self.look(full.version())?;
-        self.show(|moment| {
-            (moment.view, moment.held) = (view, held);
-            moment.full = None;
+        let seat = ReaderSlot::of(&self.tree)?;
+        self.put_into_tree(&sealed)?;
+        let (view, held) = self.look(sealed.version(), seat)?;
+        self.show(|state| {
+            (state.view, state.held) = (view, held);
+            state.sealed = None;
         });
         self.mark.forget(segment)
     }
@@ -351,6 +351,9 @@ impl Shared {
     /// Writes the entries of a memtable into the tree. A keyspace that turns out to be damaged is held from then on
     /// ([`tree::aside`]), so that the others still get there.
     fn put_into_tree(&self, memtable: &Memtable) -> Result<()> {
+        if memtable.is_empty() {
+            return Ok(());
+        }
         let mut damaged = BTreeSet::new();
         let writer = loop {
             let mut writer = self.tree.begin()?;
@@ -370,24 +373,19 @@ impl Shared {
 
     /// Empties the memtables. The caller has the writer lock, so nothing is added meanwhile.
     fn empty_memtables(&self, log: &mut Log) -> Result<()> {
-        self.rotate(log)?;
-        self.move_full()
+        self.seal(log)?;
+        self.move_sealed()
     }
 
     fn close(&self, log: &mut Log) -> Result<()> {
         self.trust.check()?;
         let moved = match log.bytes() > LEFT_BYTES {
             true => self.empty_memtables(log),
-            false => self.move_full().and_then(|()| self.move_active()),
+            // A small log stays: the next open skips its records.
+            false => self.move_sealed().and_then(|()| self.put_into_tree(&self.newest().active)),
         };
         // The log keeps what could not be moved.
         log.close().and(moved)
-    }
-
-    /// Moves the active memtable, and leaves its log.
-    fn move_active(&self) -> Result<()> {
-        let active = &self.newest().active;
-        if active.is_empty() { Ok(()) } else { self.put_into_tree(active) }
     }
 }
 

@@ -131,7 +131,7 @@ impl Log {
                 .map_err(|e| unavailable("the log cannot be written", e))?;
         }
         let file = read.resume(folder, &mark).map_err(|e| unavailable("the log cannot be written", e))?;
-        let Read { segment, next, end, room, .. } = read;
+        let LastSegment { segment, next, end, room, .. } = read;
         let (folder, mark) = (folder.to_owned(), Arc::new(mark));
         let record = Vec::new();
         Ok(Log { folder, durability, trust, mark, file, segment, end, flushed: end, room, next, record })
@@ -170,13 +170,13 @@ impl Log {
         record[..4].copy_from_slice(&len.to_le_bytes());
         record[4..12].copy_from_slice(&number.to_le_bytes());
         record[12..20].copy_from_slice(&sum.to_le_bytes());
+        let room = self.room;
         if let Err(e) = self.write(record) {
-            // Cuts off the record, which may be half written.
-            let cut = self.file.set_len(self.end).and_then(|()| self.file.seek(SeekFrom::Start(self.end)));
-            if cut.and_then(|_| self.file.sync_all()).is_err() {
+            // A full disk takes no zeros in place of the record, if it does not keep files where they are.
+            let cut = self.cut(room).or_else(|_| self.cut(self.end));
+            if cut.and_then(|()| self.file.sync_all()).is_err() {
                 self.trust.lose();
             }
-            self.room = self.end;
             return Err(self.trust.after_write(e));
         }
         if self.flushes() {
@@ -211,6 +211,16 @@ impl Log {
             self.room = ahead;
         }
         self.file.write_all(record)
+    }
+
+    /// Cuts off a record that may be half written, leaving `room`: a shorter one may fit in there.
+    fn cut(&mut self, room: u64) -> io::Result<()> {
+        self.file.set_len(room)?;
+        self.file.seek(SeekFrom::Start(self.end))?;
+        self.file.write_all(&vec![0; (room - self.end) as usize])?;
+        self.file.seek(SeekFrom::Start(self.end))?;
+        self.room = room;
+        Ok(())
     }
 
     /// Begins a new segment; gives the number of the previous one.
@@ -256,8 +266,8 @@ impl Log {
     }
 }
 
-/// A segment that was read to its end.
-struct Read {
+/// The last segment, read to its end.
+struct LastSegment {
     segment: u64,
     /// Number of the record that follows.
     next: u64,
@@ -277,8 +287,8 @@ fn read_all(
     segments: &[u64],
     MarkedNumbers { oldest, acknowledged, .. }: MarkedNumbers,
     replay: &mut dyn FnMut(&[u8]) -> Result<()>,
-) -> Result<Read> {
-    let mut last: Option<Read> = None;
+) -> Result<LastSegment> {
+    let mut last: Option<LastSegment> = None;
     for (n, segment) in segments.iter().enumerate() {
         if *segment != oldest + n as u64 {
             return Err(damaged(folder, format!("log-{}", oldest + n as u64), "it is missing"));
@@ -287,25 +297,23 @@ fn read_all(
         let next = last.as_ref().map(|read| read.next);
         let bytes =
             fs::read(path_of(folder, *segment)).map_err(|e| unavailable("the log cannot be read", e))?;
-        let records = LogRecords::new(&bytes, *segment);
-        // The previous segment was flushed before this one was begun.
-        let lacks_some = records.as_ref().zip(next).is_some_and(|(records, next)| records.number > next);
-        let mut records = match records {
-            Some(records) if next.is_none_or(|next| next == records.number) => records,
-            // A segment that had just been begun: nothing in it was acknowledged.
-            _ if is_last
-                && !lacks_some
-                && next.is_some_and(|next| next > acknowledged)
-                && holds_nothing(&bytes) =>
-            {
-                break;
-            }
+        let header = LogRecords::new(&bytes, *segment);
+        // Begun, perhaps not whole, when the log went on in the one before: nothing in it was acknowledged. That one was
+        // flushed first, so it lacks nothing.
+        let is_stillborn = || {
+            let is_next = |next| header.as_ref().is_none_or(|header| header.number <= next);
+            is_last && holds_nothing(&bytes) && next.is_some_and(|next| next > acknowledged && is_next(next))
+        };
+        let mut records = match &header {
+            Some(header) if next.is_none_or(|next| next == header.number) => header.clone(),
+            _ if is_stillborn() => break,
             _ => {
                 let why = "its first bytes are not those of this segment";
                 return Err(damaged(folder, format!("log-{segment}"), why));
             }
         };
-        let mut acknowledged_end = records.at;
+        // Older segments were given up once this one was on the disk.
+        let mut acknowledged_end = if *segment == oldest { records.at } else { 0 };
         while let Some(content) = records.next() {
             if records.number <= acknowledged + 1 {
                 acknowledged_end = records.at;
@@ -313,25 +321,23 @@ fn read_all(
             replay(content)?;
         }
         let (number, end, is_at_end) = (records.number, records.at as u64, records.is_at_end());
-        let is_damaged = match is_last {
-            true => number <= acknowledged || !is_at_end && records.is_followed(),
-            false => !is_at_end,
-        };
-        if is_damaged {
+        let lacks_acknowledged = is_last && number <= acknowledged;
+        let is_cut = !is_at_end && (!is_last || records.is_followed());
+        if lacks_acknowledged || is_cut {
             let why = format!("record {number}, at byte {end}, was acknowledged and cannot be read");
             return Err(damaged(folder, format!("log-{segment}"), why));
         }
         let room = if is_at_end { bytes.len() as u64 } else { end };
         let doubtful = bytes[acknowledged_end..records.at].to_vec();
-        last = Some(Read { segment: *segment, next: number, end, room, doubtful });
+        last = Some(LastSegment { segment: *segment, next: number, end, room, doubtful });
     }
     last.ok_or_else(|| damaged(folder, format!("log-{oldest}"), "it is missing"))
 }
 
-impl Read {
+impl LastSegment {
     /// Opens the segment to be written where its records end, and flushes those that may not be on the disk.
     fn resume(&self, folder: &Path, mark: &Mark) -> io::Result<File> {
-        let Read { segment, next, end, room, doubtful } = self;
+        let LastSegment { segment, next, end, room, doubtful } = self;
         let mut file = File::options().read(true).write(true).open(path_of(folder, *segment))?;
         file.seek(SeekFrom::Start(end - doubtful.len() as u64))?;
         // A flush of these may have failed: for the system their pages are clean then, and no flush writes them.
@@ -387,6 +393,7 @@ fn begin(folder: &Path, segment: u64, next: u64, trust: &Trust) -> Result<(File,
 }
 
 /// The records of a segment, up to the first that cannot be read.
+#[derive(Clone)]
 struct LogRecords<'a> {
     bytes: &'a [u8],
     /// Where the next one starts.

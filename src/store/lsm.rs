@@ -5,8 +5,17 @@
 //! full memtables into tables, and merge tables. All keyspaces share one tree, each with its own key prefix
 //! ([`slots`]). Reads go through [`snapshot`] and a row cache ([`rows`]); loads write tables directly ([`bulk`]).
 //!
-//! The tree keeps many versions of a key, told apart by sequence number. Commits and the tree draw their numbers from
-//! the same counter, commits one at a time under the writer lock. A snapshot sees what lies below its number.
+//! The tree keeps many versions of a key, told apart by sequence number.
+//!
+//! # Numbers
+//!
+//! | number | is |
+//! |---|---|
+//! | sequence number | drawn from one counter by commits, one at a time under the writer lock, and by whatever the tree does to its list of tables |
+//! | version | the sequence number of a commit, so there are gaps between versions |
+//! | `below` | what a snapshot reads has smaller sequence numbers: the version's, and those of what the tree did since |
+//! | slot | a keyspace's key prefix, counted by itself ([`slots`]) |
+//! | segment, record | those of the log, counted by itself |
 //!
 //! # Files
 //!
@@ -27,6 +36,7 @@ mod bulk;
 mod rows;
 mod slots;
 mod snapshot;
+mod staging;
 #[cfg(test)]
 mod tests;
 mod upkeep;
@@ -44,10 +54,10 @@ use super::directory::{Directory, damaged, is_full, unavailable};
 use super::log::record::{self, LogOperation};
 use super::log::{Log, Mark};
 use super::queue::CommitQueue;
-use super::recent::{Recent, Recorder};
+use super::recent::Recent;
 use super::rules::{check_batch, may_exist};
 use super::trust::{self, Trust};
-use super::{BulkWriter, Durability, Engine, KeyspaceId, Snapshot, Store, WriteBatch};
+use super::{BulkWriter, Durability, Engine, KeyspaceId, Mutation, Snapshot, Store, WriteBatch};
 use crate::error::{Error, Result};
 use bulk::LsmBulk;
 use rows::RowCache;
@@ -76,12 +86,11 @@ pub struct LsmStore {
 struct Shared {
     tree: AnyTree,
     /// The next sequence number; the tree draws from this counter too.
-    numbers: SequenceNumberCounter,
+    sequence: SequenceNumberCounter,
     views: Views,
     rows: RowCache,
     /// The writer lock.
     writer: Mutex<WriterState>,
-    recent: Mutex<Recent>,
     dead: Dead,
     mark: Arc<Mark>,
     upkeep: Upkeep,
@@ -94,6 +103,7 @@ struct WriterState {
     log: Log,
     /// As they will be published.
     slots: Slots,
+    recent: Recent,
 }
 
 impl LsmStore {
@@ -111,12 +121,12 @@ impl LsmStore {
         if directory.is_new() {
             fs::create_dir(&folder)?;
         }
-        let numbers = SequenceNumberCounter::default();
+        let sequence = SequenceNumberCounter::default();
         // The tree's own visibility counter, which we do not use; ours is in `Views`.
         let visible = SequenceNumberCounter::default();
         let dead = Dead::default();
         let trust = Arc::<Trust>::default();
-        let config = Config::new(folder.join("tree"), numbers.clone(), visible)
+        let config = Config::new(folder.join("tree"), sequence.clone(), visible)
             .use_cache(Arc::new(Cache::with_capacity_bytes(CACHE_BYTES)))
             .with_compaction_filter_factory(Some(Arc::new(dead.clone())));
         if !directory.is_new() {
@@ -124,20 +134,20 @@ impl LsmStore {
         }
         let tree = config.open().map_err(explain)?;
         let stored = tree.get(SLOTS_KEY, u64::MAX).map_err(explain)?;
-        let (mut slots, since) = match &stored {
+        let (mut slots, in_tables) = match &stored {
             Some(bytes) => {
                 Slots::decode(bytes).ok_or_else(|| damaged(&folder, "tree", "its slots make no sense"))?
             }
             None => (Slots::default(), 0),
         };
-        let mut last = tree.get_highest_seqno().unwrap_or(0).max(since);
+        let mut last = tree.get_highest_seqno().unwrap_or(0).max(in_tables);
         let log = if directory.is_new() {
             Log::create(&folder, durability, trust.clone())?
         } else {
             Log::open(&folder, durability, trust.clone(), |content| {
                 let (version, steps) = record::decode(content)
                     .ok_or_else(|| damaged(&folder, "log", "a record makes no sense"))?;
-                if version > since {
+                if version > in_tables {
                     for step in &steps {
                         // A slot returned here is buried by `dead.all_but` below.
                         apply(&tree, &mut slots, version, step);
@@ -151,16 +161,15 @@ impl LsmStore {
             directory.finish()?;
         }
         dead.all_but(&slots);
-        numbers.fetch_max(last + 1);
+        sequence.fetch_max(last + 1);
         let view = LsmView { version: last, below: last + 1, slots: Arc::new(slots.clone()) };
         let shared = Arc::new(Shared {
             tree,
-            numbers,
+            sequence,
             views: Views::new(view),
             rows: RowCache::default(),
             mark: log.mark(),
-            writer: Mutex::new(WriterState { log, slots }),
-            recent: Mutex::default(),
+            writer: Mutex::new(WriterState { log, slots, recent: Recent::default() }),
             dead,
             upkeep: Upkeep::default(),
             trust,
@@ -225,16 +234,18 @@ impl Shared {
     fn try_group(&self, group: &[WriteBatch]) -> Result<Vec<Result<()>>> {
         let mut writer = self.writer.lock();
         self.trust.check()?;
-        self.make_room(&mut writer)?;
-        let version = self.numbers.next();
-        let mut recorder = self.recorder(version);
-        let (results, accepted) = recorder.accept(group);
+        let (results, accepted) = writer.recent.accept(group);
         if accepted.iter().all(|batch| batch.is_empty()) {
             return Ok(results);
         }
-        let steps = || accepted.iter().flat_map(|batch| &batch.mutations).map(LogOperation::from);
-        self.write(&mut writer, version, steps)?;
-        recorder.keep();
+        let mutations = || accepted.iter().flat_map(|batch| &batch.mutations);
+        // What clears a keyspace may be what makes room.
+        if !mutations().any(|mutation| matches!(mutation, Mutation::Clear(_))) {
+            self.make_room(&mut writer)?;
+        }
+        let version = self.sequence.next();
+        self.write(&mut writer, version, || mutations().map(LogOperation::from))?;
+        accepted.iter().for_each(|batch| writer.recent.record(version, &batch.mutations));
         Ok(results)
     }
 
@@ -248,10 +259,6 @@ impl Shared {
             lsm_tree::Error::Io(e) => self.trust.after_flush(e),
             e => explain(e),
         }
-    }
-
-    fn recorder(&self, version: u64) -> Recorder<'_> {
-        Recorder::new(self.recent.lock(), version)
     }
 
     /// Commits `steps` as `version`: logs, applies and publishes them.
@@ -288,7 +295,7 @@ impl Shared {
         let slots = slots.map(|slots| Arc::new(slots.clone()));
         self.views.publish(|view| {
             view.version = version;
-            view.below = self.numbers.get();
+            view.below = self.sequence.get();
             view.slots = slots.unwrap_or_else(|| view.slots.clone());
         });
     }
@@ -296,7 +303,7 @@ impl Shared {
     /// Lets new snapshots see what upkeep did to the tree: the same entries in fewer tables.
     fn refresh(&self) {
         if let Some(_writer) = self.writer.try_lock() {
-            self.views.publish(|view| view.below = self.numbers.get());
+            self.views.publish(|view| view.below = self.sequence.get());
         }
     }
 
@@ -322,7 +329,7 @@ impl Shared {
     /// entry records the slots of that moment.
     fn seal(&self, writer: &mut WriterState) -> Result<u64> {
         let sealed = writer.log.rotate()?;
-        let version = self.numbers.next();
+        let version = self.sequence.next();
         self.tree.insert(SLOTS_KEY, writer.slots.encode(version), version);
         self.tree.rotate_memtable();
         Ok(sealed)

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use imbl::OrdMap;
 use imbl::ordmap::RangedIter;
 use imbl::shared_ptr::DefaultSharedPtr;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 
-use super::recent::{Recent, Recorder, Touched};
+use super::recent::{Recent, Touched};
 use super::rules::{check_batch, check_entry};
 use super::{
     BulkWriter, Cursor, Direction, Entry, KeyspaceId, Mutation, Reader, Reads, Snapshot, Store, WriteBatch,
@@ -46,17 +46,11 @@ impl MemoryStore {
     }
 
     /// Waits for the writer lock; gives a copy of the committed state, to be changed and installed.
-    fn next(&self) -> (State, Recorder<'_>) {
+    fn next(&self) -> (State, MutexGuard<'_, Recent>) {
         let recent = self.writer.lock();
         let mut state = self.current();
         state.version += 1;
-        let recorder = Recorder::new(recent, state.version);
-        (state, recorder)
-    }
-
-    fn install(&self, state: State, recorder: Recorder<'_>) {
-        *self.current.lock() = state;
-        recorder.keep();
+        (state, recent)
     }
 }
 
@@ -67,17 +61,17 @@ impl Store for MemoryStore {
 
     fn commit(&self, batch: WriteBatch) -> Result<()> {
         check_batch(&batch)?;
-        let (mut state, mut recorder) = self.next();
-        recorder.check(&batch.reads)?;
-        recorder.record(&batch.mutations);
+        let (mut state, mut recent) = self.next();
+        recent.check(&batch.reads)?;
+        recent.record(state.version, &batch.mutations);
         batch.mutations.into_iter().for_each(|mutation| state.apply(mutation));
-        self.install(state, recorder);
+        *self.current.lock() = state;
         Ok(())
     }
 
     fn bulk(&self) -> Result<Box<dyn BulkWriter + '_>> {
-        let (state, recorder) = self.next();
-        Ok(Box::new(MemoryBulk { state, store: self, recorder, touched: Touched::default() }))
+        let (state, recent) = self.next();
+        Ok(Box::new(MemoryBulk { state, store: self, recent, touched: Touched::default() }))
     }
 }
 
@@ -170,7 +164,7 @@ impl Cursor for MemoryCursor<'_> {
 struct MemoryBulk<'s> {
     state: State,
     store: &'s MemoryStore,
-    recorder: Recorder<'s>,
+    recent: MutexGuard<'s, Recent>,
     touched: Touched,
 }
 
@@ -197,12 +191,12 @@ impl BulkWriter for MemoryBulk<'_> {
     }
 
     fn check(&self, reads: &Reads) -> Result<()> {
-        self.recorder.check(reads)
+        self.recent.check(reads)
     }
 
     fn commit(mut self: Box<Self>) -> Result<()> {
-        self.recorder.record_touched(self.touched);
-        self.store.install(self.state, self.recorder);
+        self.recent.record_touched(self.state.version, self.touched);
+        *self.store.current.lock() = self.state;
         Ok(())
     }
 }

@@ -13,7 +13,6 @@ mod batch;
 mod conformance;
 mod directory;
 mod embedded;
-mod failing;
 mod lent;
 mod log;
 mod lsm;
@@ -25,17 +24,14 @@ mod recent;
 mod rules;
 #[cfg(test)]
 mod testing;
-mod traced;
 mod trust;
 
 pub use batch::{KeyspaceId, Mutation, WriteBatch};
 pub use directory::{is_database, is_full, sync_directory};
 pub use embedded::EmbeddedStore;
-pub use failing::{FailingStore, Fuse};
 pub use lsm::LsmStore;
 pub use memory::MemoryStore;
 pub use reads::{Reads, Recording};
-pub use traced::{Trace, TracedStore};
 
 pub(crate) use merge::{Change, ChangeCursor, Merge};
 
@@ -167,6 +163,24 @@ pub trait Store: Send + Sync {
     fn recount(&self, _: KeyspaceId, _more: i64) {}
 }
 
+impl<S: Store + ?Sized> Store for Arc<S> {
+    fn snapshot(&self) -> Result<Arc<dyn Snapshot>> {
+        (**self).snapshot()
+    }
+
+    fn commit(&self, batch: WriteBatch) -> Result<()> {
+        (**self).commit(batch)
+    }
+
+    fn bulk(&self) -> Result<Box<dyn BulkWriter + '_>> {
+        (**self).bulk()
+    }
+
+    fn recount(&self, keyspace: KeyspaceId, more: i64) {
+        (**self).recount(keyspace, more);
+    }
+}
+
 /// Writes many entries in one atomic step; dropped without commit, it leaves nothing behind.
 pub trait BulkWriter {
     /// The value now under `key`, including this writer's own puts.
@@ -200,7 +214,7 @@ pub trait Snapshot: Send + Sync {
         self.reader()
     }
 
-    /// Number of commits this view includes: grows with every commit.
+    /// Grows with every commit that this view includes; it may skip numbers.
     fn version(&self) -> u64;
 }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::{Cursor, Direction, Entry, KeyspaceId, Reader, Snapshot};
+use super::{Cursor, Direction, Entry, KeyspaceId, Mutation, Reader, Snapshot};
 use crate::error::Result;
 use crate::key::{End, KeyRange, KeyRanges, Rowkey};
 
@@ -85,6 +85,14 @@ impl Reads {
     pub fn contains(&self, keyspace: KeyspaceId, key: &[u8]) -> bool {
         let Some(KeyspaceReads { joined, more }) = self.keyspaces.get(&keyspace) else { return false };
         joined.contains(key) || more.iter().any(|range| range.contains(key))
+    }
+
+    /// The mutation changes what was read.
+    pub fn meet(&self, mutation: &Mutation) -> bool {
+        match mutation.change() {
+            Some((key, _)) => self.contains(mutation.keyspace(), key),
+            None => self.keyspaces.contains_key(&mutation.keyspace()),
+        }
     }
 
     /// Keyspaces that were read.

@@ -1,12 +1,11 @@
 //! The keys that recent commits wrote, against which the reads of a batch are checked.
 //!
 //! For each keyspace the last [`KEYS_MAX`] keys are kept, each with the version that wrote it. Of older keys only the
-//! newest version is kept: for a reader from before it, the whole keyspace counts as changed. So memory is bounded,
-//! and forgetting can only refuse more batches, never fewer.
+//! newest version is kept: for a reader from before it, the whole keyspace counts as changed. So does one of many
+//! keyspaces when they have [`ALL_KEYS_MAX`] keys together. So memory is bounded, and forgetting can only refuse more
+//! batches, never fewer.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-
-use parking_lot::MutexGuard;
 
 use super::{KeyspaceId, Mutation, Reads, WriteBatch};
 use crate::error::{Error, Kind, Result};
@@ -15,15 +14,18 @@ use crate::key::{FastMap, Rowkey, hex};
 /// Keys kept per keyspace (count).
 const KEYS_MAX: usize = 8192;
 
+/// Keys kept of all keyspaces (count).
+const ALL_KEYS_MAX: usize = if cfg!(test) { 3 * KEYS_MAX } else { 1 << 18 };
+
 /// Keys per keyspace that a bulk writer records (count); with more, all of the keyspace counts as written.
 const KEYS_FEW: usize = 16;
 
-/// The recent writes of all keyspaces.
+/// The recent writes of all keyspaces. Each writer checks and records while it has the writer lock.
 #[derive(Default)]
 pub(super) struct Recent {
     keyspaces: FastMap<KeyspaceId, KeyspaceWrites>,
-    /// The newest version that was committed.
-    newest: u64,
+    /// Keys kept (count).
+    keys: usize,
 }
 
 /// The recent writes to one keyspace.
@@ -41,19 +43,35 @@ impl Recent {
         for keyspace in reads.keyspaces() {
             let Some(written) = self.keyspaces.get(&keyspace) else { continue };
             if written.anywhere > reads.since() {
-                return Err(conflict(format!("much of keyspace {} was written", keyspace.0)));
+                return Err(met_much(keyspace));
             }
             let later = written.keys.partition_point(|(version, _)| *version <= reads.since());
             if let Some((_, key)) = written.keys.range(later..).find(|(_, key)| reads.contains(keyspace, key))
             {
-                return Err(conflict(format!("key {} of keyspace {} was written", hex(key), keyspace.0)));
+                return Err(met_key(keyspace, key));
             }
         }
         Ok(())
     }
 
-    /// Records that `version` writes `mutations`.
-    fn record(&mut self, version: u64, mutations: &[Mutation]) {
+    /// Checks the batches of a group that is committed as one, each also against those before it. Gives one result per
+    /// batch, and the batches whose reads hold.
+    pub(super) fn accept<'b>(&self, group: &'b [WriteBatch]) -> (Vec<Result<()>>, Vec<&'b WriteBatch>) {
+        let mut accepted: Vec<&WriteBatch> = Vec::with_capacity(group.len());
+        let results = group.iter().map(|batch| {
+            self.check(&batch.reads)?;
+            let mut before = accepted.iter().flat_map(|before| &before.mutations);
+            if let Some(written) = before.find(|mutation| batch.reads.meet(mutation)) {
+                return Err(met(written));
+            }
+            accepted.push(batch);
+            Ok(())
+        });
+        (results.collect(), accepted)
+    }
+
+    /// Records that `version` has written `mutations`.
+    pub(super) fn record(&mut self, version: u64, mutations: &[Mutation]) {
         // Of a keyspace with so many, no key would be kept that says more than that.
         let mut many = BTreeSet::new();
         if mutations.len() > KEYS_MAX {
@@ -67,95 +85,41 @@ impl Recent {
                 Mutation::Put(keyspace, key, _) | Mutation::Delete(keyspace, key) => {
                     let written = self.keyspaces.entry(*keyspace).or_default();
                     written.keys.push_back((version, key.clone()));
+                    self.keys += 1;
                     if written.keys.len() > KEYS_MAX
                         && let Some((forgotten, _)) = written.keys.pop_front()
                     {
                         written.anywhere = forgotten;
+                        self.keys -= 1;
                     }
                 }
                 Mutation::Clear(keyspace) => self.record_all(version, *keyspace),
             }
         }
-    }
-
-    /// Records that `version` may write any key of `keyspace`.
-    fn record_all(&mut self, version: u64, keyspace: KeyspaceId) {
-        self.keyspaces.insert(keyspace, KeyspaceWrites { anywhere: version, keys: VecDeque::new() });
-    }
-
-    /// Undoes what `version` recorded, because it was not committed. New snapshots have the newest committed version,
-    /// which may be several numbers less than `version`; they must not conflict with it.
-    fn take_back(&mut self, version: u64) {
-        for written in self.keyspaces.values_mut() {
-            written.anywhere = written.anywhere.min(self.newest);
-            while written.keys.back().is_some_and(|(last, _)| *last >= version) {
-                written.keys.pop_back();
-            }
+        while self.keys > ALL_KEYS_MAX
+            && let Some(most) = self.keyspaces.iter().max_by_key(|(_, written)| written.keys.len())
+            && let (keyspace, Some((last, _))) = (*most.0, most.1.keys.back())
+        {
+            self.record_all(*last, keyspace);
         }
     }
-}
 
-/// A commit in progress; no other can record meanwhile. What it records is undone when it is dropped, unless it was
-/// [kept](Recorder::keep).
-pub(super) struct Recorder<'r> {
-    recent: MutexGuard<'r, Recent>,
-    /// The version that the commit will have.
-    version: u64,
-    kept: bool,
-}
-
-impl<'r> Recorder<'r> {
-    /// Begins a commit that will have this version.
-    pub(super) fn new(recent: MutexGuard<'r, Recent>, version: u64) -> Self {
-        Recorder { recent, version, kept: false }
+    /// Records that `version` may have written any key of `keyspace`.
+    fn record_all(&mut self, version: u64, keyspace: KeyspaceId) {
+        let all = KeyspaceWrites { anywhere: version, keys: VecDeque::new() };
+        let before = self.keyspaces.insert(keyspace, all);
+        self.keys -= before.map_or(0, |before| before.keys.len());
     }
 
-    /// As [`Recent::check`], but includes what this commit has recorded so far.
-    pub(super) fn check(&self, reads: &Reads) -> Result<()> {
-        self.recent.check(reads)
-    }
-
-    /// Records the batches of a group whose reads hold, each checked against those before it too. Gives one result
-    /// per batch, and the accepted batches.
-    pub(super) fn accept<'b>(&mut self, group: &'b [WriteBatch]) -> (Vec<Result<()>>, Vec<&'b WriteBatch>) {
-        let mut accepted = Vec::with_capacity(group.len());
-        let results = group.iter().map(|batch| {
-            self.check(&batch.reads)?;
-            self.record(&batch.mutations);
-            accepted.push(batch);
-            Ok(())
-        });
-        (results.collect(), accepted)
-    }
-
-    /// Records puts and deletes of the commit.
-    pub(super) fn record(&mut self, mutations: &[Mutation]) {
-        self.recent.record(self.version, mutations);
-    }
-
-    /// Records the keys that a bulk writer touched.
-    pub(super) fn record_touched(&mut self, touched: Touched) {
+    /// Records the keys that a bulk writer has written as `version`.
+    pub(super) fn record_touched(&mut self, version: u64, touched: Touched) {
         for (keyspace, keys) in touched.0 {
             if keys.len() > KEYS_FEW {
-                self.recent.record_all(self.version, keyspace);
+                self.record_all(version, keyspace);
             } else {
-                let mutations = keys.into_iter().map(|key| Mutation::Delete(keyspace, key));
-                self.record(&mutations.collect::<Vec<_>>());
+                let mutations: Vec<_> = keys.into_iter().map(|key| Mutation::Delete(keyspace, key)).collect();
+                self.record(version, &mutations);
             }
-        }
-    }
-
-    /// Keeps what was recorded: the commit has succeeded.
-    pub(super) fn keep(mut self) {
-        self.kept = true;
-        self.recent.newest = self.version;
-    }
-}
-
-impl Drop for Recorder<'_> {
-    fn drop(&mut self) {
-        if !self.kept {
-            self.recent.take_back(self.version);
         }
     }
 }
@@ -172,6 +136,22 @@ impl Touched {
             keys.push(key.into());
         }
     }
+}
+
+/// The error for reads that a mutation changes.
+fn met(mutation: &Mutation) -> Error {
+    match mutation.change() {
+        Some((key, _)) => met_key(mutation.keyspace(), key),
+        None => met_much(mutation.keyspace()),
+    }
+}
+
+fn met_key(keyspace: KeyspaceId, key: &[u8]) -> Error {
+    conflict(format!("key {} of keyspace {} was written", hex(key), keyspace.0))
+}
+
+fn met_much(keyspace: KeyspaceId) -> Error {
+    conflict(format!("much of keyspace {} was written", keyspace.0))
 }
 
 fn conflict(what: String) -> Error {
@@ -219,6 +199,27 @@ mod tests {
     }
 
     #[test]
+    fn of_many_keyspaces_those_with_most_keys_are_forgotten() {
+        let mut recent = Recent::default();
+        for keyspace in 1..=4 {
+            for n in 0..KEYS_MAX as u64 {
+                let put = Mutation::Put(KeyspaceId(keyspace), format!("{n:06}").into(), Vec::new());
+                recent.record(u64::from(keyspace) * KEYS_MAX as u64 + n, &[put]);
+            }
+        }
+        let kept: usize = recent.keyspaces.values().map(|written| written.keys.len()).sum();
+        assert!(kept <= ALL_KEYS_MAX && kept == recent.keys, "{kept}");
+        let holds = |keyspace, since| {
+            let mut reads = Reads::new(since);
+            reads.add(KeyspaceId(keyspace), KeyRange::point("elsewhere"));
+            recent.check(&reads).is_ok()
+        };
+        let forgotten: Vec<u32> = (1..=4).filter(|keyspace| !holds(*keyspace, 0)).collect();
+        assert_eq!(forgotten.len(), 1);
+        assert!(holds(forgotten[0], 5 * KEYS_MAX as u64));
+    }
+
+    #[test]
     fn a_commit_of_too_many_keys_conflicts_with_everything_before_it() {
         let mut recent = Recent::default();
         let mut many: Vec<_> = (0..=KEYS_MAX).map(|n| put(&*format!("{n:06}"))).collect();
@@ -244,15 +245,26 @@ mod tests {
     }
 
     #[test]
-    fn what_was_taken_back_conflicts_with_nobody() {
-        let mut recent = Recent::default();
-        recent.record(3, &[put("a")]);
-        recent.newest = 3;
-        recent.record(7, &[put("b"), Mutation::Clear(KeyspaceId(2))]);
-        recent.take_back(7);
-        let mut all = reads(3, KeyRange::all());
-        all.add(KeyspaceId(2), KeyRange::all());
-        recent.check(&all).unwrap();
-        assert!(recent.check(&reads(2, KeyRange::point("a"))).is_err());
+    fn batches_of_a_group_are_held_against_those_before_them_that_are_accepted() {
+        let recent = Recent::default();
+        let batch = |read: &str, mutation| WriteBatch {
+            reads: reads(0, KeyRange::point(read)),
+            mutations: vec![mutation],
+        };
+        let group = [
+            batch("a", put("b")),
+            batch("b", put("c")),
+            batch("c", Mutation::Clear(KeyspaceId(2))),
+            batch("d", Mutation::Clear(T)),
+            batch("e", put("f")),
+        ];
+        let (results, accepted) = recent.accept(&group);
+        let holds: Vec<bool> = results.iter().map(Result::is_ok).collect();
+        assert_eq!(
+            holds,
+            [true, false, true, true, false],
+            "the second did not write what the third has read"
+        );
+        assert_eq!(accepted.len(), 3);
     }
 }

@@ -14,7 +14,7 @@ use rowkeydb::key::{ColumnId, hex};
 use rowkeydb::row::{ColumnBuilder, PackedRow, any_value_at, pack, unpack};
 use rowkeydb::schema::TableDef;
 use rowkeydb::sql::{self, Splitter, Statement};
-use rowkeydb::store::{Direction, FailingStore, KeyspaceId, MemoryStore, Snapshot, Store, WriteBatch};
+use rowkeydb::store::{Direction, KeyspaceId, MemoryStore, Snapshot, Store, WriteBatch};
 use rowkeydb::value::{ColumnType, Value};
 use rowkeydb::{Database, Error, Kind, Result, Session};
 
@@ -116,7 +116,7 @@ const TABLES: &[&str] = &[
 
 fn definitions() -> Vec<Arc<TableDef>> {
     let store = Arc::new(MemoryStore::new());
-    let db = Database::over_store(Box::new(FailingStore::new(Arc::clone(&store)).0)).unwrap();
+    let db = Database::over_store(Box::new(Arc::clone(&store))).unwrap();
     for sql in TABLES {
         db.execute(sql).unwrap();
     }
@@ -273,7 +273,7 @@ type Entry = (Vec<u8>, Vec<u8>);
 
 fn stored() -> Vec<(KeyspaceId, Entry)> {
     let store = Arc::new(MemoryStore::new());
-    let db = Database::over_store(Box::new(FailingStore::new(Arc::clone(&store)).0)).unwrap();
+    let db = Database::over_store(Box::new(Arc::clone(&store))).unwrap();
     for sql in STORED.split(';') {
         db.execute(sql).unwrap();
     }
@@ -355,7 +355,7 @@ fn words(json: &[u8]) -> Vec<std::ops::Range<usize>> {
 pub fn stored_bytes(data: &[u8]) {
     let mut choices = Choices(data);
     let store = Arc::new(MemoryStore::new());
-    let open = || Database::over_store(Box::new(FailingStore::new(Arc::clone(&store)).0));
+    let open = || Database::over_store(Box::new(Arc::clone(&store)));
     STORED_ENTRIES.with(|stored| {
         let mut batch = WriteBatch::default();
         for (keyspace, (key, value)) in stored {

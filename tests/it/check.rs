@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use rowkeydb::key::KeyRange;
 use rowkeydb::store::{
-    BulkWriter, Cursor, Direction, FailingStore, KeyspaceId, MemoryStore, Reader, Snapshot, Store, WriteBatch,
+    BulkWriter, Cursor, Direction, KeyspaceId, MemoryStore, Reader, Snapshot, Store, WriteBatch,
 };
 use rowkeydb::{Database, Error, Kind, Rows};
 
@@ -17,7 +17,7 @@ const BY_NOTE: KeyspaceId = KeyspaceId(3);
 
 fn database() -> (Arc<MemoryStore>, Database) {
     let store = Arc::new(MemoryStore::new());
-    let db = Database::over_store(Box::new(FailingStore::new(Arc::clone(&store)).0)).unwrap();
+    let db = Database::over_store(Box::new(Arc::clone(&store))).unwrap();
     for sql in [
         "CREATE TABLE t (id INT, v INT, note TEXT, PRIMARY KEY (lpad(id, 4)))",
         "CREATE INDEX by_v ON t (lpad(v, 3)) INCLUDE (note)",
@@ -60,7 +60,7 @@ fn findings(db: &Database, sql: &str) -> Vec<String> {
 #[test]
 fn a_row_under_a_key_that_its_columns_do_not_make_is_found() {
     let store = Arc::new(MemoryStore::new());
-    let db = Database::over_store(Box::new(FailingStore::new(Arc::clone(&store)).0)).unwrap();
+    let db = Database::over_store(Box::new(Arc::clone(&store))).unwrap();
     db.execute("CREATE TABLE t (id INT, v INT, PRIMARY KEY (random(4), left(md5(id), 2), id))").unwrap();
     db.execute("INSERT INTO t SELECT value, 1 FROM generate_series(1, 50)").unwrap();
     assert_eq!(findings(&db, "CHECK TABLE t"), [""; 0]);
@@ -338,7 +338,7 @@ fn a_row_that_cannot_be_read_is_named() {
 #[test]
 fn a_null_where_none_may_be_and_a_family_without_its_row_are_found() {
     let store = Arc::new(MemoryStore::new());
-    let db = Database::over_store(Box::new(FailingStore::new(Arc::clone(&store)).0)).unwrap();
+    let db = Database::over_store(Box::new(Arc::clone(&store))).unwrap();
     for sql in [
         "CREATE TABLE t (id INT PRIMARY KEY, v INT NOT NULL, note TEXT, FAMILY n (note))",
         "CREATE TABLE u (id INT PRIMARY KEY, v INT, note TEXT, FAMILY n (note))",
@@ -442,7 +442,7 @@ fn the_exit_status_tells_whether_something_was_found() {
 /// The catalog of a database with one table, that table's entry changed.
 fn opened_with(from: &str, to: &str) -> Result<Database, Error> {
     let store = Arc::new(MemoryStore::new());
-    let open = || Database::over_store(Box::new(FailingStore::new(Arc::clone(&store)).0));
+    let open = || Database::over_store(Box::new(Arc::clone(&store)));
     let db = open()?;
     db.execute("CREATE TABLE t (a INT, b TEXT, FAMILY f (b), PRIMARY KEY (left(md5(a), 4), a % 16, a))")?;
     db.execute("CREATE INDEX i ON t (upper(b), b) INCLUDE (a) WHERE a > 2")?;

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{BulkWriter, KeyspaceId, Reads, Snapshot, Store, WriteBatch};
-use crate::error::{Error, Kind, Result};
+use rowkeydb::store::{BulkWriter, KeyspaceId, Reads, Snapshot, Store, WriteBatch};
+use rowkeydb::{Error, Kind, Result};
 
 /// Counts the steps of a store, and stops it at a chosen one. Clones share the count.
 #[derive(Clone, Debug)]

@@ -19,7 +19,9 @@ use std::rc::Rc;
 use goldenscript::{Command, Context};
 use rowkeydb::Database;
 use rowkeydb::shell::{Console, Place, Settings};
-use rowkeydb::store::{MemoryStore, Trace, TracedStore};
+use rowkeydb::store::MemoryStore;
+
+use crate::traced::{Trace, TracedStore};
 
 /// Text written so far; clones share it.
 #[derive(Clone, Default)]

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::{BulkWriter, KeyspaceId, Mutation, Reads, Snapshot, Store, WriteBatch};
-use crate::error::Result;
+use rowkeydb::Result;
+use rowkeydb::store::{BulkWriter, KeyspaceId, Mutation, Reads, Snapshot, Store, WriteBatch};
 
 /// Mutations in the order of their commits. Clones share it.
 #[derive(Clone, Debug, Default)]

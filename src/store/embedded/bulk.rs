@@ -6,42 +6,35 @@ use std::path::Path;
 
 use parking_lot::MutexGuard;
 
-use super::Shared;
 use super::tree::{PutPosition, ReaderSlot, TreeWriter};
-use crate::error::{Error, Result, sqlstate};
-use crate::store::log::Log;
-use crate::store::recent::{Recorder, Touched};
+use super::{Shared, WriterState};
+use crate::error::Result;
+use crate::store::recent::Touched;
 use crate::store::rules::check_entry;
-use crate::store::trust;
 use crate::store::{BulkWriter, KeyspaceId, Reads};
 
-/// A bulk write. Fields drop in order: the locks are held to the end.
+/// A bulk write. Fields drop in order: the lock is held to the end.
 pub(super) struct EmbeddedBulk<'s> {
     shared: &'s Shared,
     writer: TreeWriter<'s>,
     /// The greatest key of each keyspace written to.
     tails: BTreeMap<KeyspaceId, Vec<u8>>,
     touched: Touched,
-    version: u64,
-    recorder: Recorder<'s>,
-    _log: MutexGuard<'s, Log>,
+    lock: MutexGuard<'s, WriterState>,
 }
 
 impl<'s> EmbeddedBulk<'s> {
     /// Waits for the writer lock and begins.
     pub(super) fn new(shared: &'s Shared) -> Result<Self> {
-        let mut log = shared.writer.lock();
+        let mut lock = shared.writer.lock();
         shared.trust.check()?;
-        shared.empty_memtables(&mut log)?;
-        let version = shared.newest().version + 1;
+        shared.empty_memtables(&mut lock.log)?;
         Ok(EmbeddedBulk {
             shared,
             writer: shared.tree.begin()?,
             tails: BTreeMap::new(),
             touched: Touched::default(),
-            version,
-            recorder: shared.recorder(version),
-            _log: log,
+            lock,
         })
     }
 
@@ -58,15 +51,6 @@ impl<'s> EmbeddedBulk<'s> {
         tail.extend_from_slice(key);
         Ok(PutPosition::End)
     }
-
-    /// The real cause of a failed change. Pages that do not fit into memory are written before the commit, and LMDB
-    /// reports a write cut short by a full disk as an I/O error. These pages hold nothing committed.
-    fn explain(&self, e: Error) -> Error {
-        if e.sqlstate() == sqlstate::IO && self.shared.tree.directory().is_out_of_room() {
-            return trust::full().caused_by(e);
-        }
-        e
-    }
 }
 
 impl BulkWriter for EmbeddedBulk<'_> {
@@ -78,12 +62,12 @@ impl BulkWriter for EmbeddedBulk<'_> {
         check_entry(keyspace, key, value)?;
         self.touched.add(keyspace, key);
         let at = self.place(keyspace, key)?;
-        self.writer.put(keyspace, key, value, at).map_err(|e| self.explain(e))
+        self.writer.put(keyspace, key, value, at)
     }
 
     fn delete(&mut self, keyspace: KeyspaceId, key: &[u8]) -> Result<()> {
         self.touched.add(keyspace, key);
-        self.writer.delete(keyspace, key).map_err(|e| self.explain(e))
+        self.writer.delete(keyspace, key)
     }
 
     fn folder(&self) -> Option<&Path> {
@@ -91,16 +75,16 @@ impl BulkWriter for EmbeddedBulk<'_> {
     }
 
     fn check(&self, reads: &Reads) -> Result<()> {
-        self.recorder.check(reads)
+        self.lock.recent.check(reads)
     }
 
     fn commit(self: Box<Self>) -> Result<()> {
-        let EmbeddedBulk { shared, writer, touched, version, mut recorder, _log, .. } = *self;
-        recorder.record_touched(touched);
+        let EmbeddedBulk { shared, writer, touched, mut lock, .. } = *self;
+        let version = shared.newest().version + 1;
         let seat = ReaderSlot::of(&shared.tree)?;
         writer.commit(version)?;
         shared.show_tree(version, seat)?;
-        recorder.keep();
+        lock.recent.record_touched(version, touched);
         Ok(())
     }
 }

@@ -70,19 +70,19 @@ fn keep(shared: &Shared, signal: &Signal) {
         let newest = shared.newest();
         let is_resting = seen == newest.version;
         seen = newest.version;
-        if newest.full.is_some() || !newest.active.is_empty() {
-            let is_full = newest.full.is_some();
+        if newest.sealed.is_some() || !newest.active.is_empty() {
+            let is_sealed = newest.sealed.is_some();
             drop((newest, state));
-            let moved = if is_full {
-                shared.move_full()
+            let moved = if is_sealed {
+                shared.move_sealed()
             } else if is_resting {
-                move_active(shared)
+                move_idle(shared)
             } else {
                 Ok(())
             };
             state = signal.state.lock();
             // The writer that needs the room retries, and gets the error.
-            if (moved.is_err() || !is_full) && !state.stop {
+            if (moved.is_err() || !is_sealed) && !state.stop {
                 signal.changed.wait_for(&mut state, IDLE);
             }
         } else {
@@ -96,9 +96,9 @@ fn keep(shared: &Shared, signal: &Signal) {
 }
 
 /// Moves the active memtable, unless a writer is at work: that one moves it itself when it is full.
-fn move_active(shared: &Shared) -> Result<()> {
-    let Some(mut log) = shared.writer.try_lock() else { return Ok(()) };
-    shared.rotate(&mut log)?;
-    drop(log);
-    shared.move_full()
+fn move_idle(shared: &Shared) -> Result<()> {
+    let Some(mut writer) = shared.writer.try_lock() else { return Ok(()) };
+    shared.seal(&mut writer.log)?;
+    drop(writer);
+    shared.move_sealed()
 }

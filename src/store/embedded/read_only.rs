@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use super::memtable::Memtable;
-use super::snapshot::{EmbeddedSnapshot, StoreState};
+use super::snapshot::StoreState;
 use super::tree::{Tree, TreeView};
 use super::{held_by, replay, too_old};
 use crate::error::{Kind, Result};
@@ -48,12 +48,12 @@ impl ReadOnlyStore {
         let tree = Arc::new(Tree::open_read_only(directory)?);
         let logged = Logged { tail: LogTail::new(folder), in_tree: 0, version: 0, memtable: Arc::default() };
         let store = ReadOnlyStore { tree, logged: Mutex::new(logged) };
-        store.moment()?.view.reader().check_keyspaces()?;
+        store.state()?.view.reader().check_keyspaces()?;
         Ok(store)
     }
 
     /// A view of all that is acknowledged by now.
-    fn moment(&self) -> Result<StoreState> {
+    fn state(&self) -> Result<StoreState> {
         let since = Instant::now();
         loop {
             let looked = self.logged.lock().look(&self.tree);
@@ -89,7 +89,7 @@ impl Logged {
         }
         let held = Arc::new(held_by(&view, in_tree)?);
         let active = Arc::clone(memtable);
-        Ok(StoreState { version: *version, active, full: None, held, view: Arc::new(view) })
+        Ok(StoreState { version: *version, active, sealed: None, held, view: Arc::new(view) })
     }
 
     /// Drops what was read, so that the log is read again from the start.
@@ -101,7 +101,7 @@ impl Logged {
 
 impl Store for ReadOnlyStore {
     fn snapshot(&self) -> Result<Arc<dyn Snapshot>> {
-        Ok(Arc::new(EmbeddedSnapshot::new(Arc::new(self.moment()?))))
+        Ok(Arc::new(self.state()?))
     }
 
     fn commit(&self, batch: WriteBatch) -> Result<()> {

@@ -23,38 +23,29 @@ pub(super) struct StoreState {
     /// The memtable that is written to.
     pub(super) active: Arc<Memtable>,
     /// The memtable on its way into the tree, and the log segment that has its entries too.
-    pub(super) full: Option<(Arc<Memtable>, u64)>,
+    pub(super) sealed: Option<(Arc<Memtable>, u64)>,
     /// The changes that the tree keeps beside damaged keyspaces.
     pub(super) held: Arc<Memtable>,
     /// The tree below.
     pub(super) view: Arc<TreeView>,
 }
 
-/// A stable view.
-pub(super) struct EmbeddedSnapshot(Arc<StoreState>);
-
-impl EmbeddedSnapshot {
-    pub(super) fn new(moment: Arc<StoreState>) -> Self {
-        EmbeddedSnapshot(moment)
-    }
-}
-
-impl Snapshot for EmbeddedSnapshot {
+impl Snapshot for StoreState {
     fn reader(&self) -> Result<Box<dyn Reader + '_>> {
-        Ok(Box::new(EmbeddedReader { moment: &self.0, tree: self.0.view.reader(), lent: OnceCell::new() }))
+        Ok(Box::new(EmbeddedReader { state: self, tree: self.view.reader(), lent: OnceCell::new() }))
     }
 
     fn version(&self) -> u64 {
-        self.0.version
+        self.version
     }
 }
 
 impl StoreState {
     /// The non-empty memtables, newest first.
     fn memtables(&self) -> impl Iterator<Item = &Memtable> {
-        let full = self.full.as_ref().map(|(full, _)| full);
+        let sealed = self.sealed.as_ref().map(|(sealed, _)| sealed);
         std::iter::once(&self.active)
-            .chain(full)
+            .chain(sealed)
             .chain(std::iter::once(&self.held))
             .map(|memtable| &**memtable)
             .filter(|memtable| !memtable.is_empty())
@@ -81,7 +72,7 @@ impl StoreState {
 }
 
 struct EmbeddedReader<'s> {
-    moment: &'s StoreState,
+    state: &'s StoreState,
     tree: TreeReader<'s>,
     /// Keeps alive the entries whose values were lent; made on first use.
     lent: OnceCell<Box<Lent<FoundEntry<'s>>>>,
@@ -90,8 +81,8 @@ struct EmbeddedReader<'s> {
 impl EmbeddedReader<'_> {
     /// The newest change of a key in the memtables, which may be a deletion; `None` if there is none.
     fn in_memtables(&self, keyspace: KeyspaceId, key: &[u8]) -> Option<Option<&[u8]>> {
-        let version = self.moment.version;
-        let found = self.moment.memtables().find_map(|memtable| memtable.get(keyspace, key, version))?;
+        let version = self.state.version;
+        let found = self.state.memtables().find_map(|memtable| memtable.get(keyspace, key, version))?;
         Some(self.lent.get_or_init(Box::default).lend(found).value())
     }
 }
@@ -105,7 +96,7 @@ impl Reader for EmbeddedReader<'_> {
     }
 
     fn get_many(&self, keyspace: KeyspaceId, keys: &[&[u8]]) -> Result<Vec<Option<&[u8]>>> {
-        if self.moment.memtables_of(keyspace).next().is_none() {
+        if self.state.memtables_of(keyspace).next().is_none() {
             return self.tree.get_many(keyspace, keys);
         }
         let newest: Vec<_> = keys.iter().map(|key| self.in_memtables(keyspace, key)).collect();
@@ -122,11 +113,11 @@ impl Reader for EmbeddedReader<'_> {
         direction: Direction,
     ) -> Result<Box<dyn Cursor + 'a>> {
         let mut cursor = self.tree.cursor(keyspace, range, direction)?;
-        let mut memtables: Vec<&Memtable> = self.moment.memtables_of(keyspace).collect();
+        let mut memtables: Vec<&Memtable> = self.state.memtables_of(keyspace).collect();
         if !range.is_empty() {
             // From the oldest to the newest.
             while let Some(memtable) = memtables.pop() {
-                let changes = memtable.changes(keyspace, range, direction, self.moment.version);
+                let changes = memtable.changes(keyspace, range, direction, self.state.version);
                 cursor = Box::new(Merge::new(Some(cursor), changes, direction));
             }
         }
@@ -136,7 +127,7 @@ impl Reader for EmbeddedReader<'_> {
     /// Off by memtable puts that overwrite a key and deletes that find none; 0 only if there are no entries.
     fn entries(&self, keyspace: KeyspaceId) -> Result<u64> {
         let in_tree = self.tree.entries(keyspace);
-        let more = self.moment.memtables().filter_map(|memtable| memtable.more(keyspace));
+        let more = self.state.memtables().filter_map(|memtable| memtable.more(keyspace));
         let Some(more) = more.reduce(|a, b| a + b) else { return Ok(in_tree) };
         match in_tree.saturating_add_signed(more) {
             0 => one_or_none(self, keyspace),
@@ -147,8 +138,8 @@ impl Reader for EmbeddedReader<'_> {
     /// Off by memtable puts that overwrite a key and deletes that find none.
     fn estimate(&self, keyspace: KeyspaceId, range: &KeyRange) -> Result<Option<u64>> {
         let mut more = 0;
-        for memtable in self.moment.memtables_of(keyspace) {
-            let mut changes = memtable.changes(keyspace, range, Direction::Forward, self.moment.version);
+        for memtable in self.state.memtables_of(keyspace) {
+            let mut changes = memtable.changes(keyspace, range, Direction::Forward, self.state.version);
             for n in 0.. {
                 let Some((_, value)) = changes.peek() else { break };
                 if n == COUNTED {
@@ -165,8 +156,8 @@ impl Reader for EmbeddedReader<'_> {
     fn count(&self, keyspace: KeyspaceId) -> Result<Option<u64>> {
         let count = self.tree.count(keyspace)?;
         let mut more: i64 = 0;
-        let memtables: Vec<&Memtable> = self.moment.memtables_of(keyspace).collect();
-        let version = self.moment.version;
+        let memtables: Vec<&Memtable> = self.state.memtables_of(keyspace).collect();
+        let version = self.state.version;
         for (n, memtable) in memtables.iter().enumerate() {
             let mut changes = memtable.changes(keyspace, &KeyRange::all(), Direction::Forward, version);
             while let Some((key, value)) = changes.peek() {

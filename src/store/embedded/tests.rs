@@ -517,8 +517,8 @@ proptest! {
                     bulk.commit().unwrap();
                     change(&mut model, &changes);
                 }
-                Step::Rotate => open.shared.rotate(&mut open.shared.writer.lock()).unwrap(),
-                Step::Move => open.shared.move_full().unwrap(),
+                Step::Rotate => open.shared.seal(&mut open.shared.writer.lock().log).unwrap(),
+                Step::Move => open.shared.move_sealed().unwrap(),
                 Step::Remember => remembered.push((open.snapshot().unwrap(), model.clone())),
                 Step::Reopen(durability) => {
                     remembered.clear();
@@ -619,7 +619,7 @@ fn what_nobody_adds_to_moves_into_the_tree_by_itself() {
     let store = place.open().unwrap();
     fill(&store, A, 1);
     (0..250).for_each(|n| put(&store, A, &format!("{n:03}"), [7; 300]));
-    let is_behind = || !store.shared.newest().active.is_empty() || store.shared.newest().full.is_some();
+    let is_behind = || !store.shared.newest().active.is_empty() || store.shared.newest().sealed.is_some();
     assert!(is_behind(), "more than a memtable was written, and less than two");
     let deadline = Instant::now() + Duration::from_secs(60);
     while is_behind() {

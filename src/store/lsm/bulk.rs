@@ -19,13 +19,14 @@ use parking_lot::MutexGuard;
 
 use super::slots::{SLOT_BYTES, SLOTS_KEY, SlotId, Slots, tree_key};
 use super::snapshot::walk;
+use super::staging::StagingBuffer;
 use super::{Shared, WriterState, explain};
 use crate::error::Result;
 use crate::key::KeyRange;
 use crate::store::log::record::{self, LogOperation};
-use crate::store::recent::{Recorder, Touched};
+use crate::store::recent::Touched;
 use crate::store::rules::{check_entry, may_exist};
-use crate::store::{BulkWriter, Change, KeyspaceId, Reads};
+use crate::store::{BulkWriter, KeyspaceId, Reads};
 
 /// Size of gathered entries at which they are staged, in bytes.
 const GATHERED_BYTES: usize = 64 * UNIT;
@@ -43,7 +44,6 @@ pub(super) struct LsmBulk<'s> {
     shared: &'s Shared,
     /// Held to the end: there is no other writer meanwhile.
     writer: MutexGuard<'s, WriterState>,
-    recorder: Recorder<'s>,
     touched: Touched,
     gathered: StagingBuffer,
     staged: Staging<'s>,
@@ -73,18 +73,82 @@ struct StagedKeyspace {
 impl<'s> LsmBulk<'s> {
     /// Waits for the writer lock and begins.
     pub(super) fn new(shared: &'s Shared) -> Self {
-        let writer = shared.writer.lock();
-        // Greater than all earlier versions, and less than the number that the commit will have.
-        let recorder = shared.recorder(shared.numbers.next());
         LsmBulk {
             shared,
-            writer,
-            recorder,
+            writer: shared.writer.lock(),
             touched: Touched::default(),
             gathered: StagingBuffer::default(),
             staged: Staging { shared, keyspaces: BTreeMap::new() },
             more: HashMap::new(),
         }
+    }
+}
+
+impl BulkWriter for LsmBulk<'_> {
+    fn get(&self, keyspace: KeyspaceId, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        if !may_exist(key) {
+            return Ok(None);
+        }
+        if let Some(gathered) = self.gathered.get(keyspace, key) {
+            return Ok(gathered.map(<[u8]>::to_vec));
+        }
+        let found = |slot| self.shared.tree.get(tree_key(slot, key), u64::MAX).map_err(explain);
+        if let Some(staged) = self.staged.keyspaces.get(&keyspace)
+            && let Some(value) = found(staged.slot)?
+        {
+            let value = if staged.is_first { Some(value) } else { unstaged(&value) };
+            return Ok(value.map(|value| value.to_vec()));
+        }
+        let own = self.writer.slots.get(keyspace).map(|slot| found(slot.id)).transpose()?;
+        Ok(own.flatten().map(|value| value.to_vec()))
+    }
+
+    fn put(&mut self, keyspace: KeyspaceId, key: &[u8], value: &[u8]) -> Result<()> {
+        check_entry(keyspace, key, value)?;
+        self.touched.add(keyspace, key);
+        *self.more.entry(keyspace).or_default() += 1;
+        self.gather(keyspace, key, Some(value))
+    }
+
+    fn delete(&mut self, keyspace: KeyspaceId, key: &[u8]) -> Result<()> {
+        if may_exist(key) {
+            self.touched.add(keyspace, key);
+            *self.more.entry(keyspace).or_default() -= 1;
+            self.gather(keyspace, key, None)?;
+        }
+        Ok(())
+    }
+
+    fn folder(&self) -> Option<&Path> {
+        Some(self.shared.directory.path())
+    }
+
+    fn check(&self, reads: &Reads) -> Result<()> {
+        self.writer.recent.check(reads)
+    }
+
+    fn commit(mut self: Box<Self>) -> Result<()> {
+        let version = if self.staged.keyspaces.is_empty() && self.gathered.bytes() <= FEW_BYTES {
+            self.shared.make_room(&mut self.writer)?;
+            let version = self.shared.sequence.next();
+            self.shared.write(&mut self.writer, version, || self.gathered.steps())?;
+            version
+        } else {
+            self.finish()?
+        };
+        self.writer.recent.record_touched(version, self.touched);
+        Ok(())
+    }
+}
+
+impl LsmBulk<'_> {
+    /// Adds a change; stages what was gathered if that has become much, or this one is out of order.
+    fn gather(&mut self, keyspace: KeyspaceId, key: &[u8], value: Option<&[u8]>) -> Result<()> {
+        if self.gathered.bytes() > RUN_BYTES && !self.gathered.follows(keyspace, key) {
+            self.stage()?;
+        }
+        self.gathered.put(keyspace, key, value);
+        if self.gathered.bytes() > GATHERED_BYTES { self.stage() } else { Ok(()) }
     }
 
     /// Writes the gathered entries into staged slots.
@@ -102,7 +166,7 @@ impl<'s> LsmBulk<'s> {
         }
         if !new.is_empty() {
             // The slots are logged as taken before anything is stored under them. Snapshots see no change.
-            let (version, next) = (self.shared.numbers.next(), slots.next());
+            let (version, next) = (self.shared.sequence.next(), slots.next());
             self.writer
                 .log
                 .append(|out| record::encode(out, version, std::iter::once(LogOperation::TakeSlots(next))))?;
@@ -133,14 +197,6 @@ impl<'s> LsmBulk<'s> {
         Ok(())
     }
 
-    fn gather(&mut self, keyspace: KeyspaceId, key: &[u8], value: Option<&[u8]>) -> Result<()> {
-        if self.gathered.bytes() > RUN_BYTES && !self.gathered.follows(keyspace, key) {
-            self.stage()?;
-        }
-        self.gathered.put(keyspace, key, value);
-        if self.gathered.bytes() > GATHERED_BYTES { self.stage() } else { Ok(()) }
-    }
-
     /// All entries now in a slot.
     fn stored(&self, slot: SlotId) -> impl Iterator<Item = Result<(Vec<u8>, UserValue)>> {
         let entries = walk(self.shared, slot, &KeyRange::all(), u64::MAX);
@@ -150,13 +206,14 @@ impl<'s> LsmBulk<'s> {
         })
     }
 
-    /// Writes the last table, which makes everything durable.
-    fn finish(&mut self) -> Result<()> {
+    /// Writes the last table, which makes everything durable; gives its version.
+    fn finish(&mut self) -> Result<u64> {
+        // Then there is nothing to write beside what is staged.
         if !self.staged.keyspaces.is_empty() && self.gathered.bytes() > 0 {
             self.stage()?;
         }
         let LastSlots { slots, targets, buried } = self.last_slots();
-        let version = self.shared.numbers.next();
+        let version = self.shared.sequence.next();
         self.write_last(&slots, version, targets)?;
         self.writer.slots = slots;
         self.shared.rows.forget_all(version);
@@ -170,7 +227,7 @@ impl<'s> LsmBulk<'s> {
             self.shared.upkeep.flush(sealed);
         }
         self.shared.upkeep.merge();
-        Ok(())
+        Ok(version)
     }
 
     /// The slots as they will be, with the new numbers of entries.
@@ -251,171 +308,4 @@ fn staged_value(value: Option<&[u8]>) -> Vec<u8> {
 /// The value in a staged one; `None`: a delete.
 fn unstaged(value: &UserValue) -> Option<UserValue> {
     (value.first() == Some(&1)).then(|| UserValue::from(&value[1..]))
-}
-
-impl BulkWriter for LsmBulk<'_> {
-    fn get(&self, keyspace: KeyspaceId, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        if !may_exist(key) {
-            return Ok(None);
-        }
-        if let Some(gathered) = self.gathered.get(keyspace, key) {
-            return Ok(gathered.map(<[u8]>::to_vec));
-        }
-        let found = |slot| self.shared.tree.get(tree_key(slot, key), u64::MAX).map_err(explain);
-        if let Some(staged) = self.staged.keyspaces.get(&keyspace)
-            && let Some(value) = found(staged.slot)?
-        {
-            let value = if staged.is_first { Some(value) } else { unstaged(&value) };
-            return Ok(value.map(|value| value.to_vec()));
-        }
-        let own = self.writer.slots.get(keyspace).map(|slot| found(slot.id)).transpose()?;
-        Ok(own.flatten().map(|value| value.to_vec()))
-    }
-
-    fn put(&mut self, keyspace: KeyspaceId, key: &[u8], value: &[u8]) -> Result<()> {
-        check_entry(keyspace, key, value)?;
-        self.touched.add(keyspace, key);
-        *self.more.entry(keyspace).or_default() += 1;
-        self.gather(keyspace, key, Some(value))
-    }
-
-    fn delete(&mut self, keyspace: KeyspaceId, key: &[u8]) -> Result<()> {
-        if may_exist(key) {
-            self.touched.add(keyspace, key);
-            *self.more.entry(keyspace).or_default() -= 1;
-            self.gather(keyspace, key, None)?;
-        }
-        Ok(())
-    }
-
-    fn folder(&self) -> Option<&Path> {
-        Some(self.shared.directory.path())
-    }
-
-    fn check(&self, reads: &Reads) -> Result<()> {
-        self.recorder.check(reads)
-    }
-
-    fn commit(mut self: Box<Self>) -> Result<()> {
-        self.recorder.record_touched(std::mem::take(&mut self.touched));
-        if self.staged.keyspaces.is_empty() && self.gathered.bytes() <= FEW_BYTES {
-            self.shared.make_room(&mut self.writer)?;
-            let version = self.shared.numbers.next();
-            self.shared.write(&mut self.writer, version, || self.gathered.steps())?;
-        } else {
-            self.finish()?;
-        }
-        self.recorder.keep();
-        Ok(())
-    }
-}
-
-/// Entries and deletes in memory, the last one of each key.
-#[derive(Default)]
-struct StagingBuffer {
-    /// Entries that came in order, keys and values one after the other.
-    run: Vec<u8>,
-    places: Vec<RunEntry>,
-    /// Deletes, and entries that came out of order; they take precedence over the run.
-    loose: BTreeMap<(KeyspaceId, Vec<u8>), Option<Vec<u8>>>,
-    loose_bytes: usize,
-}
-
-/// An entry of the run.
-struct RunEntry {
-    keyspace: KeyspaceId,
-    start: usize,
-    key_len: usize,
-    value_len: usize,
-}
-
-impl StagingBuffer {
-    /// Memory used, in bytes.
-    fn bytes(&self) -> usize {
-        self.run.len() + self.places.len() * size_of::<RunEntry>() + self.loose_bytes
-    }
-
-    /// The key is greater than all in the run.
-    fn follows(&self, keyspace: KeyspaceId, key: &[u8]) -> bool {
-        self.places.last().is_none_or(|last| (last.keyspace, self.key(last)) < (keyspace, key))
-    }
-
-    /// Adds a put or a delete.
-    fn put(&mut self, keyspace: KeyspaceId, key: &[u8], value: Option<&[u8]>) {
-        match value {
-            Some(value) if self.follows(keyspace, key) => {
-                if !self.loose.is_empty() {
-                    self.loose.remove(&(keyspace, key.to_vec()));
-                }
-                let (start, key_len, value_len) = (self.run.len(), key.len(), value.len());
-                self.run.extend_from_slice(key);
-                self.run.extend_from_slice(value);
-                self.places.push(RunEntry { keyspace, start, key_len, value_len });
-            }
-            value => {
-                self.loose_bytes += key.len() + value.map_or(0, <[u8]>::len) + size_of::<RunEntry>();
-                self.loose.insert((keyspace, key.to_vec()), value.map(<[u8]>::to_vec));
-            }
-        }
-    }
-
-    /// The last change of a key; `None` if there is none.
-    fn get(&self, keyspace: KeyspaceId, key: &[u8]) -> Option<Option<&[u8]>> {
-        if !self.loose.is_empty()
-            && let Some(value) = self.loose.get(&(keyspace, key.to_vec()))
-        {
-            return Some(value.as_deref());
-        }
-        let at =
-            self.places.binary_search_by(|place| (place.keyspace, self.key(place)).cmp(&(keyspace, key)));
-        at.ok().map(|at| Some(self.value(&self.places[at])))
-    }
-
-    fn key(&self, place: &RunEntry) -> &[u8] {
-        &self.run[place.start..][..place.key_len]
-    }
-
-    fn value(&self, place: &RunEntry) -> &[u8] {
-        &self.run[place.start + place.key_len..][..place.value_len]
-    }
-
-    /// The keyspaces with changes, ascending.
-    fn keyspaces(&self) -> Vec<KeyspaceId> {
-        let mut keyspaces: Vec<_> = self.places.iter().map(|place| place.keyspace).collect();
-        keyspaces.dedup();
-        keyspaces.extend(self.loose.keys().map(|(keyspace, _)| *keyspace));
-        keyspaces.sort_unstable();
-        keyspaces.dedup();
-        keyspaces
-    }
-
-    /// All changes of a keyspace, by key.
-    fn entries(&self, keyspace: KeyspaceId) -> impl Iterator<Item = Change<'_>> {
-        let start = self.places.partition_point(|place| place.keyspace < keyspace);
-        let run = self.places[start..].iter().take_while(move |place| place.keyspace == keyspace);
-        let mut run = run.map(|place| (self.key(place), Some(self.value(place)))).peekable();
-        let loose = self.loose.range((keyspace, Vec::new())..);
-        let loose = loose.take_while(move |((other, _), _)| *other == keyspace);
-        let mut loose = loose.map(|((_, key), value)| (&key[..], value.as_deref())).peekable();
-        std::iter::from_fn(move || match (run.peek(), loose.peek()) {
-            (Some((key, _)), Some((other, _))) if key >= other => {
-                if key == other {
-                    run.next();
-                }
-                loose.next()
-            }
-            (Some(_), _) => run.next(),
-            (None, _) => loose.next(),
-        })
-    }
-
-    /// All changes, as steps of a log record.
-    fn steps(&self) -> impl Iterator<Item = LogOperation<'_>> {
-        self.keyspaces().into_iter().flat_map(move |keyspace| {
-            self.entries(keyspace).map(move |(key, value)| match value {
-                Some(value) => LogOperation::Put(keyspace, key, value),
-                None => LogOperation::Delete(keyspace, key),
-            })
-        })
-    }
 }

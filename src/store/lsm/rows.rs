@@ -45,7 +45,7 @@ pub(super) struct RowCache {
 #[derive(Default)]
 struct Shard {
     /// The greatest number of a commit while there were no buckets.
-    changed: u64,
+    last_write: u64,
     /// Empty until the first value is cached.
     buckets: Box<[Bucket]>,
     ring: Box<[u8]>,
@@ -57,7 +57,7 @@ struct Shard {
 #[repr(align(64))]
 struct Bucket {
     /// The greatest number of a commit to one of its keys.
-    changed: u64,
+    last_write: u64,
     places: [TaggedOffset; PLACES],
 }
 
@@ -117,15 +117,15 @@ impl RowCache {
         }
         let spot = BucketPosition::of(slot, key);
         let mut shard = self.lock(spot.shard);
-        if shard.changed >= below {
+        if shard.last_write >= below {
             return;
         }
         if shard.buckets.is_empty() {
-            let changed = shard.changed;
-            shard.buckets = vec![Bucket { changed, ..Bucket::default() }; BUCKETS].into();
+            let last_write = shard.last_write;
+            shard.buckets = vec![Bucket { last_write, ..Bucket::default() }; BUCKETS].into();
             shard.ring = vec![0; RING_BYTES].into();
         }
-        if shard.buckets[spot.bucket].changed >= below {
+        if shard.buckets[spot.bucket].last_write >= below {
             return;
         }
         let at = shard.write(&CachedEntry { below, slot, key, value });
@@ -140,10 +140,10 @@ impl RowCache {
         let spot = BucketPosition::of(slot, key);
         let mut shard = self.lock(spot.shard);
         let Some(bucket) = shard.buckets.get_mut(spot.bucket) else {
-            shard.changed = shard.changed.max(version);
+            shard.last_write = shard.last_write.max(version);
             return;
         };
-        bucket.changed = bucket.changed.max(version);
+        bucket.last_write = bucket.last_write.max(version);
         for place in bucket.places.iter_mut().filter(|place| place.tag() == spot.tag) {
             *place = TaggedOffset::default();
         }
@@ -153,7 +153,7 @@ impl RowCache {
     pub(super) fn forget_all(&self, version: u64) {
         for shard in 0..SHARDS {
             let mut shard = self.lock(shard);
-            *shard = Shard { changed: shard.changed.max(version), ..Shard::default() };
+            *shard = Shard { last_write: shard.last_write.max(version), ..Shard::default() };
         }
     }
 }

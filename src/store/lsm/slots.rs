@@ -147,22 +147,23 @@ pub(super) struct Dead(Arc<AssertUnwindSafe<RwLock<DeadSlots>>>);
 
 #[derive(Clone, Default)]
 struct DeadSlots {
-    /// Slots below this were dead when the database was opened, unless they are in `alive`.
-    known: SlotId,
-    alive: HashSet<SlotId>,
-    since: HashSet<SlotId>,
+    /// Slots below this were dead when the database was opened, unless they are in `alive_at_open`.
+    known_below: SlotId,
+    alive_at_open: HashSet<SlotId>,
+    /// Those that died later.
+    buried: HashSet<SlotId>,
 }
 
 impl Dead {
     /// Marks all slots dead except those in use when the database is opened.
     pub(super) fn all_but(&self, slots: &Slots) {
         let mut dead = self.0.write();
-        dead.known = slots.next;
-        dead.alive = slots.slots.values().map(|slot| slot.id).chain([0]).collect();
+        dead.known_below = slots.next;
+        dead.alive_at_open = slots.slots.values().map(|slot| slot.id).chain([0]).collect();
     }
 
     pub(super) fn add(&self, slot: SlotId) {
-        self.0.write().since.insert(slot);
+        self.0.write().buried.insert(slot);
     }
 }
 
@@ -181,7 +182,8 @@ impl CompactionFilter for DeadSlots {
     fn filter_item(&mut self, item: ItemAccessor<'_>, _: &Context) -> lsm_tree::Result<Verdict> {
         let Some(slot) = item.key().first_chunk::<SLOT_BYTES>() else { return Ok(Verdict::Keep) };
         let slot = SlotId::from_be_bytes(*slot);
-        let is_dead = slot < self.known && !self.alive.contains(&slot) || self.since.contains(&slot);
+        let is_dead =
+            slot < self.known_below && !self.alive_at_open.contains(&slot) || self.buried.contains(&slot);
         Ok(if is_dead { Verdict::Destroy } else { Verdict::Keep })
     }
 }

@@ -13,8 +13,8 @@ use lsm_tree::AbstractTree;
 use lsm_tree::compaction::Leveled;
 use parking_lot::{Condvar, Mutex};
 
-use super::Shared;
 use super::slots::SlotId;
+use super::{MEMTABLE_BYTES, Shared, explain};
 use crate::error::{Error, Kind, Result, sqlstate};
 
 /// Limit of full memtables waiting to be written (count).
@@ -24,6 +24,9 @@ const SEALED_MAX: usize = 4;
 const RUNS_MANY: usize = 16;
 
 const DELAY: Duration = Duration::from_micros(200);
+
+/// Room on the disk, in bytes, without which no merge is tried again after one that failed.
+const MERGED_BYTES: u64 = 256 << 20;
 
 /// Delay before failed work is retried.
 const PATIENCE: Duration = Duration::from_millis(200);
@@ -171,6 +174,11 @@ fn flush_all(shared: &Shared) {
         });
         if failed {
             upkeep.sleep();
+            // A table that is not finished stays on the disk until the next open, so only one may fail so.
+            let bytes = shared.tree.sealed_memtable_count() as u64 * MEMTABLE_BYTES;
+            while !shared.directory.has_room(bytes) && !upkeep.state.lock().stop {
+                upkeep.sleep();
+            }
         }
     }
 }
@@ -189,30 +197,57 @@ pub(super) fn flush(shared: &Shared, segment: u64) -> Result<()> {
 
 fn merge_all(shared: &Shared) {
     let upkeep = &shared.upkeep;
-    while let Some(cleared) =
+    let mut cleared = Vec::new();
+    let mut has_room = true;
+    while let Some(more) =
         upkeep.wait(|state| std::mem::take(&mut state.merge).then(|| std::mem::take(&mut state.cleared)))
     {
+        cleared.extend(more);
         // Errors are ignored: whoever reads the damaged table gets them. A merge is retried after the next flush.
         if !shared.trust.is_lost() {
-            let _ = surviving(|| merge(shared, &cleared).map_err(|e| shared.distrust(e)));
+            let _ = surviving(|| drop_cleared(shared, &mut cleared));
+            has_room = has_room || shared.directory.has_room(MERGED_BYTES);
+            // Of a merge that fails, finished tables stay on the disk until the next open.
+            has_room = has_room && surviving(|| merge(shared)).is_ok();
         }
         shared.refresh();
+        let _ = forget_old(shared);
         upkeep.changed.notify_all();
+    }
+    cleared.append(&mut upkeep.state.lock().cleared);
+    if !shared.trust.is_lost() {
+        // What fails goes with a later merge of the same keys.
+        let _ = surviving(|| drop_cleared(shared, &mut cleared));
     }
 }
 
-fn merge(shared: &Shared, cleared: &[SlotId]) -> lsm_tree::Result<()> {
-    for slot in cleared {
-        shared.tree.drop_range(slot.to_be_bytes()..(slot + 1).to_be_bytes())?;
+/// Drops the tables that hold nothing but entries of cleared slots.
+fn drop_cleared(shared: &Shared, cleared: &mut Vec<SlotId>) -> Result<()> {
+    while let Some(slot) = cleared.last() {
+        let dropped = shared.tree.drop_range(slot.to_be_bytes()..(slot + 1).to_be_bytes());
+        dropped.map_err(|e| shared.distrust(e))?;
+        cleared.pop();
     }
+    Ok(())
+}
+
+fn merge(shared: &Shared) -> Result<()> {
     let strategy = Arc::new(Leveled::default());
     loop {
         let before = shared.tree.current_version().id();
-        shared.tree.compact(strategy.clone(), shared.views.oldest())?;
+        let merged = shared.tree.compact(strategy.clone(), shared.views.oldest());
+        merged.map_err(|e| shared.distrust(e))?;
         if shared.tree.current_version().id() == before || shared.upkeep.state.lock().stop {
             return Ok(());
         }
     }
+}
+
+/// Lets go of the lists of tables that no snapshot reads any more, and so of tables that are in none of the others.
+fn forget_old(shared: &Shared) -> Result<()> {
+    let folder = shared.directory.lsm_folder().join("tree");
+    let mut lists = shared.tree.get_version_history_lock();
+    lists.maintenance(&folder, shared.views.oldest()).map_err(explain)
 }
 
 #[cfg(test)]

@@ -40,7 +40,7 @@ fn a_tree_of_an_earlier_time_is_refused() {
     fill(&store, A, 1);
     let earlier = killed(&place, &store);
     put(&store, A, "moved", b"into the tree");
-    store.shared.empty_memtables(&mut store.shared.writer.lock()).unwrap();
+    store.shared.empty_memtables(&mut store.shared.writer.lock().log).unwrap();
     put(&store, A, "logged", b"after that");
     let left = killed(&place, &store);
     assert_eq!(get(&left.open().unwrap(), A, "logged"), Some(b"after that".to_vec()));

@@ -19,7 +19,7 @@ fn hurt(place: &Place, keyspace: KeyspaceId, key: Option<&[u8]>) {
 
 /// Moves all memtables into the tree.
 fn empty_memtables(store: &EmbeddedStore) -> Result<()> {
-    store.shared.empty_memtables(&mut store.shared.writer.lock())
+    store.shared.empty_memtables(&mut store.shared.writer.lock().log)
 }
 
 fn refused(result: Result<()>) {
@@ -53,7 +53,7 @@ fn a_damaged_page_keeps_no_other_keyspace_out_of_the_tree() {
         store.commit(changes).unwrap();
         put(&store, B, "b", b"1");
         empty_memtables(&store).unwrap();
-        assert!(store.shared.newest().active.is_empty() && store.shared.newest().full.is_none());
+        assert!(store.shared.newest().active.is_empty() && store.shared.newest().sealed.is_none());
         refused(store.commit(batch(|b| b.put(A, "000100", b"more".to_vec()))));
         refused(store.commit(batch(|b| b.delete(A, "001900"))));
         refused(store.bulk().unwrap().put(A, b"002000", b"more"));
@@ -315,8 +315,8 @@ proptest! {
                     open.commit(batch(|b| b.clear(keyspace))).unwrap();
                     expected.insert(keyspace, Expected::default());
                 }
-                Step::Rotate => open.shared.rotate(&mut open.shared.writer.lock()).unwrap(),
-                Step::Move => open.shared.move_full().unwrap(),
+                Step::Rotate => open.shared.seal(&mut open.shared.writer.lock().log).unwrap(),
+                Step::Move => open.shared.move_sealed().unwrap(),
                 Step::Remember => remembered.push((open.snapshot().unwrap(), expected.clone())),
                 Step::Reopen => {
                     remembered.clear();

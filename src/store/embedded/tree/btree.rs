@@ -12,9 +12,15 @@
 //! whole, and all keys of the next leaf must lie between the separators that led there. A walk gives an entry only
 //! after checking its order to the next one.
 //!
+//! [`prove_key`] proves a key, [`Btree::prove_gap_here`] a gap within a leaf, [`BtreePosition::prove_gap`] one that may
+//! reach into the next leaf ([`BtreePosition::cross`]), [`BtreePosition::prove_start`] that a walk begins where it
+//! should. What LMDB will read in order to write is checked whole ([`BtreePosition::vet`]), and so is what it frees
+//! ([`census`]).
+//!
 //! Not detected here: a stale page or root, that is, one of an earlier moment in the place of the current one. The
 //! [`tally`](super::tally) of a keyspace detects that.
 
+mod census;
 mod many;
 #[cfg(test)]
 mod tests;
@@ -26,7 +32,6 @@ use super::map::Pages;
 use super::meta::Root;
 use super::page::{Node, Page, Stored, compare};
 use super::seal::{prove_key, unseal};
-use super::tally::Tally;
 use crate::error::{Error, Result};
 use crate::key::{End, KeyRange, hex};
 use crate::store::{DamagedKeyspace, Direction, Entry, KeyspaceId};
@@ -41,6 +46,9 @@ pub(super) struct Btree<'m> {
     pub(super) keyspace: KeyspaceId,
     pub(super) root: Root,
 }
+
+/// Lower bound (included) and upper bound (excluded) of the keys of a page.
+pub(super) type Separators<'m> = (Option<&'m [u8]>, Option<&'m [u8]>);
 
 /// A proved gap: two keys with no entry between them; `None`: an end of the keyspace.
 #[derive(Clone, Copy)]
@@ -82,19 +90,19 @@ impl<'m> Btree<'m> {
     fn absent(self, key: &[u8], leaf: Page<'m>, number: u64, at: usize) -> Result<Gap<'m>> {
         let leaf = Level { page: leaf, number, at, is_whole: false };
         let (is_below, is_above) = (|below: &[u8]| below < key, |above: &[u8]| above > key);
-        if let Some(below) = self.prove_near(&leaf, Direction::Reverse, is_below)?
-            && let Some(above) = self.prove_near(&leaf, Direction::Forward, is_above)?
+        if let Some(below) = self.prove_gap_here(&leaf, Direction::Reverse, is_below)?
+            && let Some(above) = self.prove_gap_here(&leaf, Direction::Forward, is_above)?
         {
             return Ok(Gap { below: Some(below), above: Some(above) });
         }
         let place = self.seek(key)?;
-        let below = place.prove(Direction::Reverse, is_below)?;
-        Ok(Gap { below, above: place.prove(Direction::Forward, is_above)? })
+        let below = place.prove_gap(Direction::Reverse, is_below)?;
+        Ok(Gap { below, above: place.prove_gap(Direction::Forward, is_above)? })
     }
 
     /// Proves that no entry lies between a position in a leaf and the next entry there. Gives that entry's key, which
     /// must suit; `None` if the leaf ends there.
-    fn prove_near(
+    fn prove_gap_here(
         self,
         leaf: &Level<'m>,
         direction: Direction,
@@ -106,15 +114,33 @@ impl<'m> Btree<'m> {
         if !suits(key) {
             return Err(self.misplaced(key));
         }
-        self.prove_order(leaf, direction, 1, key).map(|()| Some(key))
+        if let Some(next) = leaf.near(direction, 1) {
+            let next = leaf.page.key(next).ok_or_else(|| self.damaged(leaf.number))?;
+            if !follows(direction, next, key) {
+                return Err(self.misplaced(next));
+            }
+        }
+        Ok(Some(key))
     }
 
-    /// Proves that the `n`th entry of a leaf from a position, if there is one, follows `key`.
-    #[inline]
-    fn prove_order(self, leaf: &Level<'m>, direction: Direction, n: usize, key: &[u8]) -> Result<()> {
-        let Some(at) = leaf.near(direction, n) else { return Ok(()) };
-        let next = leaf.page.key(at).ok_or_else(|| self.damaged(leaf.number))?;
-        if follows(direction, next, key) { Ok(()) } else { Err(self.misplaced(next)) }
+    /// Checks that the keys of a page lie between separators.
+    fn check_keys(self, page: Page<'m>, number: u64, from: Option<&[u8]>, to: Option<&[u8]>) -> Result<()> {
+        let ends = [page.first_to_compare(), page.len() - 1].map(|at| page.key(at));
+        let [Some(first), Some(last)] = ends else { return Err(self.damaged(number)) };
+        if from.is_some_and(|from| first < from) {
+            return Err(self.misplaced(first));
+        }
+        if to.is_some_and(|to| last >= to) {
+            return Err(self.misplaced(last));
+        }
+        Ok(())
+    }
+
+    /// Checks that the keys of a leaf are in order, and that its long values exist.
+    fn check_leaf(self, leaf: &Level<'m>) -> Result<()> {
+        let is_there = |at| leaf.page.entry(at).and_then(|(_, stored)| self.value(stored)).is_some();
+        let is_right = leaf.page.is_ordered() && (0..leaf.page.len()).all(is_there);
+        if is_right { Ok(()) } else { Err(self.damaged(leaf.number)) }
     }
 
     #[inline]
@@ -342,28 +368,32 @@ impl<'m> BtreePosition<'m> {
 
     /// Proves that no entry lies between the position and the next entry in `direction`. Gives that entry's key,
     /// which must suit; `None` if there is none.
-    pub(super) fn prove(
-        &self,
-        direction: Direction,
-        suits: impl Fn(&[u8]) -> bool,
-    ) -> Result<Option<&'m [u8]>> {
+    fn prove_gap(&self, direction: Direction, suits: impl Fn(&[u8]) -> bool) -> Result<Option<&'m [u8]>> {
         let Some(leaf) = self.levels.last() else { return Ok(None) };
-        if let Some(key) = self.tree.prove_near(leaf, direction, &suits)? {
+        if let Some(key) = self.tree.prove_gap_here(leaf, direction, &suits)? {
             return Ok(Some(key));
         }
         let mut beyond = self.clone();
         match (beyond.cross(direction)?, beyond.levels.last()) {
-            (true, Some(leaf)) => self.tree.prove_near(leaf, direction, &suits),
+            (true, Some(leaf)) => self.tree.prove_gap_here(leaf, direction, &suits),
             _ => Ok(None),
         }
     }
 
-    /// Checks that the key of the next entry in this leaf, if there is one, suits.
-    pub(super) fn first_must(&self, direction: Direction, suits: impl Fn(&[u8]) -> bool) -> Result<()> {
+    /// Proves that a walk of the range may start here: the entry passed last is not in it, and the first one is.
+    pub(super) fn prove_start(&self, range: &KeyRange, direction: Direction) -> Result<()> {
+        let is_before = |key: &[u8]| match direction {
+            Direction::Forward => *key < *range.start,
+            Direction::Reverse => range.is_past(key),
+        };
+        match direction {
+            Direction::Forward => self.prove_gap(Direction::Reverse, is_before)?,
+            Direction::Reverse => self.prove_gap(Direction::Forward, is_before)?,
+        };
         let first = self.levels.last().and_then(|leaf| Some((leaf, leaf.near(direction, 0)?)));
         let Some((leaf, at)) = first else { return Ok(()) };
         let key = leaf.page.key(at).ok_or_else(|| self.tree.damaged(leaf.number))?;
-        if suits(key) { Ok(()) } else { Err(self.tree.misplaced(key)) }
+        if is_before(key) { Err(self.tree.misplaced(key)) } else { Ok(()) }
     }
 
     /// The value under `key`, sealed, if this leaf has it, whose keys are in order. Looks at the next entries first, where
@@ -507,7 +537,9 @@ impl<'m> BtreePosition<'m> {
         for at in 0..self.levels.len() {
             if seen.insert(self.levels[at].number) {
                 self.check_whole(at)?;
-                self.tree.check_leaf(&self.levels[at])?;
+                if self.levels[at].page.is_leaf() {
+                    self.tree.check_leaf(&self.levels[at])?;
+                }
             }
         }
         self.check_separators()?;
@@ -518,107 +550,5 @@ impl<'m> BtreePosition<'m> {
             }
         }
         self.separators()
-    }
-}
-
-/// What a check of a whole tree has found.
-#[derive(Default)]
-struct TreeCensus {
-    /// Branches and leaves (count).
-    pages: u64,
-    long_pages: u64,
-    tally: Tally,
-    #[cfg(test)]
-    numbers: Vec<u64>,
-}
-
-/// Lower bound (included) and upper bound (excluded) of the keys of a page.
-pub(super) type Separators<'m> = (Option<&'m [u8]>, Option<&'m [u8]>);
-
-impl<'m> Btree<'m> {
-    /// Checks that the keys of a page lie between separators.
-    fn check_keys(self, page: Page<'m>, number: u64, from: Option<&[u8]>, to: Option<&[u8]>) -> Result<()> {
-        let ends = [page.first_to_compare(), page.len() - 1].map(|at| page.key(at));
-        let [Some(first), Some(last)] = ends else { return Err(self.damaged(number)) };
-        if from.is_some_and(|from| first < from) {
-            return Err(self.misplaced(first));
-        }
-        if to.is_some_and(|to| last >= to) {
-            return Err(self.misplaced(last));
-        }
-        Ok(())
-    }
-
-    /// Checks that the keys of a leaf are in order, and that its long values exist. Does nothing on a branch.
-    fn check_leaf(self, leaf: &Level<'m>) -> Result<()> {
-        let is_there = |at| leaf.page.entry(at).and_then(|(_, stored)| self.value(stored)).is_some();
-        let is_right = || leaf.page.is_ordered() && (0..leaf.page.len()).all(is_there);
-        if !leaf.page.is_leaf() || is_right() { Ok(()) } else { Err(self.damaged(leaf.number)) }
-    }
-
-    /// Checks that every page is whole and in its place, including those of long values, and that there are as many
-    /// as the root says. Gives the tally of the entries.
-    pub(super) fn check_pages(self) -> Result<Tally> {
-        let mut found = TreeCensus::default();
-        if let Some(root) = self.root.page {
-            self.check_below(root, 1, (None, None), &mut found)?;
-        }
-        let TreeCensus { pages, long_pages, tally, .. } = found;
-        if (pages + long_pages, long_pages) == (self.root.pages, self.root.long_pages) {
-            return Ok(tally);
-        }
-        Err(Error::damaged(
-            format!("keyspace {} of data.mdb is damaged", self.keyspace.0),
-            format!("it has {pages} pages and {long_pages} of long values, and not as many as its root says"),
-        ))
-    }
-
-    #[cfg(test)]
-    pub(super) fn numbers(self) -> Result<Vec<u64>> {
-        let mut found = TreeCensus::default();
-        self.root.page.map_or(Ok(()), |root| self.check_below(root, 1, (None, None), &mut found))?;
-        Ok(found.numbers)
-    }
-
-    /// Checks page `number` and all below it, down to the leaves.
-    fn check_below(
-        self,
-        number: u64,
-        depth: u16,
-        (from, to): Separators<'m>,
-        found: &mut TreeCensus,
-    ) -> Result<()> {
-        let is_leaf = depth == self.root.depth;
-        let page = self.page(number, is_leaf)?;
-        let damaged = || self.damaged(number);
-        found.pages += 1;
-        #[cfg(test)]
-        found.numbers.push(number);
-        if !page.is_whole() || !page.is_ordered() {
-            return Err(damaged());
-        }
-        if page.first_to_compare() < page.len() {
-            self.check_keys(page, number, from, to)?;
-        }
-        for at in 0..page.len() {
-            if is_leaf {
-                let (key, stored) = page.entry(at).ok_or_else(damaged)?;
-                let value = self.value(stored).ok_or_else(damaged)?;
-                if let Stored::Long { page, .. } = stored {
-                    unseal(self.keyspace, key, value)?;
-                    let pages = self.pages.count_of_long(page).ok_or_else(damaged)?;
-                    found.long_pages += pages;
-                    #[cfg(test)]
-                    found.numbers.extend(page..page + pages);
-                }
-                found.tally.add(value);
-                continue;
-            }
-            let key = |at| page.key(at).ok_or_else(damaged);
-            let from = if at == 0 { from } else { Some(key(at)?) };
-            let to = if at + 1 == page.len() { to } else { Some(key(at + 1)?) };
-            self.check_below(page.child(at).ok_or_else(damaged)?, depth + 1, (from, to), found)?;
-        }
-        Ok(())
     }
 }

@@ -41,6 +41,12 @@ impl Narrowing {
         Narrowing { low, high, probe: (low + high) / 2, stride: Stride::Half }
     }
 
+    /// A search that is done: the key belongs before `at`.
+    #[inline]
+    pub(super) fn done(at: usize) -> Narrowing {
+        Narrowing::halving(at, at)
+    }
+
     /// A search for a key that is not less than that of the node before `low`, and probably close to it.
     #[inline]
     pub(super) fn behind(low: usize, high: usize) -> Narrowing {

@@ -72,12 +72,14 @@ fn is_damage_behind(keyspace: KeyspaceId, key: &[u8], stored: &[u8]) -> bool {
         })
 }
 
+/// The checksum that an entry was written with, as far as can be told.
+pub(super) fn checksum_written(keyspace: KeyspaceId, key: &[u8], stored: &[u8]) -> [u8; CHECKSUM_BYTES] {
+    let undamaged = checksum_undamaged(keyspace, key, stored);
+    undamaged.or_else(|| stored.last_chunk().copied()).unwrap_or_default()
+}
+
 /// The checksum that an entry was written with, if one bit of it was flipped since; `None` if that is not what is wrong.
-pub(super) fn checksum_undamaged(
-    keyspace: KeyspaceId,
-    key: &[u8],
-    stored: &[u8],
-) -> Option<[u8; CHECKSUM_BYTES]> {
+fn checksum_undamaged(keyspace: KeyspaceId, key: &[u8], stored: &[u8]) -> Option<[u8; CHECKSUM_BYTES]> {
     let (value, sum) = stored.split_last_chunk::<CHECKSUM_BYTES>()?;
     let wanted = checksum(keyspace, key, value);
     let is_one_bit = (wanted ^ u32::from_le_bytes(*sum)).is_power_of_two();

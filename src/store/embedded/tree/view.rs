@@ -5,6 +5,8 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use heed::{RoTxn, WithoutTls};
 use parking_lot::Mutex;
@@ -16,7 +18,7 @@ use super::page::compare;
 use super::seal::{prove_key, unseal};
 use super::tally::{TALLIES, Tally};
 use super::{KEYSPACES, STATE, Tree, VERSION_KEY, aside, keyspace_of};
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use crate::key::{End, FastMap, KeyRange, Rowkey};
 use crate::store::{Change, Cursor, Direction, Entry, KeyspaceId, Visit};
 
@@ -47,7 +49,25 @@ impl ReaderSlot {
     }
 }
 
+/// How long a view waits for a slot in the reader table that another process has taken.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The interval at which it tries.
+const LOOK: Duration = Duration::from_millis(5);
+
 impl TreeView {
+    /// [`TreeView::of`] in place of a reserved slot. Another process may take that in between, for a while.
+    pub(in crate::store::embedded) fn seated(tree: &Arc<Tree>, seat: ReaderSlot) -> Result<TreeView> {
+        drop(seat);
+        let since = Instant::now();
+        loop {
+            match TreeView::of(tree) {
+                Err(e) if e.kind() == Kind::Unavailable && since.elapsed() < PATIENCE => thread::sleep(LOOK),
+                seen => return seen,
+            }
+        }
+    }
+
     /// The tree as it is now. No writer may commit meanwhile.
     pub(in crate::store::embedded) fn of(tree: &Arc<Tree>) -> Result<TreeView> {
         let txn = tree.env.clone().static_read_txn()?;
@@ -268,7 +288,7 @@ impl<'a> TreeCursor<'a> {
     pub(super) fn new(tree: Btree<'a>, range: &KeyRange, direction: Direction) -> Result<TreeCursor<'a>> {
         let (near, far) = ends(range, direction);
         let place = near.map_or_else(|| tree.end(), |key| tree.seek(key))?;
-        prove(&place, range, direction)?;
+        place.prove_start(range, direction)?;
         let (keyspace, limit) = (tree.keyspace, far.cloned());
         Ok(TreeCursor { keyspace, direction, limit, place: Some(place), ended: false })
     }
@@ -309,20 +329,6 @@ fn ends(KeyRange { start, end }: &KeyRange, direction: Direction) -> (Option<&Ro
     }
 }
 
-/// Proves that a walk of the range may start here: the entry passed last is not in it, and the first one is.
-fn prove(place: &BtreePosition<'_>, range: &KeyRange, direction: Direction) -> Result<()> {
-    let KeyRange { start, .. } = range;
-    match direction {
-        Direction::Forward => place.prove(Direction::Reverse, |below| *below < **start)?,
-        Direction::Reverse => place.prove(Direction::Forward, |above| range.is_past(above))?,
-    };
-    let is_right = |first: &[u8]| match direction {
-        Direction::Forward => *first >= **start,
-        Direction::Reverse => !range.is_past(first),
-    };
-    place.first_must(direction, is_right)
-}
-
 impl Cursor for TreeCursor<'_> {
     fn next(&mut self) -> Result<Option<Entry<'_>>> {
         let mut found = None;
@@ -341,7 +347,7 @@ impl Cursor for TreeCursor<'_> {
             return Ok(true);
         }
         place.seek(key)?;
-        prove(place, range, self.direction)?;
+        place.prove_start(range, self.direction)?;
         if self.limit.as_ref() != far {
             self.limit = far.cloned();
         }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use heed::types::Bytes;
 use heed::{CommitOrAbort, PutFlags, RwTxn};
 
-use super::seal::{checksum_undamaged, seal, unseal};
+use super::seal::{CHECKSUM_BYTES, checksum_written, seal, unseal};
 use super::tally::Tally;
 use super::vet::{Deed, Vet};
 use super::{KeyspaceHandle, Keyspaces, STATE, Tree, VERSION_KEY, aside, name_of};
@@ -167,32 +167,20 @@ impl<'t> TreeWriter<'t> {
             Some(database) => *database,
             None => self.create(keyspace, 0)?,
         };
-        let is_beyond = self.is_beyond(keyspace, key);
-        let vet = self.vet.get_mut();
-        match at {
-            PutPosition::Anywhere => vet.before(keyspace, key, Deed::Put)?,
-            PutPosition::End => vet.before_append(keyspace)?,
-        }
+        let (before, flags) = match at {
+            PutPosition::Anywhere => (self.sum_before(keyspace, key, Deed::Put)?, PutFlags::empty()),
+            PutPosition::End => {
+                self.vet.get_mut().before_append(keyspace)?;
+                (None, PutFlags::APPEND)
+            }
+        };
         seal(&mut self.sealed, keyspace, key, value);
+        let put = database.put_with_flags(&mut self.txn, flags, key, &self.sealed);
+        put.map_err(|e| self.tree.distrust(e))?;
         let written = self.written.entry(keyspace).or_default();
         written.reach(key);
-        match at {
-            PutPosition::End => {
-                database.put_with_flags(&mut self.txn, PutFlags::APPEND, key, &self.sealed)?
-            }
-            // Our own search begins in the leaf of the last key, LMDB's at the root.
-            PutPosition::Anywhere if is_beyond => {
-                if let Some(before) = vet.committed(keyspace, key)? {
-                    written.change.take(before);
-                }
-                database.put(&mut self.txn, key, &self.sealed)?;
-            }
-            PutPosition::Anywhere => {
-                if let Some(before) = database.get_or_put(&mut self.txn, key, &self.sealed)? {
-                    written.change.take(before);
-                    database.put(&mut self.txn, key, &self.sealed)?;
-                }
-            }
+        if let Some(before) = before {
+            written.change.take(&before);
         }
         written.change.add(&self.sealed);
         Ok(())
@@ -200,24 +188,35 @@ impl<'t> TreeWriter<'t> {
 
     pub(in crate::store::embedded) fn delete(&mut self, keyspace: KeyspaceId, key: &[u8]) -> Result<()> {
         self.check_held(keyspace)?;
-        let Some(database) = self.keyspaces.get(&keyspace).filter(|_| !key.is_empty()) else { return Ok(()) };
+        let Some(database) = self.keyspaces.get(&keyspace).copied().filter(|_| !key.is_empty()) else {
+            return Ok(());
+        };
+        let Some(before) = self.sum_before(keyspace, key, Deed::Delete)? else { return Ok(()) };
+        database.delete(&mut self.txn, key).map_err(|e| self.tree.distrust(e))?;
+        let written = self.written.entry(keyspace).or_default();
+        written.reach(key);
+        written.change.take(&before);
+        Ok(())
+    }
+
+    /// Checks the pages that LMDB will read. Gives the checksum of what is under `key`, own writes included; `None`:
+    /// nothing is.
+    fn sum_before(
+        &mut self,
+        keyspace: KeyspaceId,
+        key: &[u8],
+        deed: Deed,
+    ) -> Result<Option<[u8; CHECKSUM_BYTES]>> {
         let is_beyond = self.is_beyond(keyspace, key);
         let vet = self.vet.get_mut();
-        vet.before(keyspace, key, Deed::Delete)?;
-        let before = match is_beyond {
-            true => vet.committed(keyspace, key)?,
-            false => database.get(&self.txn, key)?,
+        vet.before(keyspace, key, deed)?;
+        let before = match self.keyspaces.get(&keyspace) {
+            // Our own search begins in the leaf of the last key, LMDB's at the root.
+            _ if is_beyond => vet.committed(keyspace, key)?,
+            Some(database) => database.get(&self.txn, key)?,
+            None => None,
         };
-        if let Some(before) = before {
-            let written = self.written.entry(keyspace).or_default();
-            written.reach(key);
-            match checksum_undamaged(keyspace, key, before) {
-                Some(sum) => written.change.take(&sum),
-                None => written.change.take(before),
-            }
-            database.delete(&mut self.txn, key)?;
-        }
-        Ok(())
+        Ok(before.map(|stored| checksum_written(keyspace, key, stored)))
     }
 
     /// Empties a keyspace, and what was kept beside it. LMDB frees its pages only if each is proved to belong to it.
@@ -231,7 +230,9 @@ impl<'t> TreeWriter<'t> {
             (Err(_), _) => {
                 self.create(keyspace, given_up + 1)?;
             }
-            (Ok(()), Some(database)) => database.clear(&mut self.txn)?,
+            (Ok(()), Some(database)) => {
+                database.clear(&mut self.txn).map_err(|e| self.tree.distrust(e))?;
+            }
             (Ok(()), None) => {}
         }
         if self.held.remove(&keyspace) { self.clear(aside::beside(keyspace)) } else { Ok(()) }

@@ -108,7 +108,7 @@ impl<'m> Btree<'m> {
             // Same page as the previous key: searched below, from where that one ended.
             let follows = ascend && before.replace(search.number) == Some(search.number);
             search.narrowing =
-                if follows { Narrowing::halving(0, 0) } else { page.narrowing(key, search.around()) };
+                if follows { Narrowing::done(0) } else { page.narrowing(key, search.around()) };
             (search.page, search.found) = (page, false);
             self.ask(search)?;
         }
@@ -176,7 +176,7 @@ impl<'m> Btree<'m> {
     fn search_alone(&self, search: &mut Search<'m>, key: &[u8]) -> Result<()> {
         let place = search.page.search_by(search.narrowing, key);
         let (at, found) = place.ok_or_else(|| self.damaged(search.number))?;
-        (search.narrowing, search.found) = (Narrowing::halving(at, at), found);
+        (search.narrowing, search.found) = (Narrowing::done(at), found);
         Ok(())
     }
 
