@@ -31,7 +31,10 @@ pub fn analyze(db: &Database, table: &TableDef, watch: &Watch) -> Result<()> {
     let counted = reader.entries(table.rows())?;
     let (found, _) = look(&*reader, table, watch)?;
     db.store().recount(table.rows(), found.rows as i64 - counted as i64);
-    db.change_catalog(&watch.cancel, |catalog| Ok(((), catalog.with_statistics(table, found)?)))
+    db.change_catalog(&watch.cancel, |catalog| Ok(((), catalog.with_statistics(table, found)?)))?;
+    // Plans were chosen by the statistics before.
+    db.plans().forget();
+    Ok(())
 }
 
 /// A sample of a table's rows, column by column, in key order.
@@ -74,9 +77,8 @@ pub fn refresh(db: &Database, table: Option<&str>, watch: &Watch) {
         if now < 2 * then && 2 * now > then {
             continue;
         }
-        match analyze(db, table, watch) {
-            Ok(()) => db.plans().forget(),
-            Err(_) => drop(failed.insert(table.id, (rows, statistics.rows))),
+        if analyze(db, table, watch).is_err() {
+            failed.insert(table.id, (rows, statistics.rows));
         }
     }
 }

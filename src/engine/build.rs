@@ -36,6 +36,7 @@ use super::view::column_named;
 use crate::catalog::{CATALOG_KEYSPACE, Catalog, CatalogEdit, build_key};
 use crate::error::{Error, Kind, Result, sqlstate};
 use crate::exec::build::{DuplicateKey, Most, ProgressCallback, SortedEntries, gather_entries, gather_rows};
+use crate::exec::bulk::RowsBefore;
 use crate::exec::watch::{CancelHandle, Watch};
 use crate::key::{ColumnId, KeyRange, Rowkey};
 use crate::schema::{IndexDef, IndexId, IndexState, TableDef};
@@ -89,13 +90,15 @@ pub fn create_index_within(session: &mut Session, create: &CreateIndex) -> Resul
         let total = view.snapshot.reader()?.entries(table.rows())?;
         let (mut range, mut rows) = (KeyRange::all(), 0);
         let (mut taken, mut examples) = (0, Vec::new());
+        let mut before = RowsBefore::new(&*view.snapshot, view.as_of_us);
         loop {
             let progress = &mut |n| view.watch.step(&label, rows + n, Some(total), "rows");
             let gathered =
                 gather_entries((&table, &index), &range, UNLOCKED_STEP, &*view.snapshot, progress)?;
             let cancel = &view.watch.cancel;
             if index.unique {
-                taken += gathered.write_unique(&index, writer, &mut examples, cancel)?;
+                taken +=
+                    gathered.write_unique((&table, &index), &mut before, writer, &mut examples, cancel)?;
             } else {
                 gathered.write(writer, cancel)?;
             }
@@ -359,7 +362,7 @@ impl Steps<'_> {
             _ => self.gather_locked()?,
         };
         let (label, total) = moment.label(job)?;
-        let BuildSnapshot { table, index, mut progress, .. } = moment;
+        let BuildSnapshot { snapshot, table, index, mut progress, .. } = moment;
         if progress.rows == 0 {
             // What was found before a TRUNCATE is gone.
             self.examples.clear();
@@ -367,8 +370,11 @@ impl Steps<'_> {
         progress.rows += gathered.rows;
         // Progress is not reported under the writer lock: the callback might write.
         if job == Job::Entries && index.unique {
+            // Rows go on expiring after the first purge.
+            let mut before = RowsBefore::new(&*snapshot, self.db.now_us());
+            let (examples, cancel) = (&mut self.examples, &watch.cancel);
             progress.taken +=
-                gathered.write_unique(&index, &mut *writer, &mut self.examples, &watch.cancel)?;
+                gathered.write_unique((&table, &index), &mut before, &mut *writer, examples, cancel)?;
         } else {
             gathered.write(&mut *writer, &watch.cancel)?;
         }
@@ -424,6 +430,7 @@ impl Steps<'_> {
 /// The snapshot and definitions that a step starts from.
 struct BuildSnapshot {
     snapshot: Arc<dyn Snapshot>,
+    catalog: Catalog,
     table: Arc<TableDef>,
     index: IndexDef,
     progress: BuildProgress,
@@ -444,7 +451,7 @@ impl BuildSnapshot {
         };
         drop(reader);
         let (table, index) = (Arc::clone(table), index.clone());
-        Ok(BuildSnapshot { snapshot, table, index, progress })
+        Ok(BuildSnapshot { snapshot, catalog, table, index, progress })
     }
 
     /// The progress label, and the number of rows in all.
@@ -480,12 +487,13 @@ impl BuildSnapshot {
         Ok((self, gathered))
     }
 
-    /// What the entries were made from: the rows and the definitions.
+    /// What the entries were made from: the rows, the definitions, and how far the build was.
     fn reads(&self) -> Reads {
         let mut reads = Reads::new(self.snapshot.version());
-        reads.add(CATALOG_KEYSPACE, KeyRange::all());
-        let families = self.table.family_ids().map(|id| self.table.family(id).keyspace);
-        families.for_each(|keyspace| reads.add(keyspace, KeyRange::all()));
+        let families = self.table.family_ids().map(|id| self.table.family(id).keyspace).collect();
+        self.catalog.rely_on(&mut reads, &families);
+        families.iter().for_each(|keyspace| reads.add(*keyspace, KeyRange::all()));
+        reads.add(CATALOG_KEYSPACE, KeyRange::point(build_key(self.index.id)));
         reads
     }
 }

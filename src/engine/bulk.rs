@@ -1,6 +1,7 @@
 //! Loads through the bulk door: rows that are new, however many, written in one atomic step while other writers wait.
 
 use super::rows::{PartialRows, complete};
+use super::turns::ExclusivePermit;
 use super::view::StatementView;
 use crate::error::{Error, Kind, Result, sqlstate};
 use crate::exec::bulk::{Loader, RowsBefore};
@@ -50,14 +51,13 @@ pub fn load(
     skipped: Option<&mut Skipped>,
     next: impl FnMut() -> Result<Option<Vec<RowCells>>>,
 ) -> Result<u64> {
-    let (_load, mut writer) = view.db.load(&view.watch.cancel)?;
-    check_reads(view, table, &*writer)?;
-    let locked = locked(view)?;
+    let mut bulk = BulkStatement::open(view, table)?;
+    let locked = bulk.locked()?;
     let is_empty = locked.snapshot.reader()?.entries(table.rows())? == 0;
     let before = (!is_empty).then(|| RowsBefore::new(&*locked.snapshot, locked.as_of_us));
-    let loader = Loader::new(table, &mut *writer, before, &view.watch);
+    let loader = Loader::new(table, &mut *bulk.writer, before, &view.watch);
     let rows = fill(loader, &locked, table, (columns, overriding), skipped, next)?;
-    commit(view, table, writer)?;
+    bulk.finish()?;
     Ok(rows)
 }
 
@@ -103,36 +103,59 @@ pub fn fill(
             }
         }
     }
-    counters.mutations.iter().try_for_each(|mutation| loader.write(mutation))?;
+    loader.write(&counters)?;
     loader.finish()
 }
 
-/// The view of a statement that has the bulk door open: no other writer gets in, so what it reads, identity
-/// counters included, stays current and need not be recorded.
-pub fn locked(view: &StatementView) -> Result<StatementView> {
-    Ok(StatementView {
-        snapshot: view.db.store().snapshot()?,
-        recording: None,
-        // Rows date from now, however long the wait for another loader took.
-        as_of_us: view.db.now_us(),
-        ..view.clone()
-    })
+/// A statement at the bulk door: no other writer gets in until it is finished, or dropped.
+pub struct BulkStatement<'v> {
+    // Dropped before the permit.
+    pub writer: Box<dyn BulkWriter + 'v>,
+    _permit: ExclusivePermit<'v>,
+    view: &'v StatementView,
+    table: &'v TableDef,
 }
 
-/// Ends a statement that wrote through the bulk door. Errors: as of [`check_reads`], or the statement is cancelled.
-pub fn commit(view: &StatementView, table: &TableDef, writer: Box<dyn BulkWriter + '_>) -> Result<()> {
-    // Nobody else has written meanwhile, so this checks what was read since the first check.
-    check_reads(view, table, &*writer)?;
-    // Last check for cancellation: a commit is not interrupted.
-    view.watch.cancel.check()?;
-    writer.commit()
-}
+impl<'v> BulkStatement<'v> {
+    /// Opens the door for a statement that writes `table`.
+    ///
+    /// Errors: `Conflict` when what the view recorded, or a definition that the write relies on, has changed.
+    pub fn open(view: &'v StatementView, table: &'v TableDef) -> Result<BulkStatement<'v>> {
+        let (_permit, writer) = view.db.load(&view.watch.cancel)?;
+        let opened = BulkStatement { writer, _permit, view, table };
+        opened.check_reads()?;
+        Ok(opened)
+    }
 
-/// Errors: `Conflict` when what the view recorded, or a definition that a write of `table` relies on, has changed.
-pub fn check_reads(view: &StatementView, table: &TableDef, writer: &dyn BulkWriter) -> Result<()> {
-    let recorded = view.recording.as_ref().map(|recording| recording.reads());
-    let mut reads = recorded.unwrap_or_else(|| Reads::new(view.snapshot.version()));
-    let touched = reads.keyspaces().chain(table.keyspaces()).collect();
-    view.catalog.rely_on(&mut reads, &touched);
-    writer.check(&reads)
+    /// The statement's view from now on: what it reads, identity counters included, stays current and need not be
+    /// recorded.
+    pub fn locked(&self) -> Result<StatementView> {
+        let view = self.view;
+        Ok(StatementView {
+            snapshot: view.db.store().snapshot()?,
+            recording: None,
+            // Rows date from now, however long the wait for another loader took.
+            as_of_us: view.db.now_us(),
+            ..view.clone()
+        })
+    }
+
+    /// Commits what was written. Errors: as of [`BulkStatement::open`], or the statement is cancelled.
+    pub fn finish(self) -> Result<()> {
+        // Nobody else has written meanwhile, so this checks what was read since the first check.
+        self.check_reads()?;
+        // Last check for cancellation: a commit is not interrupted.
+        self.view.watch.cancel.check()?;
+        let BulkStatement { writer, _permit, .. } = self;
+        writer.commit()
+    }
+
+    fn check_reads(&self) -> Result<()> {
+        let BulkStatement { writer, view, table, .. } = self;
+        let recorded = view.recording.as_ref().map(|recording| recording.reads());
+        let mut reads = recorded.unwrap_or_else(|| Reads::new(view.snapshot.version()));
+        let touched = reads.keyspaces().chain(table.keyspaces()).collect();
+        view.catalog.rely_on(&mut reads, &touched);
+        writer.check(&reads)
+    }
 }

@@ -8,6 +8,7 @@ use super::bulk::{Skipped, is_of_one_row, load};
 use super::outcome::{Outcome, Warning};
 use super::rows::PartialRows;
 use super::session::Session;
+use super::turns::Defeats;
 use super::view::column_named;
 use super::write::insert_cells;
 use crate::error::{Error, Kind, Result, sqlstate};
@@ -24,9 +25,25 @@ const CHUNK_ROWS: usize = 2048;
 /// COPY takes the values of GENERATED ALWAYS columns, as in PostgreSQL: its own exports have them.
 const GIVEN: Option<Overriding> = Some(Overriding::System);
 
-/// Runs COPY.
+/// Runs COPY; outside of a transaction again if it is defeated by a write or a new definition.
 pub async fn run(session: &mut Session, copy: &Copy, params: &[Value]) -> Result<Outcome> {
-    if copy.to { copy_to(session, copy, params).await } else { copy_from(session, copy).await }
+    if copy.to {
+        return copy_to(session, copy, params).await;
+    }
+    if session.in_transaction() {
+        return copy_from(session, copy).await;
+    }
+    let mut defeats = Defeats::default();
+    loop {
+        match copy_from(session, copy).await {
+            Err(e) => {
+                // It may have been in a transaction of its own.
+                session.abandon();
+                defeats.again(e, &session.database().shared.turns, &session.watch().cancel)?;
+            }
+            copied => return copied,
+        }
+    }
 }
 
 fn format(file: &CopyFile) -> Result<FileFormat> {

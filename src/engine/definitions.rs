@@ -28,6 +28,7 @@ pub struct Definitions {
     changing: Mutex<()>,
 }
 
+#[derive(Clone)]
 struct Now {
     current: Arc<Catalog>,
     /// Being committed: the store may have it already.
@@ -59,26 +60,25 @@ impl Definitions {
 
     /// A snapshot and the catalog that matches it. Errors: of the store.
     pub fn view(&self, store: &dyn Store) -> Result<(Arc<Catalog>, Arc<dyn Snapshot>)> {
-        if self.follows {
-            let snapshot = store.snapshot()?;
-            return Ok((self.follow(&*snapshot)?, snapshot));
-        }
-        let now = self.now.read();
-        let snapshot = store.snapshot()?;
-        let Now { current, next } = &*now;
-        let is_next = match next {
-            Some(next) => Catalog::stored_version(&*snapshot.reader()?)? == next.version(),
-            None => false,
+        let (known, snapshot) = {
+            let now = self.now.read();
+            (now.clone(), store.snapshot()?)
         };
-        Ok((Arc::clone(next.as_ref().filter(|_| is_next).unwrap_or(current)), snapshot))
+        let catalog = match known.next.is_none() && !self.follows {
+            true => known.current,
+            false => self.within(&*snapshot, known)?,
+        };
+        Ok((catalog, snapshot))
     }
 
-    /// The catalog of a snapshot that another process may have changed.
-    fn follow(&self, snapshot: &dyn Snapshot) -> Result<Arc<Catalog>> {
+    /// The catalog in a snapshot: one of those `known`, or what another process has stored.
+    fn within(&self, snapshot: &dyn Snapshot, known: Now) -> Result<Arc<Catalog>> {
         let reader = snapshot.reader()?;
-        let current = self.current();
-        if Catalog::stored_version(&*reader)? == current.version() {
-            return Ok(current);
+        let stored = Catalog::stored_version(&*reader)?;
+        // Statistics keep the version: until their commit has returned, those in force count.
+        let mut known = std::iter::once(known.current).chain(known.next);
+        if let Some(catalog) = known.find(|catalog| catalog.version() == stored) {
+            return Ok(catalog);
         }
         let catalog = Arc::new(Catalog::load(&*reader)?);
         let mut now = self.now.write();
@@ -104,15 +104,9 @@ impl Definitions {
 
     /// If there is a next catalog, asks the store whether it was committed.
     fn settle(&self, store: &dyn Store) -> Result<()> {
-        if self.now.read().next.is_none() {
-            return Ok(());
-        }
-        let stored = Catalog::stored_version(&*store.snapshot()?.reader()?)?;
-        let mut now = self.now.write();
-        // Statistics keep the version, so we cannot tell; assume they were not stored.
-        let is_newer = now.current.version() != stored;
-        if let Some(next) = now.next.take().filter(|next| is_newer && next.version() == stored) {
-            now.current = next;
+        if self.now.read().next.is_some() {
+            let (current, _) = self.view(store)?;
+            *self.now.write() = Now { current, next: None };
         }
         Ok(())
     }
@@ -139,9 +133,7 @@ impl DefinitionsGuard<'_> {
             let _ = self.definitions.settle(store);
             return Err(e);
         }
-        let mut now = self.definitions.now.write();
-        now.next = None;
-        now.current = next;
+        *self.definitions.now.write() = Now { current: next, next: None };
         Ok(())
     }
 }

@@ -13,7 +13,7 @@ use super::Database;
 use super::turns::{Defeats, Priority};
 use super::view::StatementView;
 use crate::error::{Error, Result, sqlstate};
-use crate::exec::dml::{ChangeSet, ROWS_READ};
+use crate::exec::dml::{ROWS_READ, Writes};
 use crate::exec::stored;
 use crate::exec::watch::{CancelHandle, Watch};
 use crate::key::KeyRange;
@@ -95,8 +95,12 @@ pub fn purge_before(db: &Database, table: &TableDef, as_of_us: i64, watch: &Watc
     Ok(purge.finish(table))
 }
 
-/// Purges what a transaction sees, as of its begin; `write` takes the transaction's write batches.
-pub fn purge_in(view: &StatementView, table: &TableDef, write: &mut dyn FnMut(WriteBatch)) -> Result<u64> {
+/// Purges what a statement sees; `write` takes the deletes.
+pub fn purge_in(
+    view: &StatementView,
+    table: &TableDef,
+    write: &mut dyn FnMut(WriteBatch) -> Result<()>,
+) -> Result<u64> {
     if table.ttl_us.is_none() {
         return Ok(0);
     }
@@ -105,9 +109,7 @@ pub fn purge_in(view: &StatementView, table: &TableDef, write: &mut dyn FnMut(Wr
     }
     let StatementView { watch, as_of_us, snapshot, .. } = view;
     let mut purge = Purge { as_of_us: *as_of_us, watch, rest: KeyRange::all(), looked_at: 0, purged: 0 };
-    while let Some(batch) = purge.next(table, snapshot, Ok)? {
-        write(batch);
-    }
+    while purge.next(table, snapshot, &mut *write)?.is_some() {}
     Ok(purge.finish(table))
 }
 
@@ -156,10 +158,12 @@ impl Purge<'_> {
         // Only reads of the expired rows are recorded: others may write the rest.
         let recording = Recording::new(Arc::clone(snapshot));
         let reader = recording.reader()?;
-        let mut writer = ChangeSet::new(table, &*reader, watch, as_of_us);
-        writer.read(found.rowkeys.iter())?;
-        let mut batch = WriteBatch::default();
-        writer.finish(&mut batch)?;
+        let rowkeys: Vec<&[u8]> = found.rowkeys.iter().map(|rowkey| &rowkey[..]).collect();
+        let mut writes = Writes::new(table, WriteBatch::default(), as_of_us);
+        for (rowkey, row) in found.rowkeys.iter().zip(stored::rows_of(&*reader, table, &rowkeys)?) {
+            writes.add(&*reader, rowkey, row.as_ref(), None)?;
+        }
+        let mut batch = writes.finish(&*reader)?;
         drop(reader);
         batch.reads = recording.reads();
         let written = write(batch)?;

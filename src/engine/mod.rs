@@ -453,7 +453,7 @@ impl Database {
         let (_load, mut writer) = self.load(cancel)?;
         let (result, next) = change(&definitions.current(), &mut *writer)?;
         if let Some((catalog, batch)) = next {
-            batch.mutations.iter().try_for_each(|mutation| mutation.write_to(&mut *writer))?;
+            batch.write_to(&mut *writer)?;
             // Last check for cancellation: a commit is not interrupted.
             cancel.check()?;
             definitions.commit(self.store(), catalog, || writer.commit())?;

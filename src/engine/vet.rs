@@ -12,7 +12,7 @@ use super::rows::{assign, literal};
 use super::session::Session;
 use crate::df::query::Planner;
 use crate::error::{Error, Result, Span, sqlstate};
-use crate::row::field;
+use crate::row::{any_value_at, field};
 use crate::schema::Column;
 use crate::sql::visit::visit_expressions;
 use crate::sql::{CheckDef, CreateTable, name_of, parse_query, span_of};
@@ -67,7 +67,10 @@ pub async fn default(session: &Session, default: Option<&Expr>, column: &Column)
         Some(value) => assign(value, column).map(drop).map_err(|e| e.at(place)),
         None => {
             let query = parse_query(&format!("SELECT ({default})"))?;
-            session.view()?.select(query, &[]).await.map(drop).map_err(|e| e.unplaced().at(place))
+            let computed = session.view()?.select(query, &[]).await;
+            let value = computed.and_then(|computed| any_value_at(computed.column(0), 0));
+            let fitted = value.and_then(|value| assign(value, column));
+            fitted.map(drop).map_err(|e| e.unplaced().at(place))
         }
     }
 }

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::thread::{self, ScopedJoinHandle};
 use std::time::Duration;
 
+use super::bulk::RowsBefore;
 use super::gets::Gets;
 use super::pieces::{PIECES, pieces_of};
 use super::rekey;
@@ -336,10 +337,11 @@ impl SortedEntries {
     }
 
     /// Writes entries of a UNIQUE index, except those of rows whose key another row has; gives the number of these,
-    /// and adds the first few of them to `examples`.
+    /// and adds the first few of them to `examples`. A row of `before` that has expired holds no key: it is deleted.
     pub fn write_unique(
         &self,
-        index: &IndexDef,
+        (table, index): (&TableDef, &IndexDef),
+        before: &mut RowsBefore<'_>,
         writer: &mut dyn BulkWriter,
         examples: &mut Vec<DuplicateKey>,
         cancel: &CancelHandle,
@@ -350,14 +352,19 @@ impl SortedEntries {
             cancel.tick(done)?;
             if let Some(existing) = writer.get(index.keyspace, key)? {
                 // A row written after the index was created has its entry already.
-                let (a, b) = (open_entry(index, key, &existing)?, open_entry(index, key, value)?);
-                if a.pointer != b.pointer {
-                    left_out += 1;
-                    if examples.len() < EXAMPLES_MAX {
-                        let rows = (a.pointer.into(), b.pointer.into());
-                        examples.push(DuplicateKey { key: key.into(), rows });
+                let holder = Rowkey::from(open_entry(index, key, &existing)?.pointer);
+                let row = Rowkey::from(open_entry(index, key, value)?.pointer);
+                if holder != row {
+                    if before.purge(table, &row, writer)? {
+                        continue;
                     }
-                    continue;
+                    if !before.purge(table, &holder, writer)? {
+                        left_out += 1;
+                        if examples.len() < EXAMPLES_MAX {
+                            examples.push(DuplicateKey { key: key.into(), rows: (holder, row) });
+                        }
+                        continue;
+                    }
                 }
             }
             writer.put(index.keyspace, key, value)?;

@@ -18,7 +18,7 @@ use crate::error::{Error, Kind, Result};
 use crate::index::{entry_of, open_entry};
 use crate::key::{FastMap, FastSet, Rowkey};
 use crate::schema::{IndexDef, TableDef, TrafficKind};
-use crate::store::{BulkWriter, KeyspaceId, Mutation, Snapshot, WriteBatch};
+use crate::store::{BulkWriter, KeyspaceId, Snapshot, WriteBatch};
 use crate::value::Value;
 
 /// Limit of entries in memory, in bytes; beyond it sorted runs are spilled to disk.
@@ -61,7 +61,12 @@ impl<'a> RowsBefore<'a> {
     }
 
     /// Deletes a row with all its entries, if it is one of these and has expired; whether it has.
-    fn purge(&mut self, table: &TableDef, rowkey: &Rowkey, writer: &mut dyn BulkWriter) -> Result<bool> {
+    pub(super) fn purge(
+        &mut self,
+        table: &TableDef,
+        rowkey: &Rowkey,
+        writer: &mut dyn BulkWriter,
+    ) -> Result<bool> {
         if table.ttl_us.is_none() || self.gone.contains(rowkey) {
             return Ok(false);
         }
@@ -72,8 +77,7 @@ impl<'a> RowsBefore<'a> {
         };
         let mut writes = Writes::new(table, WriteBatch::default(), self.as_of_us);
         writes.add(&*reader, rowkey, Some(&row), None)?;
-        let deletes = writes.finish(&*reader)?.mutations;
-        deletes.iter().try_for_each(|delete| delete.write_to(writer))?;
+        writes.finish(&*reader)?.write_to(writer)?;
         Ok(self.gone.insert(rowkey.clone()))
     }
 }
@@ -316,9 +320,9 @@ impl<'a> Loader<'a> {
         }
     }
 
-    /// Makes one more change in the same atomic step.
-    pub fn write(&mut self, mutation: &Mutation) -> Result<()> {
-        mutation.write_to(self.writer)
+    /// Makes more changes in the same atomic step.
+    pub fn write(&mut self, batch: &WriteBatch) -> Result<()> {
+        batch.write_to(self.writer)
     }
 
     /// Writes all entries, for the writer's commit; gives the number of rows.

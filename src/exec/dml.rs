@@ -53,22 +53,12 @@ impl<'a> ChangeSet<'a> {
     /// Collects changes of `table`, read through `reader`, until `watch` is cancelled. Rows that have expired by
     /// `as_of_us`, in microseconds since 1970, count as absent, and are deleted when met.
     pub fn new(table: &'a TableDef, reader: &'a dyn Reader, watch: &'a Watch, as_of_us: i64) -> Self {
-        ChangeSet::resume(table, reader, watch, as_of_us, RowChanges::default())
+        let (changes, claimed) = (RowChanges::default(), FastMap::default());
+        ChangeSet { table, reader, watch, as_of_us, changes, claimed }
     }
 
-    /// Continues with changes collected before.
-    pub fn resume(
-        table: &'a TableDef,
-        reader: &'a dyn Reader,
-        watch: &'a Watch,
-        as_of_us: i64,
-        changes: RowChanges,
-    ) -> Self {
-        ChangeSet { table, reader, watch, as_of_us, changes, claimed: FastMap::default() }
-    }
-
-    /// Drops the reader, keeping the changes.
-    pub fn suspend(self) -> RowChanges {
+    /// The changes, for [`Writes::add_all`].
+    pub fn into_changes(self) -> RowChanges {
         self.changes
     }
 
@@ -163,16 +153,6 @@ impl<'a> ChangeSet<'a> {
         }
         self.claimed.extend(keys.into_iter().map(|key| (key, rowkey.clone())));
         Ok(None)
-    }
-
-    /// Writes the changes to `batch`.
-    ///
-    /// Errors: two rows with one key in a UNIQUE index; a value an index layout cannot hold.
-    pub fn finish(self, batch: &mut WriteBatch) -> Result<RowChanges> {
-        let mut writes = Writes::new(self.table, mem::take(batch), self.as_of_us);
-        writes.add_all(self.reader, &self.changes, self.watch)?;
-        *batch = writes.finish(self.reader)?;
-        Ok(self.changes)
     }
 }
 

@@ -5,6 +5,7 @@ use sqlparser::ast::Ident;
 use super::alter::{altered, changed_meanwhile, may_be_null, new_column};
 use super::options::TableOptions;
 use super::{change, check, check_views, finish};
+use crate::catalog::CatalogEdit;
 use crate::engine::expiry;
 use crate::engine::outcome::Warning;
 use crate::engine::rows::{assign, check_null, defaults, number};
@@ -21,22 +22,39 @@ use crate::sql::{AddColumn, AlterTable, CheckDef, OptionDef, name_of, name_sql, 
 use crate::store::{BulkWriter, Direction, WriteBatch};
 use crate::value::{ColumnType, Value, quoted_name};
 
-/// ADD COLUMN with a DEFAULT or an identity: fills in the existing rows.
-pub fn add_column(session: &mut Session, alter: &AlterTable, add: &AddColumn) -> Result<Vec<Warning>> {
+/// Changes a table and its rows; `change` gives the warnings, or `None` if there is nothing to change.
+pub(super) fn alter_rows(
+    session: &mut Session,
+    alter: &AlterTable,
+    change: impl FnOnce(
+        &StatementView,
+        &mut TableDef,
+        &mut CatalogEdit,
+        &mut dyn BulkWriter,
+    ) -> Result<Option<Vec<Warning>>>,
+) -> Result<Vec<Warning>> {
     session.change_rows(|catalog, view, writer| {
-        let Some(mut table) = altered(catalog, alter)?.map(|table| (*table).clone()) else {
+        let Some(table) = altered(catalog, alter)? else { return Ok((Vec::new(), None)) };
+        let (mut table, mut edit) = ((*table).clone(), catalog.edit());
+        let Some(warnings) = change(view, &mut table, &mut edit, writer)? else {
             return Ok((Vec::new(), None));
         };
-        let Some(warnings) = new_column(&mut table, add)? else { return Ok((Vec::new(), None)) };
-        let id = ColumnId(table.columns.len() as u16 - 1);
-        let mut edit = catalog.edit();
-        Filling { view, table: &table, id }
-            .all(writer, &mut edit.batch)
-            .map_err(|e| e.unplaced().at(add.column.span))?;
         edit.put_table(table)?;
         let (after, batch) = edit.finish()?;
         check_views(&view.db, catalog, &after)?;
         Ok((warnings, Some((after, batch))))
+    })
+}
+
+/// ADD COLUMN with a DEFAULT or an identity: fills in the existing rows.
+pub fn add_column(session: &mut Session, alter: &AlterTable, add: &AddColumn) -> Result<Vec<Warning>> {
+    alter_rows(session, alter, |view, table, edit, writer| {
+        let Some(warnings) = new_column(table, add)? else { return Ok(None) };
+        let id = ColumnId(table.columns.len() as u16 - 1);
+        Filling { view, table, id }
+            .all(writer, &mut edit.batch)
+            .map_err(|e| e.unplaced().at(add.column.span))?;
+        Ok(Some(warnings))
     })
 }
 
@@ -48,34 +66,33 @@ pub(super) fn purge(session: &mut Session, alter: &AlterTable) -> Result<()> {
     }
 }
 
+/// [`purge`] of the rows that have expired since then.
+pub(super) fn purge_rest(view: &StatementView, table: &TableDef, writer: &mut dyn BulkWriter) -> Result<()> {
+    expiry::purge_in(view, table, &mut |batch| batch.write_to(writer)).map(drop)
+}
+
 /// SET NOT NULL. Errors: an existing row is NULL in the column.
 pub fn set_not_null(session: &mut Session, alter: &AlterTable, name: &Ident) -> Result<Vec<Warning>> {
     purge(session, alter)?;
-    session.change_rows(|catalog, view, _| {
-        let Some(mut table) = altered(catalog, alter)?.map(|table| (*table).clone()) else {
-            return Ok((Vec::new(), None));
-        };
-        let id = column_named(&table, name)?;
-        may_be_null(&mut table, id, false).map_err(|e| e.at(span_of_name(name)))?;
+    alter_rows(session, alter, |view, table, _, writer| {
+        purge_rest(view, table, writer)?;
+        let id = column_named(table, name)?;
+        may_be_null(table, id, false).map_err(|e| e.at(span_of_name(name)))?;
         let (of, column) = (quoted_name(&table.name), quoted_name(&name_of(name)));
         let rows = count(view, &format!("{of} WHERE {column} IS NULL"))?;
         if rows > 0 {
-            return Err(has_nulls(&table, name, rows));
+            return Err(has_nulls(table, name, rows));
         }
-        let mut edit = catalog.edit();
-        edit.put_table(table)?;
-        finish(edit, Vec::new())
+        Ok(Some(Vec::new()))
     })
 }
 
 /// ADD CHECK. Errors: an existing row violates it; the name is taken.
 pub fn add_check(session: &mut Session, alter: &AlterTable, def: &CheckDef) -> Result<Vec<Warning>> {
     purge(session, alter)?;
-    session.change_rows(|catalog, view, _| {
-        let Some(mut table) = altered(catalog, alter)?.map(|table| (*table).clone()) else {
-            return Ok((Vec::new(), None));
-        };
+    alter_rows(session, alter, |view, table, _, writer| {
         let new = check(&table.name, &table.checks, def)?;
+        purge_rest(view, table, writer)?;
         let of = name_sql(&table.name);
         let rows =
             count(view, &format!("{of} WHERE NOT ({})", new.sql)).map_err(|e| e.unplaced().at(def.span))?;
@@ -87,9 +104,7 @@ pub fn add_check(session: &mut Session, alter: &AlterTable, def: &CheckDef) -> R
                 .at(def.span));
         }
         table.checks.push(new);
-        let mut edit = catalog.edit();
-        edit.put_table(table)?;
-        finish(edit, Vec::new())
+        Ok(Some(Vec::new()))
     })
 }
 
@@ -125,18 +140,13 @@ pub fn set_options(session: &mut Session, alter: &AlterTable, options: &[OptionD
             finish(edit, Vec::new())
         });
     }
-    session.change_rows(|catalog, view, writer| {
-        let Some(mut table) = altered(catalog, alter)?.map(|table| (*table).clone()) else {
-            return Ok((Vec::new(), None));
-        };
-        if has_times(&table) {
-            return Err(changed_meanwhile(&table));
+    alter_rows(session, alter, |view, table, edit, writer| {
+        if has_times(table) {
+            return Err(changed_meanwhile(table));
         }
-        write_times(view, &mut table, writer)?;
-        let mut edit = catalog.edit();
-        wanted.apply(&mut edit, &mut table)?;
-        edit.put_table(table)?;
-        finish(edit, Vec::new())
+        write_times(view, table, writer)?;
+        wanted.apply(edit, table)?;
+        Ok(Some(Vec::new()))
     })
 }
 
@@ -154,11 +164,8 @@ fn write_times(view: &StatementView, table: &mut TableDef, writer: &mut dyn Bulk
     Filling { view, table, id: written_at }.with_entries(&now, writer)
 }
 
-/// Number of rows for which a condition holds, expired rows included; `of`: table and condition, as after
-/// FROM.
+/// Number of rows for which a condition holds; `of`: table and condition, as after FROM.
 fn count(view: &StatementView, of: &str) -> Result<i64> {
-    // At this time nothing has expired yet.
-    let view = StatementView { as_of_us: i64::MIN, ..view.clone() };
     let query = parse_query(&format!("SELECT count(*) FROM {of}"))?;
     let counted = view.db.runtime().block_on(view.select(query, &[]))?;
     match value_at(counted.column(0), 0, ColumnType::BigInt)? {

@@ -2,16 +2,15 @@
 
 use sqlparser::ast::{Expr, Ident};
 
-use super::alter::{altered, refuse_if_used};
-use super::check_views;
-use super::in_rows::{Filling, purge};
+use super::alter::refuse_if_used;
+use super::in_rows::{Filling, alter_rows, purge, purge_rest};
 use crate::engine::outcome::Warning;
 use crate::engine::rows::{assign, batch_of, check_null, defaults};
 use crate::engine::session::Session;
 use crate::engine::view::{StatementView, column_named};
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::stored::{Packer, StoredRow};
-use crate::key::ColumnId;
+use crate::key::{ColumnId, Rowkey};
 use crate::row::any_value_at;
 use crate::schema::TableDef;
 use crate::sql::{AlterTable, NewType, name_of, name_sql, span_of_name};
@@ -29,10 +28,8 @@ pub fn set_type(
     new: &NewType,
 ) -> Result<Vec<Warning>> {
     purge(session, alter)?;
-    session.change_rows(|catalog, view, writer| {
-        let Some(old) = altered(catalog, alter)? else { return Ok((Vec::new(), None)) };
-        let id = column_named(&old, name)?;
-        let mut table = (*old).clone();
+    alter_rows(session, alter, |view, table, edit, writer| {
+        let (old, id) = (table.clone(), column_named(table, name)?);
         let column = &mut table.columns[usize::from(id.0)];
         let is_same_type = column.ty == new.data_type && new.using.is_none();
         let was_shorter = |max: u32| column.max_len.is_some_and(|before| before <= max);
@@ -41,19 +38,16 @@ pub fn set_type(
         if !is_same_type {
             may_change(&old, id, name, new).map_err(|e| e.at(span_of_name(name)))?;
         }
-        let retyping = Retyping { view, old: &old, new: &table, id, using: new.using.as_ref() };
+        let retyping = Retyping { view, old: &old, new: table, id, using: new.using.as_ref() };
         if !needs_no_look {
+            purge_rest(view, &old, writer)?;
             retyping.all(writer).map_err(|e| e.unplaced().at(span_of_name(name)))?;
         }
-        let mut edit = catalog.edit();
         if !is_same_type {
             // They hold values of the old type.
             edit.forget_statistics(table.id);
         }
-        edit.put_table(table)?;
-        let (after, batch) = edit.finish()?;
-        check_views(&view.db, catalog, &after)?;
-        Ok((Vec::new(), Some((after, batch))))
+        Ok(Some(Vec::new()))
     })
 }
 
@@ -101,9 +95,12 @@ impl Retyping<'_> {
         let packer = Packer::new(new);
         let filling = Filling { view, table: old, id };
         filling.each(|rowkeys| {
-            let rows = filling.rows(rowkeys)?;
+            let rows = rowkeys.iter().zip(filling.rows(rowkeys)?);
+            // What has expired is purged in the same step.
+            let is_alive = |(_, row): &(_, StoredRow)| old.is_alive(&row.values, view.as_of_us);
+            let (rowkeys, rows): (Vec<&Rowkey>, Vec<StoredRow>) = rows.filter(is_alive).unzip();
             let mut batch = WriteBatch::default();
-            for ((rowkey, row), value) in rowkeys.iter().zip(&rows).zip(self.values(&rows)?) {
+            for ((rowkey, row), value) in rowkeys.into_iter().zip(&rows).zip(self.values(&rows)?) {
                 let fitted = assign(value, column).and_then(|value| {
                     check_null(new, id, &value)?;
                     Ok(value)
@@ -113,7 +110,7 @@ impl Retyping<'_> {
                     fitted.map_err(|e| e.hint(format!("the row has rowkey {}", old.key.show(rowkey))))?;
                 packer.write_row(rowkey, Some(row), Some(&values), &mut batch)?;
             }
-            batch.mutations.iter().try_for_each(|mutation| mutation.write_to(writer))
+            batch.write_to(writer)
         })
     }
 

@@ -266,7 +266,11 @@ impl Workload<'_> {
                 continue;
             };
             let Ok(layout) = primary_layout(table, &create.create.keys) else { continue };
-            let other = scratch.with_layout(table, &layout, &self.view.watch)?;
+            let other = match scratch.with_layout(table, &layout, &self.view.watch) {
+                // It cannot hold the rows.
+                Err(e) if e.kind() == Kind::Invalid => continue,
+                other => other?,
+            };
             let after = match self.reads(&other, &table.name, &self.before).await {
                 // A query names a rowkey of the other layout.
                 Err(e) if e.kind() == Kind::Invalid => continue,

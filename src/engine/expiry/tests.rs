@@ -5,6 +5,8 @@ mod versions;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 use std::time::Duration;
 
@@ -401,6 +403,33 @@ fn what_comes_later_holds_for_all_rows_that_can_be_seen_ever() {
         assert_eq!(ids(&mut db.session(), "SELECT id FROM t"), [2]);
         assert_eq!(said(&mut db.session(), "CHECK TABLE t", &[]).unwrap().len(), 1);
         assert_eq!(ids(&mut before, "SELECT id FROM t"), [1, 3]);
+    }
+}
+
+/// Such a row has no entry yet, or one that the build has just written.
+#[test]
+fn a_row_that_expires_while_a_unique_index_is_built_holds_no_key() {
+    for (first, second) in [(1, 2), (2, 1)] {
+        let db = Database::in_memory().unwrap();
+        db.execute("CREATE TABLE t (id INT PRIMARY KEY, v INT, w TEXT) WITH (ttl = '2 days')").unwrap();
+        db.execute("CREATE INDEX t_w ON t (w)").unwrap();
+        db.execute_with("INSERT INTO t VALUES ($1, 7, 'old'), (5, 8, 'old')", &[first.into()]).unwrap();
+        let mut session = db.session();
+        let (beside, has_run) = (db.clone(), AtomicBool::new(false));
+        session.on_progress(Arc::new(move |progress| {
+            if progress.label.starts_with("building") && !has_run.swap(true, Relaxed) {
+                beside.pass(3 * DAY_US);
+                let params = [second.into()];
+                beside.execute_with("INSERT INTO t VALUES ($1, 7, 'new')", &params).unwrap();
+            }
+        }));
+        session.execute("CREATE UNIQUE INDEX t_v ON t (v)", &[]).unwrap();
+        assert_eq!(ids(&mut session, "SELECT id FROM t WHERE v = 7"), [i64::from(second)]);
+        for _ in 0..2 {
+            assert_eq!(said(&mut session, "CHECK TABLE t", &[]).unwrap().len(), 1);
+            db.execute("PURGE t").unwrap();
+        }
+        assert_eq!(ids(&mut session, "SELECT id FROM t WHERE v = 7"), [i64::from(second)]);
     }
 }
 

@@ -84,12 +84,10 @@ impl Session {
             Some(name) => vec![view.table(name)?],
             None => view.catalog.tables().cloned().collect(),
         };
-        let done = tables.iter().try_for_each(|table| {
+        tables.iter().try_for_each(|table| {
             analyze::analyze(&self.db, table, &self.watch)?;
             self.watch.cancel.note_committed("the tables that it was done with have new statistics");
             Ok(())
-        });
-        self.db.plans().forget();
-        done
+        })
     }
 }

@@ -144,6 +144,9 @@ impl Session {
             return expiry::purge_before(&self.db, table, self.db.now_us(), &self.watch);
         }
         let view = self.view()?;
-        expiry::purge_in(&view, table, &mut |batch| self.write_down(batch))
+        expiry::purge_in(&view, table, &mut |batch| {
+            self.write_down(batch);
+            Ok(())
+        })
     }
 }

@@ -90,7 +90,7 @@ impl Session {
     ) -> Result<Outcome> {
         let view = self.writing_view()?;
         let StatementWrites { mut batch, affected, returning } = match statement {
-            Statement::Insert(insert) => write::insert(&view, insert, given, self.open.is_some()).await?,
+            Statement::Insert(insert) => write::insert(&view, insert, given).await?,
             Statement::Update(update) => write::update(&view, update, given).await?,
             Statement::Delete(delete) => write::delete(&view, delete, given).await?,
             _ => return Err(Error::internal("not a write")),

@@ -10,7 +10,7 @@ use super::{
     Assigned, FOUND_ROWKEY, StatementWrites, WriteInputs, WriteTarget, assigned_columns, column_item,
     key_update, name_in, relations, select,
 };
-use crate::engine::bulk::{check_reads, commit};
+use crate::engine::bulk::BulkStatement;
 use crate::engine::rows::{check_constraints, check_null, literal};
 use crate::engine::view::StatementView;
 use crate::error::{Error, Result, sqlstate};
@@ -206,15 +206,14 @@ impl<'a> Rewriting<'a> {
     /// Errors: `Conflict` when something that was read has changed.
     fn through_the_bulk_door(mut self, mut pieces: FoundRows) -> Result<StatementWrites> {
         let WriteTarget { view, table, .. } = self.target;
-        let (_load, mut writer) = view.db.load(&view.watch.cancel)?;
-        check_reads(view, table, &*writer)?;
+        let mut bulk = BulkStatement::open(view, table)?;
         // Simple changes of sorted rows are in the order of their keys as they come.
         let is_in_order = self.is_simple && !pieces.may_repeat();
-        let mut gathered = (!is_in_order).then(|| Changes::new(table, writer.folder()));
+        let mut gathered = (!is_in_order).then(|| Changes::new(table, bulk.writer.folder()));
         loop {
             match &mut gathered {
                 Some(gathered) => gathered.take(&mut self.writes, &view.watch)?,
-                None => self.writes.drain().try_for_each(|change| change.write_to(&mut *writer))?,
+                None => self.writes.drain().try_for_each(|change| change.write_to(&mut *bulk.writer))?,
             }
             let Some(piece) = pieces.next().transpose()? else { break };
             view.db.runtime().block_on(self.rewrite(piece))?;
@@ -222,10 +221,10 @@ impl<'a> Rewriting<'a> {
         }
         view.watch.finish("changing rows", self.affected, "rows");
         if let Some(gathered) = gathered {
-            gathered.write_to(&mut *writer, &view.watch)?;
+            gathered.write_to(&mut *bulk.writer, &view.watch)?;
         }
-        self.counters.mutations.iter().try_for_each(|mutation| mutation.write_to(&mut *writer))?;
-        commit(view, table, writer)?;
+        self.counters.write_to(&mut *bulk.writer)?;
+        bulk.finish()?;
         Ok(StatementWrites { batch: WriteBatch::default(), affected: self.affected, returning: None })
     }
 

@@ -32,60 +32,72 @@ use crate::value::Value;
 /// Name of the relation that DO UPDATE computes from.
 const PAIRS: &str = "__pairs";
 
+/// How the rows of an INSERT go into the store, if they are many.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Route {
+    /// As few rows do: in one batch.
+    Batch,
+    /// Through the bulk door, sorted by the keys of their entries.
+    Load,
+    /// Through the bulk door, sorted by rowkey and compared with those that are there.
+    Merge,
+}
+
+impl Route {
+    fn of(view: &StatementView, table: &TableDef, stmt: &Insert) -> Route {
+        // The view of a transaction records nothing: the transaction itself does.
+        let is_whole = view.recording.is_some() && stmt.returning.is_none();
+        match stmt.mode {
+            _ if !is_whole || !matches!(stmt.source, InsertSource::Query(_)) => Route::Batch,
+            // A load purges expired rows first, which may be rows that the statement has read.
+            InsertMode::Insert if table.ttl_us.is_none() => Route::Load,
+            _ if merge::can_merge(table) => Route::Merge,
+            _ => Route::Batch,
+        }
+    }
+}
+
 /// INSERT and UPSERT. Outside of a transaction a large INSERT ... SELECT goes through the store's bulk door, and leaves
 /// no batch to commit.
-pub async fn insert(
-    view: &StatementView,
-    stmt: &Insert,
-    given: WriteInputs<'_>,
-    in_transaction: bool,
-) -> Result<StatementWrites> {
-    match insert_by(view, stmt, given, !in_transaction).await {
+pub async fn insert(view: &StatementView, stmt: &Insert, given: WriteInputs<'_>) -> Result<StatementWrites> {
+    let table = view.table(&stmt.table)?;
+    let route = Route::of(view, &table, stmt);
+    match insert_by(view, &table, stmt, given, route).await {
         // A load draws each rowkey once. Other buckets are tried where rows are read.
-        Err(e) if !in_transaction && e.sqlstate() == sqlstate::UNIQUE && is_drawn(view, stmt) => {
-            insert_by(view, stmt, given, false).await
+        Err(e) if route == Route::Load && table.key.is_drawn() && e.sqlstate() == sqlstate::UNIQUE => {
+            insert_by(view, &table, stmt, given, Route::Batch).await
         }
         inserted => inserted,
     }
 }
 
-fn is_drawn(view: &StatementView, stmt: &Insert) -> bool {
-    view.table(&stmt.table).is_ok_and(|table| table.key.is_drawn())
-}
-
-/// [`insert`]; `may_load`: many rows may go through the bulk door.
 async fn insert_by(
     view: &StatementView,
+    table: &TableDef,
     stmt: &Insert,
     given: WriteInputs<'_>,
-    may_load: bool,
+    route: Route,
 ) -> Result<StatementWrites> {
-    let table = view.table(&stmt.table)?;
-    // A load purges expired rows first, which may be rows that the statement has read.
-    let is_load = matches!(stmt.mode, InsertMode::Insert) && table.ttl_us.is_none();
-    let is_query = matches!(stmt.source, InsertSource::Query(_));
-    let may_be_many =
-        is_query && may_load && stmt.returning.is_none() && (is_load || merge::can_merge(&table));
     let mut batch = WriteBatch::default();
-    let cells = match source_cells(view, &table, stmt, given, may_be_many).await? {
+    let cells = match source_cells(view, table, stmt, given, route != Route::Batch).await? {
         Sourced::Cells(cells) => cells,
         Sourced::Many(mut source, columns) => {
-            check_replaced(&table, stmt, &columns)?;
-            let affected = match is_load {
-                true => {
-                    let next = || source.next_rows(view, &table);
-                    load(view, &table, (&columns, stmt.overriding), None, next)?
+            check_replaced(table, stmt, &columns)?;
+            let affected = match route {
+                Route::Load => {
+                    let next = || source.next_rows(view, table);
+                    load(view, table, (&columns, stmt.overriding), None, next)?
                 }
-                false => merge::merge(view, &table, stmt, given, (source, columns))?,
+                Route::Merge | Route::Batch => merge::merge(view, table, stmt, given, (source, columns))?,
             };
             return Ok(StatementWrites { batch, affected, returning: None });
         }
     };
     let columns = cells.columns.clone();
-    check_replaced(&table, stmt, &columns)?;
-    let proposed = proposed(view, &table, &stmt.mode, cells, &mut batch).await?;
-    let changed = changed(view, &table, stmt, given, (proposed, &columns), &mut batch).await?;
-    let target = WriteTarget::new(view, &table, (&stmt.table, &stmt.alias), &stmt.returning, given.params);
+    check_replaced(table, stmt, &columns)?;
+    let proposed = proposed(view, table, &stmt.mode, cells, &mut batch).await?;
+    let changed = changed(view, table, stmt, given, (proposed, &columns), &mut batch).await?;
+    let target = WriteTarget::new(view, table, (&stmt.table, &stmt.alias), &stmt.returning, given.params);
     target.finish(changed, batch).await
 }
 

@@ -6,7 +6,7 @@
 
 use super::insert::{changed, proposed};
 use super::{StagedChanges, WriteInputs};
-use crate::engine::bulk::{check_reads, commit, locked};
+use crate::engine::bulk::BulkStatement;
 use crate::engine::query_rows::QueryRows;
 use crate::engine::rows::PartialRows;
 use crate::engine::view::StatementView;
@@ -38,12 +38,11 @@ pub(super) fn merge(
     (mut source, columns): (QueryRows, Vec<ColumnId>),
 ) -> Result<u64> {
     let (runtime, watch) = (view.db.runtime(), &view.watch);
-    let (_load, mut writer) = view.db.load(&watch.cancel)?;
-    check_reads(view, table, &*writer)?;
-    let locked = locked(view)?;
+    let mut bulk = BulkStatement::open(view, table)?;
+    let locked = bulk.locked()?;
     // Identity counters advance from batch to batch and are written at the end.
     let mut counters = WriteBatch::default();
-    let mut rows = RowSorter::new(table, writer.folder());
+    let mut rows = RowSorter::new(table, bulk.writer.folder());
     while let Some(cells) = source.next_rows(view, table)? {
         let (columns, before) = (columns.clone(), rows.len() as usize);
         let cells = PartialRows { columns, rows: cells, overriding: stmt.overriding, before, written: &[] };
@@ -54,7 +53,7 @@ pub(super) fn merge(
     }
     let total = rows.len();
     let mut writes = Writes::new(table, WriteBatch::default(), locked.as_of_us);
-    let mut gathered = Changes::new(table, writer.folder());
+    let mut gathered = Changes::new(table, bulk.writer.folder());
     let (mut done, mut affected) = (0, 0);
     rows.each_part(ROWS_READ, &mut |part| {
         done += part.len() as u64;
@@ -66,8 +65,8 @@ pub(super) fn merge(
         gathered.take(&mut writes, watch)
     })?;
     watch.finish("merging rows", total, "rows");
-    gathered.write_to(&mut *writer, watch)?;
-    counters.mutations.iter().try_for_each(|mutation| mutation.write_to(&mut *writer))?;
-    commit(view, table, writer)?;
+    gathered.write_to(&mut *bulk.writer, watch)?;
+    counters.write_to(&mut *bulk.writer)?;
+    bulk.finish()?;
     Ok(affected)
 }

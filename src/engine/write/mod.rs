@@ -30,7 +30,7 @@ use super::rows::{always_identity, assign, batch_of, check_nulls, number};
 use super::view::{StatementView, column_named};
 use crate::df::query::Planner;
 use crate::error::{Error, Result, Span, sqlstate};
-use crate::exec::dml::{ChangeSet, RowChanges};
+use crate::exec::dml::{RowChanges, Writes};
 use crate::key::{ColumnId, Rowkey};
 use crate::row::field;
 use crate::schema::TableDef;
@@ -114,12 +114,14 @@ impl<'a> WriteTarget<'a> {
     }
 
     /// Writes the changes into `batch`, index entries included, and answers RETURNING.
-    async fn finish(self, changed: StagedChanges, mut batch: WriteBatch) -> Result<StatementWrites> {
+    async fn finish(self, changed: StagedChanges, batch: WriteBatch) -> Result<StatementWrites> {
         let StagedChanges { changes, touched } = changed;
-        let changes = {
-            let reader = self.view.snapshot.reader()?;
-            let StatementView { watch, as_of_us, .. } = self.view;
-            ChangeSet::resume(self.table, &*reader, watch, *as_of_us, changes).finish(&mut batch)?
+        let batch = {
+            let StatementView { snapshot, watch, as_of_us, .. } = self.view;
+            let reader = snapshot.reader()?;
+            let mut writes = Writes::new(self.table, batch, *as_of_us);
+            writes.add_all(&*reader, &changes, watch)?;
+            writes.finish(&*reader)?
         };
         let mut rows = Vec::new();
         if self.returning.is_some() {

@@ -139,7 +139,7 @@ pub(super) fn stage(
         }
     }
     let Stage { writer, touched, conflicts, merged, .. } = stage;
-    Ok(StagedInsert { changed: StagedChanges { changes: writer.suspend(), touched }, conflicts, merged })
+    Ok(StagedInsert { changed: StagedChanges { changes: writer.into_changes(), touched }, conflicts, merged })
 }
 
 /// A [`StagedInsert`] in progress.

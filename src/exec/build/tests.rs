@@ -76,7 +76,8 @@ fn examples_of_duplicate_keys_are_few_however_many_steps_there_are() {
     let most = Most { rows: 20, bytes: usize::MAX };
     loop {
         let step = gather_entries((&table, index), &range, most, &*snapshot, &mut |_| Ok(())).unwrap();
-        left_out += step.write_unique(index, &mut *writer, &mut examples, &CancelHandle::default()).unwrap();
+        let (before, cancel) = (&mut RowsBefore::new(&*snapshot, 0), CancelHandle::default());
+        left_out += step.write_unique((&table, index), before, &mut *writer, &mut examples, &cancel).unwrap();
         let Some(last) = step.last else { break };
         range = KeyRange::starting_at(last.successor());
     }
