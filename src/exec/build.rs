@@ -352,9 +352,9 @@ impl SortedEntries {
             cancel.tick(done)?;
             if let Some(existing) = writer.get(index.keyspace, key)? {
                 // A row written after the index was created has its entry already.
-                let holder = Rowkey::from(open_entry(index, key, &existing)?.pointer);
-                let row = Rowkey::from(open_entry(index, key, value)?.pointer);
-                if holder != row {
+                let (holder, row) = (open_entry(index, key, &existing)?, open_entry(index, key, value)?);
+                if holder.pointer != row.pointer {
+                    let (holder, row) = (Rowkey::from(holder.pointer), Rowkey::from(row.pointer));
                     if before.purge(table, &row, writer)? {
                         continue;
                     }

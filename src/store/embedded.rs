@@ -176,8 +176,8 @@ impl EmbeddedStore {
 
     fn try_group(&self, group: &[WriteBatch]) -> Result<Vec<Result<()>>> {
         let shared = &self.shared;
-        let mut writer = shared.writer.lock();
-        let WriterState { log, recent } = &mut *writer;
+        let mut lock = shared.writer.lock();
+        let WriterState { log, recent } = &mut *lock;
         shared.trust.check()?;
         let version = shared.newest().version + 1;
         let (results, accepted) = recent.accept(group);

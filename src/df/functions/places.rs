@@ -14,7 +14,7 @@ use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::function::{ExpressionArgs, PartitionEvaluatorArgs, WindowUDFFieldArgs};
 use datafusion::logical_expr::window_state::WindowAggState;
 use datafusion::logical_expr::{
-    Documentation, LimitEffect, PartitionEvaluator, ReversedUDWF, Signature, WindowUDF, WindowUDFImpl,
+    Documentation, LimitEffect, PartitionEvaluator, Signature, WindowUDF, WindowUDFImpl,
 };
 use datafusion::physical_expr::PhysicalExpr;
 
@@ -28,10 +28,6 @@ pub struct Place(pub Arc<WindowUDF>);
 impl WindowUDFImpl for Place {
     fn name(&self) -> &str {
         self.0.name()
-    }
-
-    fn aliases(&self) -> &[String] {
-        self.0.aliases()
     }
 
     fn signature(&self) -> &Signature {
@@ -53,13 +49,6 @@ impl WindowUDFImpl for Place {
 
     fn sort_options(&self) -> Option<SortOptions> {
         self.0.sort_options()
-    }
-
-    fn reverse_expr(&self) -> ReversedUDWF {
-        match self.0.reverse_expr() {
-            ReversedUDWF::Identical => ReversedUDWF::Identical,
-            _ => ReversedUDWF::NotSupported,
-        }
     }
 
     fn documentation(&self) -> Option<&Documentation> {

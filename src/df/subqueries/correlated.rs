@@ -96,12 +96,18 @@ pub fn settled(plan: LogicalPlan, names: &UniqueNames) -> DfResult<Transformed<L
             if let Some(plain) = conjunction(plain) {
                 input = LogicalPlanBuilder::from(input).filter(plain)?.build()?;
             }
-            let terms = terms.into_iter().map(|term| match in_one_set(term, input.schema())? {
-                term if is_joined_well(&term) => Ok(term),
-                term => simpler_term(spell_out(term, input.schema(), true)?, &input),
-            });
-            let terms: Vec<Expr> = terms.collect::<DfResult<_>>()?;
-            let Some(predicate) = conjunction(terms) else { return Ok(Transformed::yes(input)) };
+            let mut simple = Vec::with_capacity(terms.len());
+            for term in terms {
+                let term = in_one_set(term, input.schema())?;
+                if is_joined_well(&term) {
+                    simple.push(term);
+                    continue;
+                }
+                for term in split_conjunction_owned(spell_out(term, input.schema(), true)?) {
+                    simple.push(simpler_term(term, &input)?);
+                }
+            }
+            let Some(predicate) = conjunction(simple) else { return Ok(Transformed::yes(input)) };
             LogicalPlan::Filter(Filter::try_new(predicate, Arc::new(input.clone()))?)
         }
         plan => plan
@@ -149,19 +155,12 @@ fn first_of_computed(distinct: DistinctOn, names: &UniqueNames) -> DfResult<Tran
 
 /// [`simpler`] for a term of a WHERE.
 fn simpler_term(term: Expr, input: &LogicalPlan) -> DfResult<Expr> {
-    match term {
-        Expr::BinaryExpr(BinaryExpr { left, op: Operator::And, right }) => {
-            Ok(simpler_term(*left, input)?.and(simpler_term(*right, input)?))
-        }
-        term => {
-            let inner = if let Expr::Not(inner) = &term { inner } else { &term };
-            let is_whole = matches!(inner, Expr::Exists(_));
-            // Where it is not the whole term, DataFusion's join marks the rows that find some, for which it reads all
-            // that there is to find. A value of each row takes less, if it has a key.
-            let joins = |plan: &LogicalPlan| pulls_up(plan, false) && (is_whole || !pulls_up(plan, true));
-            term.rewrite_up(|expr| simpler(expr, input, &joins)).data()
-        }
-    }
+    let inner = if let Expr::Not(inner) = &term { inner } else { &term };
+    let is_whole = matches!(inner, Expr::Exists(_));
+    // Where it is not the whole term, DataFusion's join marks the rows that find some, for which it reads all that there
+    // is to find. A value of each row takes less, if it has a key.
+    let joins = |plan: &LogicalPlan| pulls_up(plan, false) && (is_whole || !pulls_up(plan, true));
+    term.rewrite_up(|expr| simpler(expr, input, &joins)).data()
 }
 
 /// Rewrites IN, ANY, ALL and EXISTS into what DataFusion supports, or into a value. `joins`: an EXISTS of this plan

@@ -208,7 +208,7 @@ impl LsmBulk<'_> {
 
     /// Writes the last table, which makes everything durable; gives its version.
     fn finish(&mut self) -> Result<u64> {
-        // Then there is nothing to write beside what is staged.
+        // If anything is staged, everything has to be.
         if !self.staged.keyspaces.is_empty() && self.gathered.bytes() > 0 {
             self.stage()?;
         }

@@ -14,7 +14,7 @@ use lsm_tree::compaction::Leveled;
 use parking_lot::{Condvar, Mutex};
 
 use super::slots::SlotId;
-use super::{MEMTABLE_BYTES, Shared, explain};
+use super::{MEMTABLE_BYTES, Shared};
 use crate::error::{Error, Kind, Result, sqlstate};
 
 /// Limit of full memtables waiting to be written (count).
@@ -198,7 +198,7 @@ pub(super) fn flush(shared: &Shared, segment: u64) -> Result<()> {
 fn merge_all(shared: &Shared) {
     let upkeep = &shared.upkeep;
     let mut cleared = Vec::new();
-    let mut has_room = true;
+    let mut has_failed = false;
     while let Some(more) =
         upkeep.wait(|state| std::mem::take(&mut state.merge).then(|| std::mem::take(&mut state.cleared)))
     {
@@ -206,12 +206,13 @@ fn merge_all(shared: &Shared) {
         // Errors are ignored: whoever reads the damaged table gets them. A merge is retried after the next flush.
         if !shared.trust.is_lost() {
             let _ = surviving(|| drop_cleared(shared, &mut cleared));
-            has_room = has_room || shared.directory.has_room(MERGED_BYTES);
             // Of a merge that fails, finished tables stay on the disk until the next open.
-            has_room = has_room && surviving(|| merge(shared)).is_ok();
+            if !has_failed || shared.directory.has_room(MERGED_BYTES) {
+                has_failed = surviving(|| merge(shared)).is_err();
+            }
         }
         shared.refresh();
-        let _ = forget_old(shared);
+        forget_old(shared);
         upkeep.changed.notify_all();
     }
     cleared.append(&mut upkeep.state.lock().cleared);
@@ -244,10 +245,11 @@ fn merge(shared: &Shared) -> Result<()> {
 }
 
 /// Lets go of the lists of tables that no snapshot reads any more, and so of tables that are in none of the others.
-fn forget_old(shared: &Shared) -> Result<()> {
+fn forget_old(shared: &Shared) {
     let folder = shared.directory.lsm_folder().join("tree");
     let mut lists = shared.tree.get_version_history_lock();
-    lists.maintenance(&folder, shared.views.oldest()).map_err(explain)
+    // A list that cannot be removed is tried again the next time.
+    let _ = lists.maintenance(&folder, shared.views.oldest());
 }
 
 #[cfg(test)]
