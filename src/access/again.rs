@@ -7,7 +7,7 @@ use super::path::{Access, Method, Need, Path, Source};
 use super::stretch::{FirstRun, Stretch, if_few, is_cheap, keys, stays_ordered};
 use super::unprobed::Unprobed;
 use crate::key::ColumnId;
-use crate::plan::{CmpOp, Predicate, RangeShape};
+use crate::plan::{CmpOp, Field, Predicate, RangeShape};
 use crate::value::Value;
 
 /// The path of the statement's previous run, if for these parameters too no other path can be much cheaper:
@@ -76,8 +76,9 @@ pub struct Again {
     keys: KnownKeys,
     /// The conditions (positions) that the keys answer: comparisons of their columns.
     terms: Vec<usize>,
-    /// The others, and whether index entries decide them.
+    /// The others, the fields that they read, and whether index entries decide them.
     rest: Vec<usize>,
+    rest_fields: Vec<Field>,
     rest_of_entries: bool,
 }
 
@@ -97,7 +98,9 @@ impl Again {
     pub fn of(run: &FirstRun<'_>) -> Option<Again> {
         Again::of_one_range(run).or_else(|| {
             let (behind, terms, rest) = BehindPrefix::of(run)?;
-            Some(Again { keys: KnownKeys::Behind(Box::new(behind)), terms, rest, rest_of_entries: false })
+            let rest_fields = (run.filled)(&rest)?.fields();
+            let keys = KnownKeys::Behind(Box::new(behind));
+            Some(Again { keys, terms, rest, rest_fields, rest_of_entries: false })
         })
     }
 
@@ -112,8 +115,8 @@ impl Again {
         let rest_of_entries = !access.entry_filter.is_true();
         // Rows in an order, of which some may not pass, are left to the planner.
         let is_free = need.each.is_none() && !need.hints.full && (need.order.is_empty() || shape.is_point());
-        let is_left = || Some(is_free && access.checks(&filled(&rest)?));
-        if !rest.is_empty() && !is_left()? {
+        let left = filled(&rest)?;
+        if !rest.is_empty() && !(is_free && access.checks(&left)) {
             return None;
         }
         let is_equal = |id| conditions.contains(&Some((id, CmpOp::Eq)));
@@ -133,7 +136,7 @@ impl Again {
             }
             _ => return None,
         };
-        Some(Again { keys, terms, rest, rest_of_entries })
+        Some(Again { keys, terms, rest, rest_fields: left.fields(), rest_of_entries })
     }
 
     /// The conditions (positions) that the keys answer.
@@ -155,8 +158,9 @@ impl Again {
     }
 
     /// The access for some values, given by term, and the other conditions filled with them; `None` if the planner must
-    /// decide, because of a NULL or a value that no key can hold, or because much would be read. Also the number of
-    /// entries within which an index range must end for the access to be valid.
+    /// decide, because of a NULL or a value that no key can hold, because the other conditions read other fields now
+    /// (`1 = 1 OR b = 2` reads none), or because much would be read. Also the number of entries within which an index
+    /// range must end for the access to be valid.
     pub fn access<'v>(
         &self,
         source: Source<'_>,
@@ -165,6 +169,9 @@ impl Again {
         looked_at: Option<u64>,
         stats: &dyn Statistics,
     ) -> Option<(Access, Option<usize>)> {
+        if !rest.reads_exactly(&self.rest_fields) {
+            return None;
+        }
         let (stretch, shape) = match &self.keys {
             KnownKeys::Get(shape) => {
                 let (layout, _) = keys(source, Path::Primary)?;

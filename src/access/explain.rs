@@ -282,7 +282,7 @@ fn asked_for(table: &TableDef, access: &Access) -> Vec<(ColumnId, Value)> {
 
 /// `'000000100042' <- order_id=240001000000`; `asked`: values that the key does not tell.
 fn show_key(table: &TableDef, key: &Rowkey, asked: &[(ColumnId, Value)], verbose: bool) -> String {
-    let mut shown = quoted(&table.key, key, table.key.show(key));
+    let mut shown = table.key.show_quoted(key);
     let mut columns: Vec<String> = Vec::new();
     let mut show = |id, value: ValueRef<'_>| {
         columns.push(format!("{}={}", table.column_name(id), Literal(value)));
@@ -298,19 +298,11 @@ fn show_key(table: &TableDef, key: &Rowkey, asked: &[(ColumnId, Value)], verbose
     shown
 }
 
-fn quoted(layout: &KeyLayout, bytes: &[u8], shown: String) -> String {
-    if layout.is_text() && std::str::from_utf8(bytes).is_ok() {
-        format!("'{}'", shown.replace('\'', "''"))
-    } else {
-        shown
-    }
-}
-
 /// `['000123_2017-01-01' .. '000123_2017-01-02')`, in the order of keys; a bound that is the end of a prefix is shown as
 /// the last key of that prefix, and the successor of a text or of a number with a fraction as that: exclusive at the
 /// start and inclusive at the end. The keys begin with `∞` if the first part is descending.
 fn show_range<'l>(layout: &dyn Fn(&[u8]) -> &'l KeyLayout, range: &KeyRange, verbose: bool) -> String {
-    let bound = |key: &[u8]| quoted(layout(key), key, layout(key).show(key));
+    let bound = |key: &[u8]| layout(key).show_quoted(key);
     let before = |key: &Rowkey| match key.strip_suffix(b"\0") {
         Some(text) if layout(key).is_text() && !text.is_empty() && !text.ends_with(b"\0") => {
             Some(bound(text))

@@ -4,7 +4,7 @@ use crate::error::{Error, Result, sqlstate};
 use crate::key::{KeyLayout, hex};
 use crate::schema::{IndexDef, TableDef};
 use crate::store::KeyspaceId;
-use crate::value::{ColumnType, Value};
+use crate::value::{ColumnType, Value, name_sql};
 
 /// A keyspace, and how its keys are made.
 pub struct KeyspaceLayout<'t> {
@@ -39,7 +39,7 @@ impl<'t> KeyspaceLayout<'t> {
                 Ok(Value::Bytes(bytes)) => Ok(bytes),
                 _ => Err(Error::invalid(format!("'{text}' is not a key of \"{}\"", self.layout.0))
                     .why("its keys are not plain text, so they are written in hex digits")
-                    .hint(format!("SELECT rowkey FROM {} shows some", self.layout.0))
+                    .hint(format!("SELECT rowkey FROM {} shows some", name_sql(self.layout.0)))
                     .state(sqlstate::INVALID_TEXT)),
             },
             other => Err(Error::invalid(format!("{other} is not a key")).state(sqlstate::INVALID_TEXT)),

@@ -52,7 +52,6 @@ fn format(file: &CopyFile) -> Result<FileFormat> {
             header: file.header,
             delimiter: delimiter(file)?,
             null: file.null.clone(),
-            ..CsvOptions::default()
         }),
         CopyFormat::Text => {
             FileFormat::Text(TextOptions { delimiter: delimiter(file)?, null: file.null.clone() })

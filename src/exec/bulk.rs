@@ -119,7 +119,7 @@ fn entries_of(
 #[derive(Default)]
 struct ClaimedKeys {
     /// Each with the row that has it; `None`: the key is the rowkey itself.
-    keys: FastMap<(KeyspaceId, Rowkey), Option<Rowkey>>,
+    keys: FastMap<KeyspaceId, FastMap<Rowkey, Option<Rowkey>>>,
     /// Approximate memory used, in bytes.
     bytes: usize,
 }
@@ -127,15 +127,15 @@ struct ClaimedKeys {
 impl ClaimedKeys {
     /// The row that has the key.
     fn holder(&self, keyspace: KeyspaceId, key: &Rowkey) -> Option<Rowkey> {
-        let holder = self.keys.get(&(keyspace, key.clone()))?;
+        let holder = self.keys.get(&keyspace)?.get(key)?;
         Some(holder.as_ref().unwrap_or(key).clone())
     }
 
     /// Notes that a row has the key.
     fn add(&mut self, keyspace: KeyspaceId, key: Rowkey, holder: Option<Rowkey>) {
-        self.bytes += size_of::<((KeyspaceId, Rowkey), Option<Rowkey>)>();
+        self.bytes += size_of::<(Rowkey, Option<Rowkey>)>();
         self.bytes += key.len() + holder.as_ref().map_or(0, |holder| holder.len());
-        self.keys.insert((keyspace, key), holder);
+        self.keys.entry(keyspace).or_default().insert(key, holder);
     }
 }
 

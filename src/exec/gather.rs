@@ -180,7 +180,9 @@ impl Gather {
             let some: Vec<&Pointer> = some.take_while(|row| !is_reported(row)).collect();
             self.next += some.len();
             let keys: Vec<&[u8]> = some.iter().map(|row| &row.key[..]).collect();
-            ScanCounters::add(&pull.counters.fetched, keys.len() as u64);
+            let known = some.iter().filter(|row| row.index.is_none()).count();
+            ScanCounters::add(&pull.counters.gets, known as u64);
+            ScanCounters::add(&pull.counters.fetched, (keys.len() - known) as u64);
             for (row, value) in some.iter().zip(pull.get_many(spec.table.rows(), &keys)?) {
                 let Some(value) = value else {
                     match row.index.and_then(|id| spec.table.index_by_id(id)) {

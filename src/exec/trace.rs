@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::index::open_entry;
-use crate::key::{ColumnId, KeyLayout};
+use crate::key::ColumnId;
 use crate::row::{self, PackedRow};
 use crate::schema::{FamilyId, IndexDef, TableDef};
 use crate::store::{KeyspaceId, Mutation};
@@ -85,7 +85,7 @@ impl Held<'_> {
         let (table, mut words) = (self.table, Vec::new());
         match self.what {
             KeyspaceKind::Family(_) => {
-                words.push(quoted(&table.key, key));
+                words.push(table.key.show_quoted(key));
                 if let Some(value) = value {
                     let value = row::open(value)?;
                     words.extend(columns(table, &PackedRow::new(&value)?)?);
@@ -93,17 +93,17 @@ impl Held<'_> {
             }
             KeyspaceKind::Index(index) => {
                 let end = index.layout.len_in(key).unwrap_or(key.len());
-                words.push(quoted(&index.layout, &key[..end]));
+                words.push(index.layout.show_quoted(&key[..end]));
                 match value {
                     Some(value) => {
                         let entry = open_entry(index, key, value)?;
-                        words.push(format!("-> {}", quoted(&table.key, entry.pointer)));
+                        words.push(format!("-> {}", table.key.show_quoted(entry.pointer)));
                         if let Some(included) = entry.include()? {
                             words.extend(columns(table, &included)?);
                         }
                     }
                     None if end < key.len() => {
-                        words.push(format!("-> {}", quoted(&table.key, &key[end..])));
+                        words.push(format!("-> {}", table.key.show_quoted(&key[end..])));
                     }
                     None => {}
                 }
@@ -111,11 +111,6 @@ impl Held<'_> {
         }
         Ok(words.join(" "))
     }
-}
-
-fn quoted(layout: &KeyLayout, key: &[u8]) -> String {
-    let shown = layout.show(key);
-    if layout.is_text() { format!("'{}'", shown.replace('\'', "''")) } else { shown }
 }
 
 /// `status='paid'` for each column of a packed value.

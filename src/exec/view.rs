@@ -296,6 +296,10 @@ impl RowScratch {
                 old.clear();
                 old.push_str(new);
             }
+            (Value::Bytes(old), ValueRef::Bytes(new)) => {
+                old.clear();
+                old.extend_from_slice(new);
+            }
             (place, value) => *place = value.to_value(),
         }
     }

@@ -80,10 +80,10 @@ impl Walk {
 
     /// It can be cut into parts, because it goes through its ranges from end to end.
     pub fn is_divisible(&self) -> bool {
-        self.merge.is_none() && self.jumper.is_none()
+        self.merge.is_none() && self.jumper.is_none() && self.direction == Direction::Forward
     }
 
-    /// Keeps only what thread `part` of `parts` walks. The entries then come in no overall order.
+    /// Keeps only what thread `part` of `parts` walks, in key order.
     pub fn keep_part(&mut self, reader: &dyn Reader, part: (usize, usize)) -> Result<()> {
         let ranges = std::mem::take(&mut self.ranges).into();
         self.ranges = pieces_of(reader, self.keyspace, ranges, part)?.into();

@@ -77,12 +77,12 @@ pub fn entry_of(
             return Ok(None);
         }
     }
-    let columns = index.layout.columns();
-    row.add(table, columns.iter().copied()).map_err(|e| uncomputed(index, e))?;
+    let columns = || index.layout.parts().iter().flat_map(|part| part.columns().iter().copied());
+    row.add(table, columns()).map_err(|e| uncomputed(index, e))?;
     let mut key = Vec::with_capacity(64);
     let encoded = index.layout.encode_values(&|id| row.get(id), &|id| table.column_name(id), 0, &mut key);
     encoded.map_err(|e| refused(table, index, e))?;
-    let has_null = columns.iter().any(|id| row.get(*id).is_null());
+    let has_null = columns().any(|id| row.get(id).is_null());
     let mut value = Vec::with_capacity(16);
     if index.pointer_in_value(has_null) {
         write_leb128(rowkey.len(), &mut value);

@@ -245,8 +245,7 @@ impl KeyLayout {
     pub fn sql_with(&self, changed: usize, other: &str) -> String {
         let sql = |(at, part): (usize, &KeyPart)| match () {
             () if at == changed => other.to_owned(),
-            () if part.is_descending() => format!("{} DESC", part.sql()),
-            () => part.sql().to_owned(),
+            () => part.written(),
         };
         let parts = self.parts.iter().enumerate().map(sql).filter(|sql| !sql.is_empty());
         parts.collect::<Vec<_>>().join(", ")

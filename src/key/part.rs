@@ -166,6 +166,11 @@ impl KeyPart {
         &self.sql
     }
 
+    /// The SQL text, with the order.
+    pub fn written(&self) -> String {
+        format!("{}{}", self.sql, if self.is_descending() { " DESC" } else { "" })
+    }
+
     /// Are its bytes readable UTF-8 text?
     pub fn is_text(&self) -> bool {
         let text = match &self.ending {

@@ -6,7 +6,7 @@ use super::hex;
 use super::layout::KeyLayout;
 use super::part::{Ending, KeyPart};
 use super::transform::Shape;
-use crate::value::ValueRef;
+use crate::value::ColumnType;
 
 /// Bytes of the widest binary part.
 const PART_BYTES_MAX: usize = 16;
@@ -22,6 +22,14 @@ impl KeyLayout {
         }
     }
 
+    /// The same, in quotes if it is text.
+    pub fn show_quoted(&self, key: &[u8]) -> String {
+        match std::str::from_utf8(key) {
+            Ok(text) if self.is_text() => quoted(text),
+            _ => self.show_parts(key),
+        }
+    }
+
     /// The last key before `end`, readable, where `end` splits a part and would not be readable itself: the
     /// end of a prefix, such as that of all times up to one. Also where `end` is the next value after a number or time
     /// that is shorter to write: after 32.0 comes 32.00000000000001.
@@ -32,6 +40,9 @@ impl KeyLayout {
         let whole = self.whole_parts(end);
         if whole.len == end.len() {
             return self.text_before(end).or_else(|| self.shorter_before(end, &whole));
+        }
+        if let Some(text) = self.text_passed(end, &whole) {
+            return Some(text);
         }
         let mut last = end.to_vec();
         let byte = last.last_mut()?;
@@ -44,6 +55,18 @@ impl KeyLayout {
             last.push(0xFF);
         }
         None
+    }
+
+    /// The beginning that the last keys before `end` share, if it is of a descending text: in that order, a text follows
+    /// all others that begin with it. `whole`: the parts of `end`.
+    fn text_passed(&self, end: &[u8], whole: &Whole) -> Option<String> {
+        let part = self.parts().get(whole.count).filter(|part| part.is_descending())?;
+        let mut text = part.begun(&end[whole.len..])?;
+        let last = text.last_mut()?;
+        *last = last.checked_add(1)?;
+        let mut shown = whole.shown.clone();
+        push(&mut shown, &part.show_content(&text));
+        Some(shown)
     }
 
     /// The key before `end`, if that is the next after a text at the end of the key.
@@ -76,19 +99,31 @@ impl KeyLayout {
 
     fn show_parts(&self, bytes: &[u8]) -> String {
         let Whole { shown: mut out, count, len } = self.whole_parts(bytes);
-        if len < bytes.len() {
-            let (rest, part) = (&bytes[len..], self.parts().get(count));
-            // Skip the byte that says that a text is not NULL.
-            let text = part.and_then(|part| part.begun(rest));
-            push(
-                &mut out,
-                &match part.map(|part| part.form.shape()) {
-                    Some(Shape::Binary(_)) => show_hex(rest),
-                    _ => show_rest(text.as_deref().unwrap_or(rest)),
-                },
-            );
+        if len == bytes.len() {
+            return out;
         }
+        let (rest, part) = (&bytes[len..], self.parts().get(count));
+        let rest = match part.map(|part| (part, part.form.shape())) {
+            Some((part, Shape::Binary(_))) => match self.first_behind(bytes) {
+                Some(first) if part.facts().decodable => return first,
+                _ => show_hex(rest),
+            },
+            // Skip the byte that says that a text is not NULL.
+            Some((part, _)) => part.show_content(part.begun(rest).as_deref().unwrap_or(rest)),
+            None => show_rest(rest),
+        };
+        push(&mut out, &rest);
         out
+    }
+
+    /// The first key that begins with these bytes, up to the part that they split: from 0.0 on, doubles begin with 80.
+    fn first_behind(&self, bytes: &[u8]) -> Option<String> {
+        let mut first = bytes.to_vec();
+        (0..PART_BYTES_MAX).find_map(|_| {
+            first.push(0);
+            let whole = self.whole_parts(&first);
+            (whole.len == first.len()).then_some(whole.shown)
+        })
     }
 
     /// The complete parts at the start of `bytes`.
@@ -131,14 +166,25 @@ pub(super) fn show_part(part: &KeyPart, bytes: &[u8]) -> Option<String> {
     if matches!(part.form.shape(), Shape::Binary(_)) {
         let mut shown = None;
         let decoded = part.get(bytes, &mut |value| {
-            shown = Some(match value {
-                ValueRef::Bytes(_) => format!("x'{value}'"),
-                value => value.to_string(),
-            });
+            shown = Some(value.to_string());
         });
         return if part.facts().decodable { decoded.and(shown) } else { Some(show_hex(&content)) };
     }
-    Some(std::str::from_utf8(&content).map_or_else(|_| show_hex(&content), quoted))
+    Some(match std::str::from_utf8(&content) {
+        Ok(text) if !part.is_bytes() => quoted(text),
+        _ => show_hex(&content),
+    })
+}
+
+impl KeyPart {
+    fn is_bytes(&self) -> bool {
+        self.form.ty() == Some(ColumnType::Varbinary)
+    }
+
+    /// The beginning of a text or of bytes.
+    fn show_content(&self, bytes: &[u8]) -> String {
+        if self.is_bytes() { show_hex(bytes) } else { show_rest(bytes) }
+    }
 }
 
 fn show_rest(bytes: &[u8]) -> String {

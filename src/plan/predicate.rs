@@ -392,22 +392,32 @@ impl Predicate {
     /// Every field it reads, sorted, once each; fields of opaque conditions are not known.
     pub fn fields(&self) -> Vec<Field> {
         let mut all = BTreeSet::new();
-        self.add_fields(&mut all);
+        self.each_field(&mut |field| {
+            all.insert(field);
+        });
         all.into_iter().collect()
     }
 
-    fn add_fields(&self, all: &mut BTreeSet<Field>) {
+    /// It reads these fields, which are sorted, and no others.
+    pub fn reads_exactly(&self, fields: &[Field]) -> bool {
+        let (mut seen, mut others) = (0_u64, false);
+        self.each_field(&mut |field| match fields.binary_search(&field) {
+            Ok(at) if at < 64 => seen |= 1 << at,
+            _ => others = true,
+        });
+        !others && seen.count_ones() as usize == fields.len()
+    }
+
+    fn each_field(&self, see: &mut dyn FnMut(Field)) {
         match self {
             Predicate::True | Predicate::False | Predicate::Unknown | Predicate::Opaque(_) => {}
             Predicate::Compare { field, .. }
             | Predicate::In { field, .. }
             | Predicate::Like { field, .. }
-            | Predicate::IsNull { field, .. } => {
-                all.insert(*field);
-            }
-            Predicate::Tuple { fields, .. } => all.extend(fields),
-            Predicate::Part { part, .. } => all.extend(part.columns().iter().map(|id| Field::Column(*id))),
-            Predicate::And(terms) | Predicate::Or(terms) => terms.iter().for_each(|t| t.add_fields(all)),
+            | Predicate::IsNull { field, .. } => see(*field),
+            Predicate::Tuple { fields, .. } => fields.iter().copied().for_each(see),
+            Predicate::Part { part, .. } => part.columns().iter().for_each(|id| see(Field::Column(*id))),
+            Predicate::And(terms) | Predicate::Or(terms) => terms.iter().for_each(|t| t.each_field(see)),
         }
     }
 

@@ -85,6 +85,11 @@ pub fn column_type_of(field: &Field) -> Option<ColumnType> {
     }
 }
 
+/// The fields have the same type, to Arrow and to SQL: a UUID is no VARCHAR.
+pub fn is_same_type(one: &Field, other: &Field) -> bool {
+    one.data_type() == other.data_type() && column_type_of(one) == column_type_of(other)
+}
+
 /// The SQL name of a field's type, which a result may have even if no column can: INTERVAL, TIME, lists.
 pub fn type_name(field: &Field) -> String {
     if let Some(ty) = column_type_of(field) {

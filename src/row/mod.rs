@@ -13,8 +13,8 @@ mod packed;
 pub(crate) mod testing;
 
 pub use arrow::{
-    any_value_at, arrow_type, as_values, column_type_of, field, plain_text_field, ref_at, rows_of, type_name,
-    value_at,
+    any_value_at, arrow_type, as_values, column_type_of, field, is_same_type, plain_text_field, ref_at,
+    rows_of, type_name, value_at,
 };
 pub use builder::ColumnBuilder;
 pub use cell::{write_json_cell, write_text_cell};

@@ -4,6 +4,7 @@
 //! parsed; parsing, `.help` and completion all use it. A dot, a backslash and, as in Phoenix's shell, an exclamation
 //! mark mean the same.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use std::time::Duration;
 use super::render::{Expanded, OutputFormat};
 use crate::error::{Error, Result, sqlstate};
 use crate::suggest::did_you_mean;
-use crate::value::quoted_name;
+use crate::value::{is_reserved, quoted_name};
 
 /// A parsed command.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,7 +86,7 @@ pub const COMMANDS: &[Spec] = &[
     }),
     spec(&["schema"], "[TABLE]", "the CREATE statements of a table with its indexes, or of all", |rest| {
         let name = |rest: &str| match rest.starts_with('"') {
-            true => unquoted(rest).to_owned(),
+            true => unquoted(rest).into_owned(),
             false => rest.to_lowercase(),
         };
         Ok(Command::Schema(optional(rest).map(name)))
@@ -132,7 +133,7 @@ pub const COMMANDS: &[Spec] = &[
         optional(rest).map(width).transpose().map(Command::Width)
     }),
     spec(&["nullvalue"], "[TEXT]", "what stands for NULL in tables", |rest| {
-        Ok(Command::NullValue(optional(rest).map(|text| unquoted(text).to_owned())))
+        Ok(Command::NullValue(optional(rest).map(|text| unquoted(text).into_owned())))
     }),
     spec(&["watch"], "[SECONDS]", "run the last statement every 2 seconds, say, until Ctrl-C", |rest| {
         pause(rest).map(Command::Watch)
@@ -146,7 +147,7 @@ pub const COMMANDS: &[Spec] = &[
     file_spec(&["read", "i"], "FILE", "run a script", |rest| {
         required(rest, "a file").map(path).map(Command::Read)
     }),
-    spec(&["echo"], "TEXT", "print a text", |rest| Ok(Command::Echo(unquoted(rest).to_owned()))),
+    spec(&["echo"], "TEXT", "print a text", |rest| Ok(Command::Echo(unquoted(rest).into_owned()))),
     spec(&["set"], "[NAME VALUE]", "set a variable, written :NAME in SQL; or list them", |rest| {
         Ok(Command::Set(optional(rest).map(assignment)))
     }),
@@ -330,7 +331,7 @@ fn required<'a>(rest: &'a str, what: &str) -> Result<&'a str> {
 /// `NAME VALUE`.
 fn assignment(rest: &str) -> (String, String) {
     let (name, value) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
-    (name.to_owned(), unquoted(value.trim()).replace("''", "'"))
+    (name.to_owned(), unquoted(value.trim()).into_owned())
 }
 
 fn switch(rest: &str) -> Result<Option<bool>> {
@@ -371,21 +372,28 @@ fn pause(rest: &str) -> Result<Duration> {
 }
 
 fn path(rest: &str) -> PathBuf {
-    let home = unquoted(rest).strip_prefix("~/").and_then(|tail| Some(std::env::home_dir()?.join(tail)));
-    home.unwrap_or_else(|| PathBuf::from(unquoted(rest)))
+    let file = unquoted(rest);
+    let home = file.strip_prefix("~/").and_then(|tail| Some(std::env::home_dir()?.join(tail)));
+    home.unwrap_or_else(|| PathBuf::from(&*file))
 }
 
-/// A name as SQL: unchanged if it is plain or quoted, otherwise quoted.
+/// A name as SQL: unchanged if it is quoted, or plain and no keyword, otherwise quoted.
 fn name(rest: &str) -> String {
     let plain = rest.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '.'));
     let quoted = rest.len() > 1 && rest.starts_with('"') && rest.ends_with('"');
-    if plain || quoted { rest.to_owned() } else { quoted_name(rest) }
+    match (plain, quoted) {
+        (_, true) => rest.to_owned(),
+        (true, _) if is_reserved(rest) => quoted_name(&rest.to_lowercase()),
+        (true, _) => rest.to_owned(),
+        _ => quoted_name(rest),
+    }
 }
 
-/// `rest` without surrounding quotes.
-fn unquoted(rest: &str) -> &str {
-    let inside = |quote| rest.strip_prefix(quote)?.strip_suffix(quote);
-    inside('\'').or_else(|| inside('"')).unwrap_or(rest)
+/// `rest` without surrounding quotes, which are doubled inside.
+fn unquoted(rest: &str) -> Cow<'_, str> {
+    let inside =
+        |quote, doubled| Some(rest.strip_prefix(quote)?.strip_suffix(quote)?.replace(doubled, quote));
+    inside("'", "''").or_else(|| inside("\"", "\"\"")).map_or(Cow::Borrowed(rest), Cow::Owned)
 }
 
 fn bad_argument(what: String) -> Error {
@@ -413,6 +421,9 @@ mod tests {
             (".describe my-table", sql("DESCRIBE \"my-table\"")),
             ("\\di", sql("SHOW INDEXES")),
             (".indexes t", sql("SHOW INDEXES FROM t")),
+            (".indexes Order", sql("SHOW INDEXES FROM \"order\"")),
+            (".schema \"we\"\"ird\"", Command::Schema(Some("we\"ird".to_owned()))),
+            (".echo 'it''s'", Command::Echo("it's".to_owned())),
             (".schema", Command::Schema(None)),
             ("  .mode CSV  ", Command::Mode(Some(OutputFormat::Csv))),
             (".mode", Command::Mode(None)),

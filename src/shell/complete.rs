@@ -10,7 +10,7 @@ use super::commands::{COMMANDS, find, is_command};
 use super::keywords::{KEYWORDS, is_keyword};
 use super::tokens::{Token, TokenKind, is_name_part, tokens};
 use crate::engine::Database;
-use crate::value::quoted_name;
+use crate::value::{is_reserved, quoted_name};
 
 /// Completes words at the prompt.
 pub struct Completion {
@@ -40,7 +40,7 @@ impl Completion {
             return self.files.complete(line, pos, context);
         }
         if !before.is_empty() || !is_command(typed) {
-            let start = typed.rfind(|c| !is_name_part(c)).map_or(0, |at| at + last_char_len(&typed[..=at]));
+            let start = typed.trim_end_matches(is_name_part).len();
             let (sql, before) = (format!("{before}{line}"), format!("{before}{}", &typed[..start]));
             return Ok((start, pairs(self.sql_words(&sql, &before, &typed[start..]))));
         }
@@ -188,10 +188,6 @@ fn pairs(words: BTreeSet<String>) -> Vec<Pair> {
     words.into_iter().map(|word| Pair { display: word.clone(), replacement: word }).collect()
 }
 
-fn last_char_len(text: &str) -> usize {
-    text.chars().next_back().map_or(0, char::len_utf8)
-}
-
 fn starts_with(name: &str, word: &str) -> bool {
     name.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word))
 }
@@ -200,7 +196,7 @@ fn starts_with(name: &str, word: &str) -> bool {
 fn written(name: &str) -> String {
     let plain = name.chars().all(|c| c.is_lowercase() || c.is_ascii_digit() || c == '_')
         && !name.starts_with(|c: char| c.is_ascii_digit());
-    if plain { name.to_owned() } else { quoted_name(name) }
+    if plain && !is_reserved(name) { name.to_owned() } else { quoted_name(name) }
 }
 
 /// A keyword in the case of the typed word.
@@ -227,6 +223,7 @@ mod tests {
         assert_eq!(offers("", "SEL"), (0, vec!["SELECT".to_owned()]));
         assert_eq!(offers("SELECT 1\n", "LIM"), (0, vec!["LIMIT".to_owned()]));
         assert_eq!(offers("", "x é.wher"), (5, vec!["where".to_owned()]));
+        assert_eq!(offers("", "'→wher"), (4, vec!["where".to_owned()]));
     }
 
     #[test]

@@ -162,7 +162,7 @@ impl Console {
         if self.settings.explain && self.settings.format != OutputFormat::Jsonl && is_query(&sql) {
             self.print_plan(&sql)?;
         }
-        let step = self.run(&sql, &[], &sql, place, Console::print);
+        let step = self.run(&sql, &[], &sql, place);
         self.last = Some(sql);
         step
     }
@@ -185,7 +185,7 @@ impl Console {
             Ok(Request { sql, ..request })
         });
         match request {
-            Ok(request) => self.run(&request.sql, &request.params, &request.sql, &Place::TOP, Console::print),
+            Ok(request) => self.run(&request.sql, &request.params, &request.sql, &Place::TOP),
             Err(error) => {
                 self.statements += 1;
                 self.fail(error, line, place)
@@ -239,14 +239,7 @@ impl Console {
     }
 
     /// `typed`: the statement as the user typed it, for messages.
-    fn run(
-        &mut self,
-        sql: &str,
-        params: &[Value],
-        typed: &str,
-        place: &Place,
-        print: fn(&mut Console, Outcome, Instant) -> Result<(), RenderError>,
-    ) -> Step {
+    fn run(&mut self, sql: &str, params: &[Value], typed: &str, place: &Place) -> Step {
         self.statements += 1;
         let started = Instant::now();
         self.session.let_rows_out(self.settings.format != OutputFormat::Jsonl);
@@ -261,7 +254,7 @@ impl Console {
                 rows.copy_to(self.writer())?;
                 Ok(self.warn(&outcome.warnings)?)
             }),
-            None => outcome.and_then(|outcome| print(self, outcome, started)),
+            None => outcome.and_then(|outcome| self.print(outcome, started)),
         };
         self.progress.clear();
         let step = match printed {
@@ -292,7 +285,7 @@ impl Console {
     }
 
     /// Prints a definition or a plan, without decoration.
-    fn print_lines(&mut self, outcome: Outcome, _started: Instant) -> Result<(), RenderError> {
+    fn print_lines(&mut self, outcome: Outcome) -> Result<(), RenderError> {
         let Outcome { columns, mut rows, .. } = outcome;
         self.on_screen(|out| render::lines(out, ResultRows { columns: &columns, batches: &mut rows }))
     }
@@ -300,7 +293,7 @@ impl Console {
     /// Prints the plan of `sql`; an error is left for the statement itself to report.
     fn print_plan(&mut self, sql: &str) -> Step {
         let Ok(outcome) = self.session.execute(&format!("EXPLAIN {sql}"), &[]) else { return Ok(()) };
-        match self.print_lines(outcome, Instant::now()) {
+        match self.print_lines(outcome) {
             Err(RenderError::Output(e)) => Err(e.into()),
             Ok(()) | Err(RenderError::Query(_)) => Ok(writeln!(self.writer())?),
         }
@@ -414,7 +407,7 @@ impl Console {
             Command::Quit => Err(Halt::Quit),
             Command::Nothing => Ok(()),
             // The user did not type the statement.
-            Command::Sql(sql) => self.run(&sql, &[], "", place, Console::print),
+            Command::Sql(sql) => self.run(&sql, &[], "", place),
             Command::Heatmap(sql, file) => self.heatmap(&sql, file, place),
             Command::Schema(table) => self.schema(table, place),
             Command::Mode(None) => self.say(&format!("{}\n", self.settings.format.name())),
@@ -535,7 +528,7 @@ impl Console {
         let failed = std::mem::take(&mut self.failed);
         let no_pager = std::mem::replace(&mut self.settings.no_pager, true);
         let step = loop {
-            let step = self.run(&sql, &[], &sql, &Place::TOP, Console::print);
+            let step = self.run(&sql, &[], &sql, &Place::TOP);
             if step.is_err() || self.failed || !slept(every, &cancel) {
                 break step;
             }

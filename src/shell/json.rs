@@ -12,6 +12,7 @@
 use std::time::Instant;
 
 use arrow::record_batch::RecordBatch;
+use serde::de::Error as Unread;
 use serde::{Deserialize, Serialize};
 use serde_json::value::Value as Json;
 
@@ -19,7 +20,7 @@ use super::render::ResultRows;
 use crate::engine::Warning;
 use crate::error::{Error, Result, Span, sqlstate};
 use crate::row::write_json_cell;
-use crate::value::{DECIMAL_DIGITS_MAX, Value};
+use crate::value::Value;
 
 /// A statement and the values of its `$1`, `$2`, ...
 #[derive(Debug, PartialEq)]
@@ -42,7 +43,11 @@ impl Request {
             #[serde(default)]
             params: Vec<Json>,
         }
-        let wire: Wire = serde_json::from_str(line).map_err(|e| {
+        // To serde, an array of the fields would be one as well.
+        let is_array = line.trim_start().starts_with('[');
+        let read =
+            if is_array { Err(Unread::custom("expected an object")) } else { serde_json::from_str(line) };
+        let wire: Wire = read.map_err(|e: serde_json::Error| {
             Error::invalid("this line is not a request")
                 .why(e.to_string())
                 .hint("write one JSON object a line: {\"sql\": \"SELECT $1\", \"params\": [1]}")
@@ -65,26 +70,11 @@ fn value_of(json: Json) -> Value {
     }
 }
 
-/// Integers and plain decimals are exact, as far as they fit; other numbers become doubles.
+/// Integers and plain decimals are exact, as far as they fit; other numbers become doubles, or are left as texts for the
+/// engine to refuse.
 fn number(text: &str) -> Value {
-    if let Ok(int) = text.parse() {
-        return Value::Int(int);
-    }
-    exact_decimal(text).unwrap_or_else(|| match text.parse() {
-        Ok(double) => Value::Double(double),
-        Err(_) => Value::Text(text.to_owned()),
-    })
-}
-
-fn exact_decimal(text: &str) -> Option<Value> {
-    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
-    let digits = format!("{whole}{fraction}");
-    if digits.trim_start_matches('-').trim_start_matches('0').len() > DECIMAL_DIGITS_MAX.into()
-        || fraction.len() > DECIMAL_DIGITS_MAX.into()
-    {
-        return None;
-    }
-    Some(Value::Decimal(digits.parse().ok()?, fraction.len() as u8))
+    let double = || text.parse().ok().filter(|double: &f64| double.is_finite()).map(Value::Double);
+    Value::number(text).or_else(double).unwrap_or_else(|| Value::Text(text.to_owned()))
 }
 
 /// The output line of a statement that succeeded, with `\n`.

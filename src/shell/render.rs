@@ -324,7 +324,7 @@ fn markdown_line(out: &mut dyn Write, cells: impl Iterator<Item = String>) -> io
 }
 
 fn markdown_cell(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('|', "\\|").replace("\r\n", "<br>").replace('\n', "<br>")
+    text.replace('\\', "\\\\").replace('|', "\\|").replace("\r\n", "<br>").replace(['\n', '\r'], "<br>")
 }
 
 #[cfg(test)]

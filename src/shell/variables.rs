@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use super::tokens::{Token, TokenKind, is_name_part, is_name_start, tokens};
 use crate::error::{Error, Result};
-use crate::value::quoted_name;
+use crate::value::{Literal, ValueRef, quoted_name};
 
 /// Variables and their values.
 #[derive(Clone, Debug, Default)]
@@ -75,7 +75,9 @@ impl Variables {
         let get = |name: &str| self.0.get(name).map(String::as_str);
         match name.kind {
             TokenKind::Word => get(name.text).map(Cow::Borrowed),
-            TokenKind::Text => get(unquoted(name.text, '\'')?).map(|v| Cow::Owned(quoted_text(v))),
+            TokenKind::Text => {
+                get(unquoted(name.text, '\'')?).map(|v| Cow::Owned(Literal(ValueRef::Text(v)).to_string()))
+            }
             TokenKind::QuotedName => get(unquoted(name.text, '"')?).map(|v| Cow::Owned(quoted_name(v))),
             _ => None,
         }
@@ -88,10 +90,6 @@ fn is_name(name: &str) -> bool {
 
 fn unquoted(text: &str, quote: char) -> Option<&str> {
     text.strip_prefix(quote)?.strip_suffix(quote)
-}
-
-fn quoted_text(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "''"))
 }
 
 #[cfg(test)]

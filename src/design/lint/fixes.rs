@@ -1,15 +1,14 @@
 //! SQL that fixes a finding.
 
 use super::Subject;
-use crate::key::{ColumnId, KeyLayout};
+use crate::key::{ColumnId, KeyLayout, KeyPart};
 use crate::schema::FamilyId;
 use crate::sql::name_sql;
 use crate::value::ColumnType;
 
 /// The SQL of a layout's parts.
 pub(super) fn parts_of(layout: &KeyLayout) -> Vec<String> {
-    let parts = layout.parts().iter();
-    parts.map(|part| format!("{}{}", part.sql(), if part.is_descending() { " DESC" } else { "" })).collect()
+    layout.parts().iter().map(KeyPart::written).collect()
 }
 
 impl Subject<'_> {

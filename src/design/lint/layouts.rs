@@ -65,7 +65,7 @@ fn hotspot(s: &Subject<'_>) -> Vec<Finding> {
     let width = facts.map_or(0, |facts| facts.chars_max) + SPARE_DIGITS;
     let of = s.table.sources(*column).into_iter().map(|id| name_sql(s.table.column_name(id)));
     let bucket = format!("md5_bucket({}, {BUCKETS})", of.collect::<Vec<_>>().join(", "));
-    let same = format!("{}{}", part.sql(), if part.is_descending() { " DESC" } else { "" });
+    let same = part.written();
     let better = match is_number && s.index.is_none() && layout.parts().len() == 1 && facts.is_some() {
         true => format!("reverse(lpad({sql}, {width}))"),
         false => format!("{bucket}, {same}"),

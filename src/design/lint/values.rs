@@ -227,7 +227,9 @@ fn names_as_text(s: &Subject<'_>) -> Vec<Finding> {
         if !all || names.len() > CODES_MAX || facts.chars_mean < 5.0 || s.facts.rows() < 10 * ROWS_ENOUGH {
             continue;
         }
-        if names.iter().any(|name| name.contains([',', '=', '\''])) {
+        // What the list of codes cannot spell.
+        let is_odd = |name: &&str| name.is_empty() || name.trim() != *name || name.contains([',', '=', '\'']);
+        if names.iter().any(is_odd) {
             continue;
         }
         names.sort_unstable();

@@ -174,15 +174,26 @@ fn texts(plan: &dyn ExecutionPlan) -> Vec<(String, String)> {
 
 /// Replaces these texts, longest first, where they stand alone, and rewords what is between them.
 fn replaced(text: &str, texts: &[(String, String)]) -> String {
+    replaced_between((None, None), text, texts)
+}
+
+/// [`replaced`] in the part of a text that stands between these two characters.
+fn replaced_between(
+    (first, last): (Option<char>, Option<char>),
+    text: &str,
+    texts: &[(String, String)],
+) -> String {
     for (at, (from, to)) in texts.iter().enumerate() {
         let alone = text.match_indices(from.as_str()).find(|(start, _)| {
-            let before = text[..*start].chars().next_back();
-            let after = text[start + from.len()..].chars().next();
+            let before = text[..*start].chars().next_back().or(first);
+            let after = text[start + from.len()..].chars().next().or(last);
             before.is_none_or(|c| " [(=".contains(c)) && after.is_none_or(|c| " ,)]".contains(c))
         });
         if let Some((start, _)) = alone {
             let (before, after) = (&text[..start], &text[start + from.len()..]);
-            return format!("{}{to}{}", replaced(before, &texts[at..]), replaced(after, &texts[at..]));
+            let before = replaced_between((first, from.chars().next()), before, &texts[at..]);
+            let after = replaced_between((from.chars().next_back(), last), after, &texts[at..]);
+            return format!("{before}{to}{after}");
         }
     }
     without_places(&shown(text))

@@ -110,18 +110,18 @@ impl GroupedScan {
         })
     }
 
-    fn start(&self, partition: usize, context: &TaskContext) -> Result<Grouping> {
+    fn start(&self, partition: usize, context: &TaskContext) -> Result<GroupingRun> {
         let scan = self.scan.start(partition)?;
         let groups = Groups::new(&self.by, self.functions.iter().map(|known| known.term), scan.spec());
         // A consumer that can spill gets a fair share only, and leaves the rest to others.
         let memory = MemoryConsumer::new("groups of a scan").with_can_spill(true);
         let memory = memory.register(context.memory_pool());
-        Ok(Grouping { scan, groups, memory, more: true })
+        Ok(GroupingRun { scan, groups, memory, more: true })
     }
 
     /// Reads rows until there are groups to output; `None` at the end.
-    async fn next_batch(&self, grouping: &mut Grouping) -> DfResult<Option<RecordBatch>> {
-        let Grouping { scan, groups, memory, more } = grouping;
+    async fn next_batch(&self, grouping: &mut GroupingRun) -> DfResult<Option<RecordBatch>> {
+        let GroupingRun { scan, groups, memory, more } = grouping;
         while *more {
             // Gives a waiting cancellation its turn.
             tokio::task::consume_budget().await;
@@ -166,7 +166,7 @@ pub fn by_scan(aggregate: &AggregateExec) -> Option<ByScan<'_>> {
 }
 
 /// State of a grouping scan.
-struct Grouping {
+struct GroupingRun {
     scan: Scan,
     groups: Groups,
     memory: MemoryReservation,

@@ -5,9 +5,8 @@
 
 use std::sync::Arc;
 
-use datafusion::common::DataFusionError;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TransformedResult};
+use datafusion::common::tree_node::TransformedResult;
 use datafusion::error::Result as DfResult;
 use datafusion::physical_expr::expressions::{Column, DynamicFilterPhysicalExpr, UnKnownColumn};
 use datafusion::physical_expr::utils::collect_columns;
@@ -30,7 +29,7 @@ use super::lookup::LookupJoinExec;
 use super::over_changed;
 use super::scan::ScanExec;
 use super::seek::SeekJoinExec;
-use crate::df::below::{passed_on, windows};
+use crate::df::below::{passed_on, windows, with_columns};
 use crate::df::join_sides::{keeps, output_of};
 use crate::df::tree::{RewriteTree, changed};
 
@@ -142,11 +141,11 @@ fn below(node: &Plan, filter: &Filter) -> DfResult<Vec<Option<Filter>>> {
     if let Some(filtering) = node.downcast_ref::<FilterExec>() {
         return Ok(vec![match filtering.projection() {
             None => Some(Arc::clone(filter)),
-            Some(kept) => moved(filter, &|at| column(inputs[0], *kept.get(at)?))?,
+            Some(kept) => with_columns(filter, &|at| column(inputs[0], *kept.get(at)?)),
         }]);
     }
     if let Some(projection) = node.downcast_ref::<ProjectionExec>() {
-        return Ok(vec![moved(filter, &|at| Some(Arc::clone(&projection.expr().get(at)?.expr)))?]);
+        return Ok(vec![with_columns(filter, &|at| Some(Arc::clone(&projection.expr().get(at)?.expr)))]);
     }
     if let Some(aggregate) = node.downcast_ref::<AggregateExec>() {
         let groups = aggregate.group_expr();
@@ -160,7 +159,7 @@ fn below(node: &Plan, filter: &Filter) -> DfResult<Vec<Option<Filter>>> {
                 None => Arc::new(UnKnownColumn::new("total")),
             }
         };
-        let below = moved(filter, &|at| Some(column(at)))?;
+        let below = with_columns(filter, &|at| Some(column(at)));
         return Ok(vec![below.filter(|below| !collect_columns(below).is_empty())]);
     }
     if let Some(windows) = windows(&**node) {
@@ -169,7 +168,7 @@ fn below(node: &Plan, filter: &Filter) -> DfResult<Vec<Option<Filter>>> {
             let is_it = |by: &Filter| by.downcast_ref::<Column>().is_some_and(|by| by.index() == at);
             windows.iter().all(|window| window.partition_by().iter().any(is_it))
         };
-        let below = moved(filter, &|at| column(inputs[0], at).filter(|_| partitions(at)))?;
+        let below = with_columns(filter, &|at| column(inputs[0], at).filter(|_| partitions(at)));
         return Ok(vec![below.filter(|below| !collect_columns(below).is_empty())]);
     }
     if let Some(join) = node.downcast_ref::<HashJoinExec>() {
@@ -197,7 +196,7 @@ fn of_one_side(
     let mut below = Vec::with_capacity(sides.len());
     for (side, input) in sides.iter().enumerate() {
         let place = |at| place(at).filter(|(from, _)| *from == side);
-        below.push(moved(filter, &|at| column(input, place(at)?.1))?);
+        below.push(with_columns(filter, &|at| column(input, place(at)?.1)));
         if below[side].is_some() {
             break;
         }
@@ -217,20 +216,4 @@ fn passes_all(node: &dyn ExecutionPlan) -> bool {
 fn column(plan: &Plan, at: usize) -> Option<Filter> {
     let schema = plan.schema();
     Some(Arc::new(Column::new(schema.fields().get(at)?.name(), at)))
-}
-
-/// The filter with each column replaced; `None` if one has no counterpart below.
-fn moved(filter: &Filter, below: &dyn Fn(usize) -> Option<Filter>) -> DfResult<Option<Filter>> {
-    let mut is_below = true;
-    let moved = Arc::clone(filter).rewrite_up(|expr| {
-        let Some(column) = expr.downcast_ref::<Column>() else { return Ok(Transformed::no(expr)) };
-        Ok::<_, DataFusionError>(match below(column.index()) {
-            Some(other) => Transformed::yes(other),
-            None => {
-                is_below = false;
-                Transformed::no(expr)
-            }
-        })
-    });
-    Ok(Some(moved.data()?).filter(|_| is_below))
 }

@@ -16,6 +16,9 @@ use crate::error::{Error, Result, sqlstate};
 use crate::row::write_text_cell;
 use crate::value::{ColumnType, Value};
 
+/// Around values that hold a delimiter, a quote or a line break; doubled inside.
+const QUOTE: u8 = b'"';
+
 /// How a CSV file is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CsvOptions {
@@ -23,30 +26,24 @@ pub struct CsvOptions {
     pub header: bool,
     /// Between values.
     pub delimiter: u8,
-    /// Around values that hold a delimiter, a quote or a line break; doubled inside.
-    pub quote: u8,
     /// What stands, unquoted, for NULL.
     pub null: String,
 }
 
 impl Default for CsvOptions {
     fn default() -> Self {
-        CsvOptions { header: true, delimiter: b',', quote: b'"', null: String::new() }
+        CsvOptions { header: true, delimiter: b',', null: String::new() }
     }
 }
 
 impl CsvOptions {
     fn check(&self) -> Result<()> {
         let breaks = |b: u8| matches!(b, b'\r' | b'\n') || !b.is_ascii();
-        let wrong = if breaks(self.delimiter) || breaks(self.quote) {
-            "delimiter and quote are single ASCII characters on the line"
-        } else if self.delimiter == self.quote {
-            "delimiter and quote must differ"
-        } else if self
-            .null
-            .bytes()
-            .any(|b| b == self.delimiter || b == self.quote || b == b'\r' || b == b'\n')
-        {
+        let wrong = if breaks(self.delimiter) {
+            "the delimiter is a single ASCII character on the line"
+        } else if self.delimiter == QUOTE {
+            "a quote is no delimiter"
+        } else if self.null.bytes().any(|b| b == self.delimiter || b == QUOTE || breaks(b) && b.is_ascii()) {
             "the null string must not hold a delimiter, a quote or a line break"
         } else {
             return Ok(());
@@ -90,8 +87,7 @@ impl<R: BufRead> CsvReader<R> {
     pub fn new(mut input: R, target: &TargetColumns, options: CsvOptions) -> Result<Self> {
         options.check()?;
         let bytes_read = skip_byte_order_mark(&mut input)?;
-        let mut records =
-            CsvRecords { input, delimiter: options.delimiter, quote: options.quote, line: 1, bytes_read };
+        let mut records = CsvRecords { input, delimiter: options.delimiter, line: 1, bytes_read };
         let mut record = Record::default();
         let places = if options.header && records.read(&mut record)? {
             let names: Option<Vec<&str>> =
@@ -194,7 +190,6 @@ enum At {
 struct CsvRecords<R> {
     input: R,
     delimiter: u8,
-    quote: u8,
     /// 1-based line of the next byte.
     line: u64,
     bytes_read: u64,
@@ -215,7 +210,7 @@ impl<R: BufRead> CsvRecords<R> {
             let mut used = 0;
             let mut complete = false;
             while used < buffer.len() && !complete {
-                let run = plain_run(&buffer[used..], at, self.delimiter, self.quote);
+                let run = plain_run(&buffer[used..], at, self.delimiter);
                 if run > 0 {
                     record.bytes.extend_from_slice(&buffer[used..used + run]);
                     used += run;
@@ -226,12 +221,12 @@ impl<R: BufRead> CsvRecords<R> {
                 used += 1;
                 self.line += u64::from(byte == b'\n');
                 at = match at {
-                    At::Quoted if byte == self.quote => At::Closed,
-                    At::Start if byte == self.quote => {
+                    At::Quoted if byte == QUOTE => At::Closed,
+                    At::Start if byte == QUOTE => {
                         quoted = true;
                         At::Quoted
                     }
-                    At::Closed if byte == self.quote => {
+                    At::Closed if byte == QUOTE => {
                         record.bytes.push(byte);
                         At::Quoted
                     }
@@ -264,11 +259,11 @@ impl<R: BufRead> CsvRecords<R> {
 }
 
 /// Number of bytes at the front without a special meaning.
-fn plain_run(bytes: &[u8], at: At, delimiter: u8, quote: u8) -> usize {
+fn plain_run(bytes: &[u8], at: At, delimiter: u8) -> usize {
     let special = |b: u8| match at {
-        At::Quoted => b == quote || b == b'\n',
+        At::Quoted => b == QUOTE || b == b'\n',
         At::Plain => b == delimiter || b == b'\n',
-        At::Start | At::Closed => b == delimiter || b == b'\n' || b == quote,
+        At::Start | At::Closed => b == delimiter || b == b'\n' || b == QUOTE,
     };
     bytes.iter().position(|&b| special(b)).unwrap_or(bytes.len())
 }
@@ -329,26 +324,26 @@ impl CsvWriter {
 
     /// Writes the cell, number `at` of its row; NULL if not `there`.
     fn put(&mut self, at: usize, there: bool) {
-        let CsvOptions { delimiter, quote, null, .. } = &self.options;
-        let (delimiter, quote) = (*delimiter, *quote);
+        let CsvOptions { delimiter, null, .. } = &self.options;
+        let delimiter = *delimiter;
         if at > 0 {
             self.rows.push(delimiter);
         }
         let text = self.cell.as_bytes();
-        let special = |b: &u8| *b == delimiter || *b == quote || matches!(b, b'\n' | b'\r');
+        let special = |b: &u8| *b == delimiter || *b == QUOTE || matches!(b, b'\n' | b'\r');
         // At the start of a file it would be skipped.
         let is_marked = at == 0 && text.starts_with(BYTE_ORDER_MARK);
         if !there {
             self.rows.extend_from_slice(null.as_bytes());
         } else if self.cell == *null || is_marked || text.iter().any(special) {
-            self.rows.push(quote);
+            self.rows.push(QUOTE);
             for &b in text {
-                if b == quote {
-                    self.rows.push(quote);
+                if b == QUOTE {
+                    self.rows.push(QUOTE);
                 }
                 self.rows.push(b);
             }
-            self.rows.push(quote);
+            self.rows.push(QUOTE);
         } else {
             self.rows.extend_from_slice(text);
         }
@@ -384,7 +379,7 @@ mod tests {
     /// Values of each record, quoted ones in angle brackets, read through a buffer of `capacity` bytes.
     fn split(text: &[u8], capacity: usize) -> Result<Vec<(u64, Vec<String>)>> {
         let input = std::io::BufReader::with_capacity(capacity, text);
-        let mut records = CsvRecords { input, delimiter: b',', quote: b'"', line: 1, bytes_read: 0 };
+        let mut records = CsvRecords { input, delimiter: b',', line: 1, bytes_read: 0 };
         let (mut record, mut out) = (Record::default(), Vec::new());
         while records.read(&mut record)? {
             let shown = record.values().map(|v| {

@@ -7,8 +7,8 @@
 //! Out: [`create`] a file → a [`FileWriter`] takes record batches. The file appears under its name only when it is
 //! complete: a copy that fails leaves nothing.
 //!
-//! What is written reads back as the same values, but for the `null` of a JSON column in JSON lines, and for '' where
-//! [`TextOptions::null`] is ''. Both text formats read VARBINARY as hex with or without `\x`; CSV writes '' as `""` and
+//! What is written reads back as the same values, but for the JSON of a column in JSON lines, which comes back with other
+//! blanks, its `null` as NULL, and for '' where [`TextOptions::null`] is ''. Both text formats read VARBINARY as hex with or without `\x`; CSV writes '' as `""` and
 //! NULL as nothing.
 
 mod csv;

@@ -67,7 +67,7 @@ fn a_header_that_is_one_name_tells_its_delimiter() {
 
 #[test]
 fn csv_without_header_goes_by_position() {
-    let options = CsvOptions { header: false, delimiter: b';', null: "\\N".into(), ..CsvOptions::default() };
+    let options = CsvOptions { header: false, delimiter: b';', null: "\\N".into() };
     assert_eq!(rows("1;2.5;\n2;\\N;\"\\N\"\n", &FileFormat::Csv(options)), ["1|2.50|", "2|NULL|\\N"]);
 }
 

@@ -33,7 +33,7 @@ pub fn simple(dice: &mut Dice, table: &str) -> String {
         _ => real(dice),
     };
     let not = if dice.chance(20) { "NOT " } else { "" };
-    match dice.below(12) {
+    match dice.below(14) {
         0 | 1 => {
             let n = 1 + dice.below(6);
             let mut list: Vec<String> = (0..n).map(|_| value(dice)).collect();
@@ -67,6 +67,17 @@ pub fn simple(dice: &mut Dice, table: &str) -> String {
                 _ => dice.pick(&["pk", "col0", "col3"]),
             };
             format!("{name} {not}IN (SELECT {column} FROM tab{subtable}{inner})")
+        }
+        // With other numbers in it, the column may be read or not.
+        10 => {
+            let (switch, compared) =
+                (dice.below(2), format!("{name} {} {}", dice.pick(&COMPARE), value(dice)));
+            let otherwise = integer(dice);
+            match dice.below(3) {
+                0 => format!("({switch} = 1 OR {compared})"),
+                1 => format!("(NOT {switch} = 1 AND {compared})"),
+                _ => format!("CASE WHEN {switch} = 1 THEN {compared} ELSE {table}pk <> {otherwise} END"),
+            }
         }
         _ => format!("{name} {} {}", dice.pick(&COMPARE), value(dice)),
     }

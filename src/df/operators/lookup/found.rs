@@ -55,8 +55,10 @@ impl JoinKeys {
     pub fn places(&self, columns: &[ArrayRef]) -> Result<RowsByKey> {
         let mut places = RowsByKey::default();
         self.each(columns, &mut |row, key| {
-            if let Some(key) = key {
-                places.entry(key.into()).or_default().push(row);
+            let Some(key) = key else { return };
+            match places.get_mut(key) {
+                Some(rows) => rows.push(row),
+                None => drop(places.insert(key.into(), vec![row])),
             }
         })?;
         Ok(places)

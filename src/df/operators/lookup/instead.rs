@@ -28,6 +28,7 @@ use crate::df::operators::few_first::few_first;
 use crate::df::operators::join_rows::rows_of;
 use crate::df::operators::scan::{ByRows, ScanExec};
 use crate::df::operators::{is_one_part, one_part};
+use crate::df::rules::join_order::{asked_by_few, holds_joins};
 use crate::df::tree::RewriteTree;
 use crate::error::Result;
 use crate::exec::scan::PARALLEL_WORK;
@@ -54,9 +55,15 @@ struct How {
     sorted_above: bool,
 }
 
+impl How {
+    fn by(by: LookupBy, expected: Option<f64>) -> How {
+        How { by, expected, any_order: true, sorted_above: false }
+    }
+}
+
 /// Replaces hash joins by lookup joins where these read less.
 pub fn instead_of_hashes(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
-    let how = How { by: LookupBy::Rowkeys, expected: None, any_order: true, sorted_above: false };
+    let how = How::by(LookupBy::Rowkeys, None);
     let lookup = |join: &HashJoinExec| LookupJoinExec::of(join, how);
     plan.rewrite_up(|node| replaced(node, &|join| Ok(lookup(join)?.map(executable)))).data()
 }
@@ -67,7 +74,7 @@ pub fn instead_of_hashes_either_way(
     plan: Arc<dyn ExecutionPlan>,
     by: LookupBy,
 ) -> DfResult<Arc<dyn ExecutionPlan>> {
-    either_way(plan, How { by, expected: None, any_order: true, sorted_above: false }, &|_| false)
+    either_way(plan, How::by(by, None), &|_| false)
 }
 
 /// `stays`: the join is better left as it is.
@@ -81,6 +88,15 @@ fn either_way(
             if stays(join) {
                 return Ok(None);
             }
+            if how.expected.is_none() {
+                // By their number, what joins give may look few; to make it takes all that they read.
+                if asked_by_few(join)?.is_some() {
+                    return Ok(None);
+                }
+                if let Some(turned) = asking_few(join)? {
+                    return Ok(Some(turned));
+                }
+            }
             match LookupJoinExec::of(join, how)? {
                 None if JoinKind::of(join.join_type().swap()).is_some() => turned(join, how),
                 lookup => Ok(lookup.map(executable)),
@@ -90,10 +106,23 @@ fn either_way(
     .data()
 }
 
+/// The join with its sides swapped, if few rows on its right side would ask joins on the left one for far less than all.
+fn asking_few(join: &HashJoinExec) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
+    if join.null_aware || JoinKind::of(join.join_type().swap()).is_none() || !holds_joins(join.left()) {
+        return Ok(None);
+    }
+    swapped(join, |join, _| {
+        if asked_by_few(join)?.is_none() {
+            return Ok(None);
+        }
+        Ok(Some(Arc::new(join.builder().build()?)))
+    })
+}
+
 /// Replaces every hash join that can be a lookup join, as if there were few outer rows. [`are_worth_it`] decides for
 /// each run.
 pub fn instead_of_all_hashes(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
-    let how = How { by: LookupBy::Ranges, expected: Some(0.0), any_order: true, sorted_above: false };
+    let how = How::by(LookupBy::Ranges, Some(0.0));
     either_way(plan, how, &finds_for_each)
 }
 
@@ -121,7 +150,7 @@ pub fn are_worth_it(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
 /// [`instead_of_hashes`] in the recursive term of a recursive query: there the rows of the previous step are the outer
 /// rows, whatever the planner's estimate. Other joins would read their tables anew in each step.
 pub fn in_recursions(plan: Arc<dyn ExecutionPlan>) -> DfResult<Transformed<Arc<dyn ExecutionPlan>>> {
-    let how = How { by: LookupBy::Ranges, expected: Some(1.0), any_order: true, sorted_above: false };
+    let how = How::by(LookupBy::Ranges, Some(1.0));
     let of_step = |join: &HashJoinExec| match (reads_step(join.left()), reads_step(join.right())) {
         (true, false) => Ok(LookupJoinExec::of(join, how)?.map(executable)),
         (false, true) if *join.join_type() == JoinType::Inner => turned(join, how),
@@ -270,8 +299,8 @@ impl LookupJoinExec {
 
     /// The join as a lookup join of which the first `wanted` rows are enough.
     pub(super) fn of_first(join: &HashJoinExec, wanted: usize) -> DfResult<Option<LookupJoinExec>> {
-        let (by, expected) = (LookupBy::Ranges, Some(wanted as f64));
-        let how = How { by, expected, any_order: false, sorted_above: true };
+        let any = How::by(LookupBy::Ranges, Some(wanted as f64));
+        let how = How { any_order: false, sorted_above: true, ..any };
         if join.fetch().is_some() { Ok(None) } else { LookupJoinExec::of(join, how) }
     }
 

@@ -464,7 +464,7 @@ impl LookupJoinExec {
         }
         let mut new = Vec::new();
         JoinKeys::new(self)?.each(&self.of_rows(&rows), &mut |row, key| {
-            if key.is_some_and(|key| seen.insert(key.into())) {
+            if key.is_some_and(|key| !seen.contains(key) && seen.insert(key.into())) {
                 new.push(row);
             }
         })?;

@@ -19,7 +19,7 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, PlanProp
 
 use super::{SeekJoinExec, SeekTarget, SeekTerm, words};
 use crate::access::{COST, Path};
-use crate::df::below::{column, picked, place};
+use crate::df::below::{column, picked, place, with_columns};
 use crate::df::expr::comparison;
 use crate::df::operators::few_first::few_first;
 use crate::df::operators::join_rows::rows_of;
@@ -435,11 +435,7 @@ impl Sides<'_> {
         if columns.is_empty() || !columns.iter().all(is_of_row) || is_volatile(value) {
             return None;
         }
-        let moved = Arc::clone(value).rewrite_up(|expr| {
-            let Some(at) = place(&expr) else { return Ok(Transformed::no(expr)) };
-            Ok(Transformed::yes(column(self.rows, filter.column_indices()[at].index)))
-        });
-        moved.ok().map(|moved| moved.data)
+        with_columns(value, &|at| Some(column(self.rows, filter.column_indices().get(at)?.index)))
     }
 
     /// Compares a column of the table, by its position in the join, with a value of the outer row; `None` unless the
@@ -451,10 +447,11 @@ impl Sides<'_> {
         let Field::Column(id) = field else { return None };
         let ty = request.table().column(id).ty;
         let found = request.schema.field(at);
-        let of_value = value.data_type(&self.rows.schema()).ok()?;
-        let is_wide = ty.is_integer() && of_value.is_signed_integer() && of_value != arrow_type(ty);
-        let is_same = column_type_of(found).is_some_and(|given| given_as(ty, given))
-            && (is_wide || of_value == *found.data_type());
+        let given = value.return_field(&self.rows.schema()).ok()?;
+        let of_value = given.data_type();
+        let is_wide = ty.is_integer() && of_value.is_signed_integer() && *of_value != arrow_type(ty);
+        let is_given = |field| column_type_of(field).is_some_and(|of| given_as(ty, of));
+        let is_same = is_given(found) && is_given(&given) && (is_wide || of_value == found.data_type());
         let column = found.name().clone();
         let term = || SeekTerm { column, field, ty, is_wide, op, value, or: Vec::new() };
         (ty.compares_as_bytes() && is_same).then(term)

@@ -19,7 +19,7 @@ use crate::df::expr::comparison;
 use crate::error::Result;
 use crate::exec::next_rows::{ColumnOf, JoinedRows, NextRows};
 use crate::plan::CmpOp;
-use crate::row::{column_type_of, value_at};
+use crate::row::{column_type_of, is_same_type, value_at};
 use crate::value::{ColumnType, Value};
 
 /// A value of the outer row, or of an outer row and its match.
@@ -75,7 +75,7 @@ impl Asked {
         let compared = value.downcast_ref::<BinaryExpr>()?;
         let (left, right) = (place(compared.left())?, place(compared.right())?);
         let [ty, other] = [left, right].map(|at| rows.fields().get(at));
-        let is_plain = ty?.data_type() == other?.data_type() && column_type_of(ty?)?.compares_as_bytes();
+        let is_plain = is_same_type(ty?, other?) && column_type_of(ty?)?.compares_as_bytes();
         let op = comparison(*compared.op()).filter(|_| is_plain)?;
         Some(Asked::Compared(*columns.get(left)?, op, *columns.get(right)?))
     }

@@ -18,7 +18,7 @@ use crate::df::operators::scan::ScanExec;
 use crate::df::table::OfRow;
 use crate::exec::next_rows::ColumnOf;
 use crate::plan::{CmpOp, Field};
-use crate::row::column_type_of;
+use crate::row::{column_type_of, is_same_type};
 
 /// The tables of a semi or anti join.
 #[derive(Clone, Debug)]
@@ -46,7 +46,7 @@ impl AnyMatch {
         let (of_rows, of_tables) = (join.left().schema(), join.right().schema());
         let pair = |(row, found): &(_, _)| {
             let (row, found) = (place(row)?, place(found)?);
-            let is_same = of_rows.field(row).data_type() == of_tables.field(found).data_type();
+            let is_same = is_same_type(of_rows.field(row), of_tables.field(found));
             Some((*outer.get(row)?, *output.get(found)?)).filter(|_| is_same)
         };
         let pairs: Vec<(ColumnOf, ColumnOf)> = join.on().iter().map(pair).collect::<Option<_>>()?;

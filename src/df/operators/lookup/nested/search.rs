@@ -362,13 +362,12 @@ impl<'n> NestedSearch<'n> {
         }
         let join = &self.nested.joins[self.at];
         let params = &self.binding.params;
-        let mut values = Vec::with_capacity(params.len() + join.on.len());
-        values.extend_from_slice(params);
+        let mut values = Vec::with_capacity(join.on.len());
         for asked in &join.of_row {
             let Some(value) = asked.value(&self.levels[..=self.at], params)? else { return Ok(false) };
             values.push(value);
         }
-        let equal = JoinValues { on: &join.on, values: &values[params.len()..] };
+        let equal = JoinValues { on: &join.on, values: &values };
         // NULL compares with nothing, and nothing equals a value beyond its type.
         let may_find = |(term, value): (&OfRow, &Value)| {
             !value.is_null() && (term.op != CmpOp::Eq || term.ty.holds(value))
@@ -378,7 +377,8 @@ impl<'n> NestedSearch<'n> {
         let reading = match finds {
             true => {
                 self.lookups += if join.found[0].get().is_some() { 1 } else { CHOOSING };
-                let binding = Binding { params: values.into(), may_sort: true, ..self.binding.clone() };
+                let all = params.iter().cloned().chain(values).collect();
+                let binding = Binding { params: all, may_sort: true, ..self.binding.clone() };
                 let Some(reading) = join.open(params.len(), &binding, &self.counters)? else {
                     return Ok(false);
                 };
