@@ -9,6 +9,7 @@ use std::ops::ControlFlow;
 use sqlparser::ast::{ObjectNamePart, OptimizerHint, Query, Select, TableFactor, TableWithJoins, VisitorMut};
 
 use super::name_of;
+use super::scopes::factors;
 use super::visit::{or_break, or_error, visit_mut};
 use crate::error::{Error, Result, Span, sqlstate};
 
@@ -77,8 +78,7 @@ impl VisitorMut for Taker {
 
 /// Replaces an alias by the table's own name.
 fn unalias(name: &mut String, from: &[TableWithJoins]) {
-    let joined = from.iter().flat_map(|table| table.joins.iter().map(|join| &join.relation));
-    for factor in from.iter().map(|table| &table.relation).chain(joined) {
+    for factor in factors(from) {
         if let TableFactor::Table { name: table, alias: Some(alias), .. } = factor
             && name_of(&alias.name) == *name
             && let Some(ObjectNamePart::Identifier(table)) = table.0.last()

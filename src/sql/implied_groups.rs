@@ -10,6 +10,7 @@ use sqlparser::ast::{
     TableFactor, Value, ValueWithSpan, Visitor, VisitorMut,
 };
 
+use super::scopes::factors;
 use super::visit::{visit, visit_expressions, visit_mut};
 use super::{name_of, table_name_of};
 
@@ -150,9 +151,6 @@ impl Add<'_> {
 
     /// The tables of a FROM, by what they are called there.
     fn tables(&self, select: &Select) -> Vec<(String, KeyedTable)> {
-        let factors = select.from.iter().flat_map(|from| {
-            std::iter::once(&from.relation).chain(from.joins.iter().map(|join| &join.relation))
-        });
         let table = |factor: &TableFactor| {
             let TableFactor::Table { name, alias, args: None, .. } = factor else { return None };
             let [_] = &name.0[..] else { return None };
@@ -165,7 +163,7 @@ impl Add<'_> {
             let is_hidden = self.hidden.iter().flatten().any(|hidden| *hidden == name);
             Some((called, (self.table_of)(&name).filter(|_| !is_hidden)?))
         };
-        factors.filter_map(table).collect()
+        factors(&select.from).into_iter().filter_map(table).collect()
     }
 }
 

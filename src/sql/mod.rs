@@ -37,7 +37,7 @@ mod refused;
 pub mod rewrite;
 mod row_values;
 mod same;
-mod scopes;
+pub mod scopes;
 mod shape;
 mod split;
 mod star;

@@ -13,7 +13,7 @@ use sqlparser::ast::{
 
 use super::name_of;
 use super::natural::{ColumnNames, columns_of_factor};
-use super::scopes::Scopes;
+use super::scopes::{Scopes, factors};
 use super::using::replace_names;
 use super::visit::visit_mut;
 use super::wildcard::alias_name;
@@ -57,31 +57,25 @@ impl Ordered<'_> {
         }
         replace_names(by, &|column| {
             let name = Some(name_of(column)).filter(|name| renamed.contains(name))?;
-            let mut tables = Vec::new();
-            select.from.iter().for_each(|table| self.tables_with(&name, table, &mut tables));
+            let tables = self.tables_with(&name, &select.from);
             let [table] = &tables[..] else { return None };
             let parts = table.0.iter().map(|part| part.as_ident().cloned());
             parts.chain([Some(column.clone())]).collect::<Option<_>>().map(Expr::CompoundIdentifier)
         });
     }
 
-    /// Finds the tables that have a column of this name.
-    fn tables_with(&self, column: &String, table: &TableWithJoins, found: &mut Vec<ObjectName>) {
-        for factor in std::iter::once(&table.relation).chain(table.joins.iter().map(|join| &join.relation)) {
-            if let TableFactor::NestedJoin { table_with_joins, alias: None } = factor {
-                self.tables_with(column, table_with_joins, found);
-            }
+    /// The tables that have a column of this name.
+    fn tables_with(&self, column: &String, from: &[TableWithJoins]) -> Vec<ObjectName> {
+        let has_column = |factor: &&TableFactor| {
             let columns = columns_of_factor(factor, &self.scopes, self.columns_of);
-            if columns.is_some_and(|columns| columns.contains(column)) {
-                found.extend(match factor {
-                    TableFactor::Table { name, alias, .. } => {
-                        alias_name(alias).or_else(|| Some(name.clone()))
-                    }
-                    TableFactor::Derived { alias, .. } => alias_name(alias),
-                    _ => None,
-                });
-            }
-        }
+            columns.is_some_and(|columns| columns.contains(column))
+        };
+        let name = |factor: &TableFactor| match factor {
+            TableFactor::Table { name, alias, .. } => alias_name(alias).or_else(|| Some(name.clone())),
+            TableFactor::Derived { alias, .. } => alias_name(alias),
+            _ => None,
+        };
+        factors(from).into_iter().filter(has_column).filter_map(name).collect()
     }
 }
 

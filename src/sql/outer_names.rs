@@ -9,6 +9,7 @@ use sqlparser::ast::{Expr, Ident, Query, Select, SelectItem, SetExpr, TableAlias
 use sqlparser::ast::{Visitor, VisitorMut};
 
 use super::name_of;
+use super::scopes::factors;
 use super::visit::{visit, visit_mut};
 
 /// The schema of every table.
@@ -118,28 +119,13 @@ impl VisitorMut for NameTables<'_> {
 }
 
 /// The names or aliases of the tables in a FROM.
-fn tables_of(select: &Select) -> Vec<String> {
-    let mut tables = Vec::new();
-    for from in &select.from {
-        let joined = from.joins.iter().map(|join| &join.relation);
-        std::iter::once(&from.relation).chain(joined).for_each(|factor| add_tables(factor, &mut tables));
-    }
-    tables
-}
-
-fn add_tables(factor: &TableFactor, tables: &mut Vec<String>) {
-    match factor {
-        _ if let Some(alias) = alias_of(factor) => tables.push(name_of(&alias.name)),
-        TableFactor::Table { name, .. } => {
-            tables.extend(name.0.last().and_then(|part| part.as_ident()).map(name_of));
-        }
-        TableFactor::NestedJoin { table_with_joins, .. } => {
-            let joined = table_with_joins.joins.iter().map(|join| &join.relation);
-            let all = std::iter::once(&table_with_joins.relation).chain(joined);
-            all.for_each(|factor| add_tables(factor, tables));
-        }
-        _ => {}
-    }
+pub(super) fn tables_of(select: &Select) -> Vec<String> {
+    let name = |factor: &TableFactor| match factor {
+        _ if let Some(alias) = alias_of(factor) => Some(name_of(&alias.name)),
+        TableFactor::Table { name, .. } => name.0.last()?.as_ident().map(name_of),
+        _ => None,
+    };
+    factors(&select.from).into_iter().filter_map(name).collect()
 }
 
 fn alias_of(factor: &TableFactor) -> Option<&TableAlias> {

@@ -12,6 +12,7 @@ use sqlparser::ast::{
 };
 
 use super::name_of;
+use super::outer_names::tables_of;
 use super::parser::parse_query;
 use super::same::folded;
 use super::star::is_star;
@@ -71,6 +72,33 @@ impl VisitorMut for Inner {
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
         name_query(query, false);
         ControlFlow::Continue(())
+    }
+
+    fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+        if let TableFactor::Derived { lateral: true, subquery, .. } = factor
+            && let SetExpr::Select(select) = &mut *subquery.body
+        {
+            name_outer_columns(select);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Gives columns of an outer row their own names: DataFusion's would be `outer_ref(a.v)`.
+fn name_outer_columns(select: &mut Select) {
+    let tables = tables_of(select);
+    for item in &mut select.projection {
+        let SelectItem::UnnamedExpr(expr) = &*item else { continue };
+        let is_outer = match expr {
+            Expr::Identifier(_) => tables.is_empty(),
+            Expr::CompoundIdentifier(parts) => {
+                matches!(&parts[..], [.., table, _] if !tables.contains(&name_of(table)))
+            }
+            _ => false,
+        };
+        if let Some(name) = column_name(expr).filter(|_| is_outer) {
+            *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias: Ident::with_quote('"', name) };
+        }
     }
 }
 

@@ -1,9 +1,25 @@
-//! What the queries of WITH around a position define.
+//! What a position sees: the tables of a FROM, and what the queries of WITH around it define.
 
-use sqlparser::ast::{ObjectName, Query};
+use sqlparser::ast::{ObjectName, Query, TableFactor, TableWithJoins};
 
 use super::name_of;
 use super::natural::{ColumnNames, called, outputs_of};
+
+/// The tables and subqueries of a FROM; of joins in parentheses, all that are seen outside of them.
+pub fn factors(from: &[TableWithJoins]) -> Vec<&TableFactor> {
+    let mut found = Vec::new();
+    for table in from {
+        for factor in std::iter::once(&table.relation).chain(table.joins.iter().map(|join| &join.relation)) {
+            match factor {
+                TableFactor::NestedJoin { table_with_joins, alias: None } => {
+                    found.extend(factors(std::slice::from_ref(&**table_with_joins)));
+                }
+                factor => found.push(factor),
+            }
+        }
+    }
+    found
+}
 
 /// The WITH of each query around the position of a walk, outermost first. The walk goes over a WITH's queries in order,
 /// before everything else of its query.

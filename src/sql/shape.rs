@@ -7,13 +7,14 @@
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    BinaryOperator, Expr, Query, SetExpr, SetOperator, SetQuantifier, Table, TableFactor, Value, Visitor,
+    BinaryOperator, Expr, Function, Query, SetExpr, SetOperator, SetQuantifier, Table, TableFactor, Value,
+    Visitor,
 };
 
 use super::ast::Statement;
 use super::span_of;
 use super::visit::{visit, visit_expressions};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result, Span, sqlstate};
 
 /// Terms of the shortest chain that is balanced (count).
 const CHAIN_MIN: usize = 32;
@@ -182,6 +183,13 @@ pub(super) fn too_deep() -> Error {
         .state(sqlstate::LIMIT)
 }
 
+/// Functions that give another value in each call.
+const DRAWN: [&str; 3] = ["random", "uuid", "gen_random_uuid"];
+
+fn is_call_of(call: &Function, name: &str) -> bool {
+    matches!(&call.name.0[..], [part] if part.as_ident().is_some_and(|called| called.value.eq_ignore_ascii_case(name)))
+}
+
 /// Nodes that expansions may still copy.
 pub(super) struct Copies(usize);
 
@@ -192,7 +200,8 @@ impl Default for Copies {
 }
 
 impl Copies {
-    /// Counts `times` copies of `expr`. Errors: LIMIT, with its place.
+    /// Counts `times` copies of `expr`. Errors: LIMIT, with its place; it draws a number, which would be another one in
+    /// each copy.
     pub(super) fn count(&mut self, expr: &Expr, times: usize) -> Result<()> {
         if times == 0 {
             return Ok(());
@@ -205,6 +214,18 @@ impl Copies {
             }
             None => ControlFlow::Break(()),
         });
+        let drawn: ControlFlow<Option<Span>> = visit_expressions(expr, |expr| match expr {
+            Expr::Function(call) if DRAWN.iter().any(|name| is_call_of(call, name)) => {
+                ControlFlow::Break(span_of(expr))
+            }
+            _ => ControlFlow::Continue(()),
+        });
+        if let ControlFlow::Break(place) = drawn {
+            return Err(Error::unsupported("what is drawn cannot stand in a comparison that is written out")
+                .why("it would be drawn anew for each part of it")
+                .hint("draw it in a subquery: FROM (SELECT random() AS x, ...)")
+                .at(place));
+        }
         if counted.is_break() {
             return Err(Error::invalid("this condition is too long when written out")
                 .why("a < b < c is short for a < b AND b < c, and rows are compared column by column")

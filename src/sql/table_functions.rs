@@ -11,6 +11,7 @@ use sqlparser::ast::{
 };
 
 use super::outer_names::NamedColumns;
+use super::scopes::factors;
 use super::star::is_star;
 use super::using::shows;
 use super::visit::{or_error, visit_expressions, visit_mut};
@@ -240,11 +241,7 @@ struct Level {
 
 impl Level {
     fn of(select: &Select, is_behind: bool) -> Level {
-        let mut functions = Vec::new();
-        for table in &select.from {
-            let joined = table.joins.iter().map(|join| &join.relation);
-            functions.extend(std::iter::once(&table.relation).chain(joined).filter_map(value_of));
-        }
+        let functions = factors(&select.from).into_iter().filter_map(value_of).collect();
         Level { functions, outputs: outputs(select).collect(), is_behind }
     }
 }

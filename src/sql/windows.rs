@@ -1,5 +1,5 @@
-//! Expands windows that extend a named one, `OVER (w ORDER BY at)`, because DataFusion 55.2 ignores the name; and named
-//! windows in DISTINCT ON, QUALIFY and ORDER BY, where it does not know them.
+//! Expands named windows: DataFusion 55.2 ignores the name in `OVER (w ORDER BY at)`, and knows none in DISTINCT ON,
+//! QUALIFY, ORDER BY and subqueries of a select list.
 
 use std::ops::ControlFlow;
 
@@ -15,14 +15,14 @@ use crate::error::{Error, Result, sqlstate};
 /// The named windows of a SELECT, expanded.
 type NamedWindows = Vec<(String, WindowSpec)>;
 
-/// Expands the windows of a SELECT that extend a named one; those of its subqueries are done already.
+/// Expands the named windows of a SELECT; those of its subqueries are done already.
 ///
 /// Errors: there is no window of the name; a clause that the named window has already.
 pub(super) fn of_select(select: &mut Select) -> Result<()> {
     let known = known(&mut select.named_window)?;
-    spell(&mut select.projection, &known, Names::Kept)?;
-    spell(&mut select.distinct, &known, Names::Expanded)?;
-    spell(&mut select.qualify, &known, Names::Expanded)
+    spell(&mut select.projection, &known)?;
+    spell(&mut select.distinct, &known)?;
+    spell(&mut select.qualify, &known)
 }
 
 /// Expands the windows in a query's ORDER BY. Errors: the same.
@@ -31,15 +31,7 @@ pub(super) fn of_order(query: &mut Query) -> Result<()> {
         SetExpr::Select(select) => known(&mut select.named_window)?,
         _ => NamedWindows::new(),
     };
-    spell(&mut query.order_by, &known, Names::Expanded)
-}
-
-/// What becomes of `OVER w`.
-#[derive(Clone, Copy, PartialEq)]
-enum Names {
-    /// Outputs are called as they are written, and DataFusion knows the windows of a select list.
-    Kept,
-    Expanded,
+    spell(&mut query.order_by, &known)
 }
 
 fn known(definitions: &mut [NamedWindowDefinition]) -> Result<NamedWindows> {
@@ -57,20 +49,17 @@ fn known(definitions: &mut [NamedWindowDefinition]) -> Result<NamedWindows> {
     Ok(known)
 }
 
-fn spell(exprs: &mut impl VisitMut, known: &NamedWindows, names: Names) -> Result<()> {
+fn spell(exprs: &mut impl VisitMut, known: &NamedWindows) -> Result<()> {
     or_error(visit_expressions_mut(exprs, |expr| match expr {
-        Expr::Function(Function { over: Some(over), .. }) => or_break(spell_window(over, known, names)),
+        Expr::Function(Function { over: Some(over), .. }) => or_break(spell_window(over, known)),
         _ => ControlFlow::Continue(()),
     }))
 }
 
-fn spell_window(window: &mut WindowType, known: &NamedWindows, names: Names) -> Result<()> {
+fn spell_window(window: &mut WindowType, known: &NamedWindows) -> Result<()> {
     match window {
         WindowType::WindowSpec(spec) => begin(spec, known)?,
-        WindowType::NamedWindow(name) if names == Names::Expanded => {
-            *window = WindowType::WindowSpec(named(name, known)?.clone());
-        }
-        WindowType::NamedWindow(_) => {}
+        WindowType::NamedWindow(name) => *window = WindowType::WindowSpec(named(name, known)?.clone()),
     }
     Ok(())
 }

@@ -221,15 +221,24 @@ fn parted(micros: i64) -> IntervalMonthDayNano {
     IntervalMonthDayNano::new(0, (micros / DAY) as i32, micros % DAY * 1000)
 }
 
+/// Seconds of a day.
+const DAY_SECONDS: f64 = 86_400.0;
+
 /// A product or quotient: the fraction of a month carries over to the days, that of a day to the rest, in microseconds.
 fn times(interval: IntervalMonthDayNano, by: f64, divided: bool) -> Result<IntervalMonthDayNano> {
     if divided && by == 0.0 {
         return Err(Error::division_by_zero());
     }
     let part = |part: f64| if divided { part / by } else { part * by };
+    // To a millionth of a day or a second, as PostgreSQL does.
+    let rounded = |value: f64| (value * 1e6).round() / 1e6;
     let months = part(f64::from(interval.months));
-    let days = part(f64::from(interval.days)) + months.fract() * MONTH_DAYS as f64;
-    let micros = part(interval.nanoseconds as f64 / 1e3) + days.fract() * (DAY_NANOS / 1000) as f64;
+    let mut days = part(f64::from(interval.days)) + rounded(months.fract() * MONTH_DAYS as f64);
+    let mut seconds = rounded(days.fract() * DAY_SECONDS);
+    if seconds.abs() >= DAY_SECONDS {
+        (days, seconds) = (days.round(), 0.0);
+    }
+    let micros = part(interval.nanoseconds as f64 / 1e3) + seconds * 1e6;
     let is_within = |part: f64, max: f64| part.abs() < max;
     if !(is_within(months, i32::MAX as f64) && is_within(days, i32::MAX as f64) && is_within(micros, 9.2e15))
     {

@@ -367,6 +367,15 @@ fn regex_of(pattern: &str, escape: &str) -> Result<String> {
             continue;
         }
         match c {
+            '[' if in_brackets => {
+                match chars.as_str().strip_prefix(':').and_then(|rest| rest.split_once(":]")) {
+                    Some((class, rest)) => {
+                        regex.push_str(&format!("[:{class}:]"));
+                        chars = rest.chars();
+                    }
+                    None => regex.push_str("\\["),
+                }
+            }
             '[' | ']' => {
                 in_brackets = c == '[';
                 regex.push(c);

@@ -15,7 +15,7 @@ use datafusion::logical_expr::{
 };
 
 use super::exact_sum::{integers_as_decimals, narrow};
-use super::moving_sum::MovingSum;
+use super::moving::Moving;
 use crate::value::DECIMAL_DIGITS_MAX;
 
 /// DataFusion's function, computed with one more digit and rounded.
@@ -48,7 +48,10 @@ impl AggregateUDFImpl for RoundedAvg {
     }
 
     fn create_sliding_accumulator(&self, args: AccumulatorArgs<'_>) -> DfResult<Box<dyn Accumulator>> {
-        MovingSum::of(&args, true).map_or_else(|| self.accumulator(args), Ok)
+        match *args.return_type() == DataType::Float64 && !args.is_distinct {
+            true => Ok(Moving::<f64>::new(|sum, count| Some(sum / count as f64))),
+            false => self.accumulator(args),
+        }
     }
 
     fn groups_accumulator_supported(&self, args: AccumulatorArgs<'_>) -> bool {

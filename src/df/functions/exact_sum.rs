@@ -21,11 +21,13 @@ use datafusion::logical_expr::{
 };
 
 use super::interval_sum::IntervalSum;
-use super::moving_sum::MovingSum;
+use super::moving::Moving;
+use crate::df::errors::to_df;
+use crate::error::Error;
 use crate::exec::sums::TOO_LONG;
 
 /// `sum`: integers and differences of times are added up as decimals, long decimals as longer ones, intervals by their
-/// parts ([`IntervalSum`]), doubles of moving frames without subtraction ([`MovingSum`]), all else as in DataFusion.
+/// parts ([`IntervalSum`]), doubles of moving frames without subtraction ([`Moving`]), all else as in DataFusion.
 #[derive(Debug, Default, PartialEq, Eq, Hash)]
 pub struct ExactSum(Sum);
 
@@ -79,12 +81,16 @@ impl AggregateUDFImpl for ExactSum {
     }
 
     fn create_sliding_accumulator(&self, args: AccumulatorArgs<'_>) -> DfResult<Box<dyn Accumulator>> {
-        if let Some(sum) = MovingSum::of(&args, false) {
-            return Ok(sum);
+        if args.is_distinct {
+            // DataFusion's supports integers only, of which the sum wraps around.
+            return Err(to_df(
+                Error::unsupported("sum(DISTINCT ..) cannot leave out rows that a window frame has passed")
+                    .hint("let the frame begin with UNBOUNDED PRECEDING"),
+            ));
         }
-        // DataFusion's sliding sum of distinct values supports integers only.
-        match wide_type(args.return_type()).filter(|_| !args.is_distinct) {
-            _ if is_interval(args.return_type()) && !args.is_distinct => Ok(Box::<IntervalSum>::default()),
+        match wide_type(args.return_type()) {
+            _ if *args.return_type() == DataType::Float64 => Ok(Moving::<f64>::new(|sum, _| Some(*sum))),
+            _ if is_interval(args.return_type()) => Ok(Box::<IntervalSum>::default()),
             Some(wide) => Ok(Narrowed::of(&args, self.0.create_sliding_accumulator(widened(&args, wide))?)),
             None => self.0.create_sliding_accumulator(args),
         }

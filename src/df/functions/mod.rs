@@ -11,8 +11,10 @@ mod interval_sum;
 mod json;
 pub(super) mod json_building;
 mod min_max;
-mod moving_sum;
+mod moments;
+mod moving;
 mod now;
+mod percentiles;
 mod places;
 pub(super) mod replacement;
 pub(super) mod series;
@@ -42,7 +44,9 @@ use self::date_bin::DateBin;
 use self::date_trunc::DateTrunc;
 use self::exact_sum::ExactSum;
 use self::min_max::OfGroups;
+use self::moments::OfMoments;
 use self::now::Now;
+use self::percentiles::{ExactMedian, ExactPercentile};
 use self::places::{PLACES, Place};
 use self::replacement::{REPLACEMENT, regexp_replacement};
 use self::string_agg::SortedStrings;
@@ -71,8 +75,13 @@ pub fn register(state: &mut SessionState) {
         AggregateUDF::new_from_impl(SortedStrings::default()),
         AggregateUDF::new_from_impl(OfGroups(Min::new())),
         AggregateUDF::new_from_impl(OfGroups(Max::new())),
+        AggregateUDF::new_from_impl(ExactPercentile::default()),
+        AggregateUDF::new_from_impl(ExactMedian::default()),
     ] {
         let _ = state.register_udaf(Arc::new(aggregate));
+    }
+    for aggregate in OfMoments::all(&|name| state.udaf(name)) {
+        let _ = state.register_udaf(Arc::new(AggregateUDF::new_from_impl(aggregate)));
     }
     let _ = state.register_udf(Arc::new(ScalarUDF::new_from_impl(DateBin::default())));
     let _ = state.register_udf(Arc::new(ScalarUDF::new_from_impl(DateTrunc::default())));
@@ -85,7 +94,7 @@ pub fn register(state: &mut SessionState) {
             let _ = state.register_udf(Arc::new((*function).clone().with_aliases([alias])));
         }
     }
-    for (alias, name) in [("every", "bool_and"), ("variance", "var"), ("group_concat", "string_agg")] {
+    for (alias, name) in [("every", "bool_and"), ("group_concat", "string_agg")] {
         if let Ok(function) = state.udaf(name) {
             let _ = state.register_udaf(Arc::new((*function).clone().with_aliases([alias])));
         }

@@ -3,14 +3,14 @@
 //! - `ORDER BY random()`, `.. OVER (ORDER BY random())`: DataFusion would sort rows without a column, if nothing else is
 //!   wanted of them, and fail; a number that is a column is drawn once for each row.
 //! - `floor(random() * 6) IN (SELECT ..)`: what is compared with the set is part of each of several conditions that the
-//!   IN is made of, so it is a column, too.
+//!   IN is made of, so it is a column, too; likewise the middle of a BETWEEN, which becomes two comparisons.
 //! - `(SELECT random()) - (SELECT random())`: DataFusion would run equal subqueries once. These get different names.
 
 use datafusion::common::Column;
 use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result as DfResult;
-use datafusion::logical_expr::expr::{InSubquery, SetComparison};
+use datafusion::logical_expr::expr::{Between, InSubquery, SetComparison};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::optimizer::analyzer::AnalyzerRule;
@@ -69,6 +69,7 @@ fn drawn_once(node: LogicalPlan, names: &UniqueNames) -> DfResult<Transformed<Lo
                 | Expr::SetComparison(SetComparison { expr, .. }) => {
                     column(expr);
                 }
+                Expr::Between(Between { expr, .. }) => column(expr),
                 _ => {}
             }
             Ok(Transformed::yes(expr))

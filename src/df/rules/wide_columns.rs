@@ -256,6 +256,10 @@ fn grouped(aggregate: &Aggregate, column: &Column, wide: &DataType) -> DfResult<
     let Some(at) = aggregate.schema.maybe_index_of_column(column) else { return Ok(None) };
     let Some(Expr::Column(group)) = aggregate.group_expr.get(at) else { return Ok(None) };
     let Some((input, wider)) = carried(&aggregate.input, group, wide)? else { return Ok(None) };
+    if aggregate.group_expr.contains(&Expr::Column(wider.clone())) {
+        // For another column that has the same values.
+        return Ok(Some((LogicalPlan::Aggregate(aggregate.clone()), wider)));
+    }
     let mut groups = aggregate.group_expr.clone();
     groups[at] = Expr::Column(wider.clone());
     let grouped = Aggregate::try_new(Arc::new(input), groups, aggregate.aggr_expr.clone())?;

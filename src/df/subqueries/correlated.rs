@@ -207,10 +207,17 @@ fn with_values(plan: LogicalPlan, input: LogicalPlan, names: &UniqueNames) -> Df
     };
     let (rows, number) = prepared(&queries, &input, &|query| unused(query, &[]), &is_joined, names)?;
     let (mut joined, mut found) = (rows.clone(), Vec::<(Subquery, Expr)>::new());
+    let mut is_changed = false;
     let mut replaced = |expr: Expr| {
         expr.rewrite_up(|expr| {
             let Expr::ScalarSubquery(subquery) = &expr else { return Ok(Transformed::no(expr)) };
             let taken = taken_by(&subquery.subquery, &input);
+            // What it named is the left side of a LATERAL inside.
+            if !subquery.outer_ref_columns.is_empty() && outer_columns(&subquery.subquery).is_empty() {
+                is_changed = true;
+                let plan = LogicalPlan::clone(&subquery.subquery);
+                return Ok(Transformed::yes(Expr::ScalarSubquery(subquery_of(plan))));
+            }
             // DataFusion 55.2 sorts by a value but fails to see that a window is sorted by the same.
             let is_column = taken.is_empty() && matches!(plan, LogicalPlan::Window(_));
             if taken.is_empty() && !is_column || is_joined(subquery) {
@@ -242,7 +249,7 @@ fn with_values(plan: LogicalPlan, input: LogicalPlan, names: &UniqueNames) -> Df
     let kept = NamePreserver::new(&plan);
     let exprs = exprs.iter().map(|expr| rename_kept(expr.clone(), &kept, &mut replaced).data());
     let exprs: Vec<Expr> = exprs.collect::<DfResult<_>>()?;
-    if found.is_empty() {
+    if found.is_empty() && !is_changed {
         return Ok(plan);
     }
     let columns = plan.schema().columns();

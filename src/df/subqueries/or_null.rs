@@ -1,7 +1,8 @@
 //! Makes the value of `(SELECT ...)` nullable, as it is NULL without a row.
 //!
 //! DataFusion 55.2 declares such a value NOT NULL if its column is, and then drops an `IS NULL` on it or refuses the
-//! NULL. [`value_or_null`] wraps the column in an identity function that is declared nullable.
+//! NULL. [`value_or_null`] wraps the column in an identity function that is declared nullable. Only of a column that is
+//! stored the optimizer will not find out later that it is NOT NULL, as of `CASE WHEN true THEN 1 END`.
 
 use std::sync::Arc;
 
@@ -12,6 +13,8 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 
 use super::correlated::outer_columns;
 use crate::df::expressions::step_types::MaybeNull;
+use crate::df::rewrite::below;
+use crate::df::table::TableSource;
 
 /// Makes a subquery's value nullable. Runs before all rules that check nullability.
 pub fn value_or_null(expr: Expr, _: &DFSchema) -> DfResult<Transformed<Expr>> {
@@ -19,18 +22,34 @@ pub fn value_or_null(expr: Expr, _: &DFSchema) -> DfResult<Transformed<Expr>> {
     let plan = &subquery.subquery;
     let (qualifier, field) = plan.schema().qualified_field(0);
     // Several columns are an error elsewhere; correlated subqueries become left joins, which are nullable anyway.
-    if field.is_nullable()
-        || !outer_columns(plan).is_empty()
-        || plan.schema().fields().len() > 1
+    let column = Column::new(qualifier.cloned(), field.name());
+    if plan.schema().fields().len() > 1
         || has_a_row(plan)
+        || is_stored_nullable(&column, plan)?
+        || !outer_columns(plan).is_empty()
     {
         return Ok(Transformed::no(expr));
     }
-    let column = Expr::Column(Column::new(qualifier.cloned(), field.name()));
-    let value = MaybeNull::of(column);
+    let value = MaybeNull::of(Expr::Column(column));
     let value = value.alias_qualified(qualifier.cloned(), field.name());
     let plan = LogicalPlanBuilder::from(Arc::clone(plan)).project([value])?.build()?;
     Ok(Transformed::yes(Expr::ScalarSubquery(subquery.with_plan(Arc::new(plan)))))
+}
+
+/// The column is one of a table, unchanged, that may be NULL there.
+fn is_stored_nullable(column: &Column, plan: &LogicalPlan) -> DfResult<bool> {
+    Ok(match plan {
+        LogicalPlan::Sort(_) | LogicalPlan::Limit(_) => is_stored_nullable(column, plan.inputs()[0])?,
+        LogicalPlan::Projection(_) | LogicalPlan::SubqueryAlias(_) => {
+            match below(&Expr::Column(column.clone()), plan) {
+                Some(Expr::Column(column)) => is_stored_nullable(&column, plan.inputs()[0])?,
+                _ => false,
+            }
+        }
+        _ => TableSource::behind(column, plan)?
+            .and_then(|(source, name)| source.field(&name))
+            .is_some_and(|(_, is_nullable)| is_nullable),
+    })
 }
 
 /// The plan always has a row: totals have one even of no rows.

@@ -4,8 +4,8 @@
 //! Such a subquery becomes a join with the table, which is grouped by the outer rows. For others there is the
 //! [`Domain`](super::domain::Domain), see [`first_found`](super::first_found).
 
-use datafusion::common::tree_node::{Transformed, TransformedResult};
-use datafusion::common::{Column, JoinType};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::{Column, DFSchema, JoinType};
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams};
 use datafusion::logical_expr::{Aggregate, BinaryExpr, Cast, Expr, LogicalPlan};
@@ -57,6 +57,9 @@ impl<'p> TotalsFound<'p> {
         unused: &[Column],
         names: &UniqueNames,
     ) -> DfResult<Option<(LogicalPlan, Expr)>> {
+        if !has_outer_columns_of(&self.value, outer.schema()) {
+            return Ok(None);
+        }
         let Some(Beside { joined, key, found }) = self.matches.beside(outer, JoinType::Left, names)? else {
             return Ok(None);
         };
@@ -88,6 +91,13 @@ impl<'p> TotalsFound<'p> {
         });
         marked.data()
     }
+}
+
+/// All outer columns are those of the next query around it.
+fn has_outer_columns_of(value: &Expr, outer: &DFSchema) -> bool {
+    let is_farther =
+        |expr: &Expr| Ok(matches!(expr, Expr::OuterReferenceColumn(_, column) if !outer.has_column(column)));
+    !value.exists(is_farther).unwrap_or(true)
 }
 
 /// The name of a total in the join, other than that of the same total of the outer rows. [`shown`](crate::df::computed)

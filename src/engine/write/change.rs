@@ -17,9 +17,9 @@ use crate::error::{Error, Result, sqlstate};
 use crate::exec::changes::Changes;
 use crate::exec::dml::{ROWS_READ, Writes};
 use crate::exec::stored::{self, StoredRow};
-use crate::key::{Rowkey, in_key_order};
+use crate::key::{ColumnId, Rowkey, in_key_order};
 use crate::row::{any_value_at, ref_at};
-use crate::schema::{IndexState, TableDef};
+use crate::schema::{IndexDef, IndexState, TableDef};
 use crate::sql::{Assignment, Delete, Update, name_of, name_sql};
 use crate::store::WriteBatch;
 use crate::value::{Value, ValueRef};
@@ -476,6 +476,14 @@ fn move_rows(table: &TableDef, stmt: &Update) -> String {
     let keys: Vec<&Assignment> = keys.collect();
     let is_literal = |a: &&Assignment| matches!(literal(&a.value, &[]), Ok(Some(_)));
     let is_plain = stmt.from.is_empty() && keys.iter().all(is_literal);
+    // The new row would have a value of the old one that is there once.
+    let is_assigned = |id: ColumnId| keys.iter().any(|a| table.column_id(&name_of(&a.column)) == Some(id));
+    let stays = |index: &IndexDef| index.unique && !index.layout.columns().into_iter().any(is_assigned);
+    if table.maintained_indexes().any(stays) {
+        return "a unique index stands between the old row and the new one: read the row, then DELETE it and INSERT its \
+                values under the new key, in one transaction"
+            .into();
+    }
     let (true, Some(filter)) = (is_plain, &stmt.filter) else {
         return "in one transaction, INSERT the rows under their new keys and DELETE the old ones by theirs"
             .into();
@@ -489,9 +497,12 @@ fn move_rows(table: &TableDef, stmt: &Update) -> String {
         keys.iter().any(is_assigned)
     });
     let only = if is_whole { "for one row, and only if the INSERT succeeds: " } else { "" };
+    let mut identities = table.live_columns().filter_map(|(_, column)| column.identity.as_ref());
+    let has_always = identities.any(|identity| identity.always);
+    let overriding = if has_always { " OVERRIDING SYSTEM VALUE" } else { "" };
     let alias = stmt.alias.as_ref().map(|alias| format!(" AS {alias}")).unwrap_or_default();
     format!(
-        "{only}BEGIN; INSERT INTO {t} ({}) SELECT {} FROM {t}{alias}{find}; DELETE FROM {t}{alias} WHERE {remove}; COMMIT",
+        "{only}BEGIN; INSERT INTO {t} ({}){overriding} SELECT {} FROM {t}{alias}{find}; DELETE FROM {t}{alias} WHERE {remove}; COMMIT",
         names.join(", "),
         values.join(", "),
         t = name_sql(&table.name),

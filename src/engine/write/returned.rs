@@ -19,6 +19,7 @@ use crate::engine::view::StatementView;
 use crate::error::{Error, Result};
 use crate::schema::TableDef;
 use crate::sql::rewrite::ROWKEY;
+use crate::sql::scopes::factors;
 use crate::sql::visit::visit_mut;
 use crate::sql::{expanded_star, name_of, name_sql, table_name_of};
 
@@ -123,10 +124,7 @@ impl OtherColumns {
 
 /// The columns of one of `others`, by its name or alias in the statement.
 fn columns_of(view: &StatementView, called: &str, others: &[TableWithJoins]) -> Result<Vec<String>> {
-    let factors = others
-        .iter()
-        .flat_map(|from| std::iter::once(&from.relation).chain(from.joins.iter().map(|join| &join.relation)));
-    for factor in factors {
+    for factor in factors(others) {
         let TableFactor::Table { name, alias, .. } = factor else { continue };
         let name = table_name_of(name)?;
         match alias {
