@@ -302,7 +302,7 @@ fn show_key(table: &TableDef, key: &Rowkey, asked: &[(ColumnId, Value)], verbose
 /// the last key of that prefix, and the successor of a text or of a number with a fraction as that: exclusive at the
 /// start and inclusive at the end. The keys begin with `∞` if the first part is descending.
 fn show_range<'l>(layout: &dyn Fn(&[u8]) -> &'l KeyLayout, range: &KeyRange, verbose: bool) -> String {
-    let bound = |key: &[u8]| layout(key).show_quoted(key);
+    let bound = |key: &[u8]| layout(key).show_bound(key);
     let before = |key: &Rowkey| match key.strip_suffix(b"\0") {
         Some(text) if layout(key).is_text() && !text.is_empty() && !text.ends_with(b"\0") => {
             Some(bound(text))

@@ -25,7 +25,10 @@ const ALL: [(&str, &str); 6] = [
     ("max_full_scan_rows", "most rows of a table that is read whole"),
     ("max_ranges", "most key ranges of a scan"),
     ("max_gets", "most GETs of an access, fetches for index entries included"),
-    ("memory_limit", "most memory of sorts, joins and groups, such as 512MB; the rest goes to disk"),
+    (
+        "memory_limit",
+        "most memory of sorts, joins and groups, such as 512MB; more of sorts and groups goes to disk",
+    ),
     ("statement_timeout", "longest time of a statement, such as 5s or 500ms"),
     ("time_zone", "time zone of times without one; always UTC"),
 ];

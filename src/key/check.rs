@@ -7,7 +7,7 @@ use super::scalar;
 use super::text;
 use super::time_format::TimeFormat;
 use super::transform::{ColumnId, Form, Shape, Transform};
-use crate::value::ColumnType;
+use crate::value::{ColumnType, name_sql};
 
 type ColumnLookup<'f, 'a> = &'f dyn Fn(ColumnId) -> ColumnInfo<'a>;
 
@@ -191,12 +191,13 @@ fn check_type(name: &str, ty: ColumnType, transform: &Transform) -> Result<(), R
 
 /// The hint for a type that a form does not accept.
 fn instead(name: &str, ty: ColumnType, transform: &Transform) -> String {
+    let sql = name_sql(name);
     match transform {
-        Transform::Rpad { .. } if text::scale_of(ty).is_some() => format!("use lpad({name}, n) for numbers"),
-        Transform::Modulo { .. } => format!("use md5_bucket({name}, n), which takes every type"),
-        Transform::ReverseBytes(_) => format!("use reverse({name})"),
+        Transform::Rpad { .. } if text::scale_of(ty).is_some() => format!("use lpad({sql}, n) for numbers"),
+        Transform::Modulo { .. } => format!("use md5_bucket({sql}, n), which takes every type"),
+        Transform::ReverseBytes(_) => format!("use reverse({sql})"),
         Transform::MaxMinus { .. } => format!("use \"{name}\" DESC"),
-        _ if ty.is_time() => format!("use \"{name}\" itself, or to_char({name}, 'YYYY-MM-DD HH24:MI:SS')"),
+        _ if ty.is_time() => format!("use \"{name}\" itself, or to_char({sql}, 'YYYY-MM-DD HH24:MI:SS')"),
         _ => format!("use \"{name}\" itself"),
     }
 }
@@ -249,7 +250,7 @@ fn codes_avoid(part: usize, spec: &PartSpec, delimiter: &str) -> Result<(), Layo
 
 fn no_end(part: usize, form: &Form, specs: &[PartSpec], column: ColumnLookup<'_, '_>) -> LayoutError {
     let label = |spec: &PartSpec| match spec.transform.columns() {
-        [only] => column(*only).name.to_owned(),
+        [only] => name_sql(column(*only).name),
         _ => spec.sql.clone(),
     };
     let name = label(&specs[part]);

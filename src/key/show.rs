@@ -104,10 +104,7 @@ impl KeyLayout {
         }
         let (rest, part) = (&bytes[len..], self.parts().get(count));
         let rest = match part.map(|part| (part, part.form.shape())) {
-            Some((part, Shape::Binary(_))) => match self.first_behind(bytes) {
-                Some(first) if part.facts().decodable => return first,
-                _ => show_hex(rest),
-            },
+            Some((_, Shape::Binary(_))) => show_hex(rest),
             // Skip the byte that says that a text is not NULL.
             Some((part, _)) => part.show_content(part.begun(rest).as_deref().unwrap_or(rest)),
             None => show_rest(rest),
@@ -116,14 +113,22 @@ impl KeyLayout {
         out
     }
 
-    /// The first key that begins with these bytes, up to the part that they split: from 0.0 on, doubles begin with 80.
-    fn first_behind(&self, bytes: &[u8]) -> Option<String> {
-        let mut first = bytes.to_vec();
-        (0..PART_BYTES_MAX).find_map(|_| {
-            first.push(0);
-            let whole = self.whole_parts(&first);
-            (whole.len == first.len()).then_some(whole.shown)
-        })
+    /// [`KeyLayout::show_quoted`] of the bound of a range, which may split a part: then as the first key behind it. From
+    /// 0.0 on, doubles begin with the byte 80.
+    pub fn show_bound(&self, bound: &[u8]) -> String {
+        let Whole { count, len, .. } = self.whole_parts(bound);
+        let is_split = |part: &KeyPart| {
+            len < bound.len() && matches!(part.form.shape(), Shape::Binary(_)) && part.facts().decodable
+        };
+        let first = self.parts().get(count).filter(|part| is_split(part)).and_then(|_| {
+            let mut first = bound.to_vec();
+            (0..PART_BYTES_MAX).find_map(|_| {
+                first.push(0);
+                let whole = self.whole_parts(&first);
+                (whole.len == first.len()).then_some(whole.shown)
+            })
+        });
+        first.unwrap_or_else(|| self.show_quoted(bound))
     }
 
     /// The complete parts at the start of `bytes`.

@@ -4,7 +4,7 @@ use super::part::{ColumnInfo, KeyPart};
 use super::problem::{Concern, Warning};
 use super::text;
 use super::transform::{ColumnId, Shape, Transform};
-use crate::value::{ColumnType, Literal, ValueRef};
+use crate::value::{ColumnType, Literal, ValueRef, name_sql};
 
 type ColumnLookup<'f, 'a> = &'f dyn Fn(ColumnId) -> ColumnInfo<'a>;
 
@@ -34,18 +34,16 @@ fn hotspot(parts: &[KeyPart], column: ColumnLookup<'_, '_>) -> Option<Warning> {
     let follows = key.facts().order.is_some()
         || matches!(&key.form.time, Some(format) if format.sorts())
         || matches!(key.form.transform, Transform::Text(_));
-    let name = info.name;
+    let (name, sql) = (info.name, name_sql(info.name));
     (grows && follows).then(|| Warning {
         concern: Concern::Hotspot,
         part,
         what: format!("keys grow with \"{name}\": all new rows go to one end of the table"),
         why: "regions split by key, so one of them takes every write (a hotspot)".into(),
         hint: if info.ty.is_time() {
-            format!("lead with another column, or with md5_bucket({name}, 16)")
+            format!("lead with another column, or with md5_bucket({sql}, 16)")
         } else {
-            format!(
-                "lead with another column, or use reverse(lpad({name}, n)) or left(md5({name}), 4), {name}"
-            )
+            format!("lead with another column, or use reverse(lpad({sql}, n)) or left(md5({sql}), 4), {sql}")
         },
     })
 }
@@ -57,7 +55,7 @@ type Remark = (Concern, String, String, String);
 fn about(key: &KeyPart, followed: bool, column: ColumnLookup<'_, '_>) -> Vec<Remark> {
     let sql = &key.sql;
     let info = key.columns().first().map(|&c| column(c));
-    let name = info.map_or("", |info| info.name);
+    let name = info.map_or_else(String::new, |info| name_sql(info.name));
     let ty = key.form.ty();
     let number = ty.and_then(text::scale_of).is_some();
     let remark = |concern, what: String, why: &str, hint: String| vec![(concern, what, why.to_owned(), hint)];
@@ -86,7 +84,10 @@ fn about(key: &KeyPart, followed: bool, column: ColumnLookup<'_, '_>) -> Vec<Rem
                 Concern::PaddedText,
                 format!("{sql} makes '9' and {} one key", Literal(ValueRef::Text(&format!("{pad}9")))),
                 "padding a text hides how long it was",
-                format!("store \"{name}\" as a number, or use rpad({name}, n, ' ')"),
+                format!(
+                    "store \"{}\" as a number, or use rpad({name}, n, ' ')",
+                    info.map_or("", |info| info.name)
+                ),
             )
         }
         Transform::Modulo { buckets, .. }
@@ -117,7 +118,7 @@ fn drawn_key(parts: &[KeyPart], column: ColumnLookup<'_, '_>) -> Option<Warning>
     let buckets = parts[part].form.transform.buckets()?;
     let mut named: Vec<_> = Vec::new();
     for id in parts.iter().flat_map(|part| part.columns()) {
-        let name = column(*id).name;
+        let name = name_sql(column(*id).name);
         if !named.contains(&name) {
             named.push(name);
         }

@@ -36,6 +36,16 @@ fn groups(text: &str) -> Option<Error> {
                 .hint(format!("GROUP BY it, too, or take min({column})")),
         );
     }
+    if let Some(expr) = between(text, "For SELECT DISTINCT, ORDER BY expressions ", " must appear") {
+        return Some(
+            error(
+                format!("{expr} is not selected, and SELECT DISTINCT is ordered by what is"),
+                sqlstate::GROUPING,
+            )
+            .why("the rows that become one may have different values of it")
+            .hint(format!("select it as well, or GROUP BY the rest and ORDER BY min({expr})")),
+        );
+    }
     if let Some(condition) = between(text, "HAVING clause references: ", " must appear") {
         return Some(
             error(format!("HAVING {condition} is about single rows"), sqlstate::GROUPING)
@@ -70,6 +80,18 @@ fn groups(text: &str) -> Option<Error> {
 }
 
 fn conditions(text: &str) -> Option<Error> {
+    if let Some(ty) = text.strip_prefix("Join condition must be boolean type, but got ") {
+        return Some(
+            error(format!("ON takes a condition, and this is {ty}"), sqlstate::DATATYPE_MISMATCH)
+                .hint("write ON a.id = b.id, or CROSS JOIN for all pairs"),
+        );
+    }
+    if text == "join condition should not be empty" {
+        return Some(
+            error("this join says nothing about which rows belong together", sqlstate::SYNTAX)
+                .hint("write ON a.id = b.id or USING (id), or CROSS JOIN for all pairs"),
+        );
+    }
     if let Some(rest) = text.strip_prefix("Cannot create filter with non-boolean predicate '") {
         let ty = rest.rsplit_once(" returning ").map_or("no condition", |(_, ty)| ty);
         let error = error(format!("WHERE takes a condition, and this is {ty}"), sqlstate::DATATYPE_MISMATCH);
@@ -339,6 +361,38 @@ fn times_and_texts(text: &str) -> Option<Error> {
                 .hint("write avg(CAST(x AS DOUBLE))"),
         );
     }
+    if text == "Timestamp out of range" {
+        return Some(
+            error("the time is out of range", sqlstate::DATETIME_OVERFLOW).why("years run from 0001 to 9999"),
+        );
+    }
+    if text.starts_with("Percentile value for ") {
+        return Some(
+            error("percentile_cont takes a share that is the same for all rows", sqlstate::INVALID_PARAMETER)
+                .hint("write a number from 0 to 1: percentile_cont(0.9) WITHIN GROUP (ORDER BY x)"),
+        );
+    }
+    if let Some(encoding) = between(text, "Failed to decode value using ", ": ") {
+        return Some(
+            error(format!("this text is not {encoding}"), sqlstate::INVALID_TEXT)
+                .why(text.split_once(": ").map_or("", |(_, why)| why).to_owned())
+                .hint("decode(x, 'hex') takes two digits for each byte"),
+        );
+    }
+    if let Some((name, known)) =
+        text.strip_prefix("There is no built-in ").and_then(|rest| rest.split_once(", currently supported "))
+    {
+        return Some(
+            error(format!("there is no {name}").replace(" named", ""), sqlstate::INVALID_PARAMETER)
+                .why(known.replacen("are: ", "are ", 1)),
+        );
+    }
+    if let Some(time) = between(text, "Cannot cast string '", "' to value of Time64(ns) type") {
+        return Some(
+            error(format!("'{time}' is not a TIME"), sqlstate::DATETIME_OVERFLOW)
+                .hint("write it like 23:59:59.5"),
+        );
+    }
     if let Some(span) = between(text, "Unable to represent ", " in a signed 32-bit integer") {
         let span = span.split(" as ").next().unwrap_or(span);
         return Some(
@@ -393,6 +447,24 @@ fn windows(text: &str) -> Option<Error> {
                 .hint(
                     "let the frame begin with UNBOUNDED PRECEDING, or take max, min, sum or count of a CASE",
                 ),
+        );
+    }
+    if text.starts_with("Invalid window frame: start bound") {
+        return Some(
+            error("the frame ends before it begins", sqlstate::WINDOWING)
+                .hint("write both bounds: ROWS BETWEEN 1 FOLLOWING AND 3 FOLLOWING"),
+        );
+    }
+    if text.starts_with("Invalid window frame: frame offsets for ROWS / GROUPS") {
+        return Some(
+            error("a frame goes back or forth by a whole number of rows", sqlstate::WINDOWING)
+                .hint("write 1 FOLLOWING for -1 PRECEDING"),
+        );
+    }
+    if text.starts_with("OVER and WITHIN GROUP clause cannot be used together") {
+        return Some(
+            Error::unsupported("an aggregate WITHIN GROUP is no window function")
+                .hint("take it in a query with GROUP BY, and join with that"),
         );
     }
     if text == "Expected an integer value" {

@@ -34,7 +34,6 @@ use crate::df::operators::join_rows::{rows_matched, rows_of};
 use crate::df::operators::lookup::only_equates;
 use crate::df::rewrite::PlanInner;
 use crate::df::tree::{RewriteTree, changed};
-pub use asked::{asked_by_few, holds_joins};
 
 type Plan = Arc<dyn ExecutionPlan>;
 type Expr = Arc<dyn PhysicalExpr>;

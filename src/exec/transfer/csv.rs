@@ -74,10 +74,13 @@ fn no_header(error: Error, names: &[&str]) -> Error {
             .why(format!("the first line of the file is one name, {name}"))
             .hint(format!("WITH (DELIMITER {written})"));
     }
-    let columns = error.fix().unwrap_or_default().to_owned();
-    error
-        .why("the first line of a CSV file names its columns")
-        .hint(format!("{columns}; if that line is a row: WITH (HEADER false)"))
+    let if_row = "if that line is a row: WITH (HEADER false)";
+    let error = match names {
+        [""] => Error::invalid("line 1 is empty").state(sqlstate::INVALID_TEXT),
+        _ => error,
+    };
+    let hint = error.fix().map_or_else(|| if_row.to_owned(), |columns| format!("{columns}; {if_row}"));
+    error.why("the first line of a CSV file names its columns").hint(hint)
 }
 
 impl<R: BufRead> CsvReader<R> {

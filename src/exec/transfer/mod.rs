@@ -227,9 +227,9 @@ fn positions<'a>(target: &TargetColumns, names: impl Iterator<Item = &'a str>) -
     for name in names {
         let at = position(target, name).ok_or_else(|| unknown_column("", target, name))?;
         if found.contains(&at) {
-            return Err(
-                Error::invalid(format!("the file has column {name} twice")).state(sqlstate::DUPLICATE_COLUMN)
-            );
+            return Err(Error::invalid(format!("the file has column {name} twice"))
+                .hint("name each column once")
+                .state(sqlstate::DUPLICATE_COLUMN));
         }
         found.push(at);
     }

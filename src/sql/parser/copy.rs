@@ -64,9 +64,15 @@ impl Parser<'_> {
     fn copy_file(&self, path: Option<String>, path_span: Span, options: CopyOptions) -> Result<CopyFile> {
         let by_name = path.as_deref().map_or(Some(CopyFormat::Text), format_of);
         let Some(format) = options.format.or(by_name) else {
-            return Err(self
-                .error_at("the format of this file is not clear", path_span)
-                .hint("end its name in .csv, .jsonl or .parquet, or write WITH (FORMAT csv)"));
+            let end = path.as_deref().and_then(|path| path.rsplit_once('.')).map_or("", |(_, end)| end);
+            let hint = match end.to_ascii_lowercase().as_str() {
+                "txt" | "tsv" | "tab" => "write WITH (FORMAT text), or FORMAT csv with a DELIMITER",
+                "json" => {
+                    "write WITH (FORMAT jsonl) for one object a line; jq -c '.[]' makes that of an array"
+                }
+                _ => "end its name in .csv, .jsonl or .parquet, or write WITH (FORMAT csv)",
+            };
+            return Err(self.error_at("the format of this file is not clear", path_span).hint(hint));
         };
         if path.is_none() && format == CopyFormat::Parquet {
             return Err(self

@@ -49,46 +49,50 @@ impl Parser<'_> {
         self.expect_word("WRITES")?;
         self.expect_word("ON")?;
         let table = self.object_name("the name of a table")?;
-        let mut source = None;
-        if self.word("FROM") {
-            source = Some(match self.token(&Token::LParen) {
-                true => {
-                    let query = self.query()?;
-                    self.expect_token(Token::RParen)?;
-                    WritesFrom::Query(query)
-                }
-                false => WritesFrom::File(self.file_of_rows()?),
-            });
+        let (mut source, mut regions, mut layouts, mut by) = (None, None, Vec::new(), None);
+        while !self.at_end() {
+            if source.is_none() && self.word("FROM") {
+                source = Some(match self.token(&Token::LParen) {
+                    true => {
+                        let query = self.query()?;
+                        self.expect_token(Token::RParen)?;
+                        WritesFrom::Query(query)
+                    }
+                    false => WritesFrom::File(self.file_of_rows()?),
+                });
+            } else if regions.is_none() && self.word("INTO") {
+                let from = self.here();
+                let n = self.integer("a number of regions")?;
+                regions = Some((n, self.span_since(from)));
+                self.expect_word("REGIONS")?;
+            } else if layouts.is_empty() && self.word("UNDER") {
+                layouts = self.list(|p| {
+                    p.expect_word("LAYOUT")?;
+                    p.keys()
+                })?;
+            } else if by.is_none() && self.word("BY") {
+                by = Some(self.simulated_by()?);
+            } else {
+                let clauses =
+                    "FROM (a query) or 'a file', INTO n REGIONS, UNDER LAYOUT (...) or BY, once each";
+                return Err(self.expected(clauses));
+            }
         }
-        let mut regions = None;
-        if self.word("INTO") {
-            let from = self.here();
-            let n = self.integer("a number of regions")?;
-            regions = Some((n, self.span_since(from)));
-            self.expect_word("REGIONS")?;
-        }
-        let mut layouts = Vec::new();
-        if self.word("UNDER") {
-            layouts = self.list(|p| {
-                p.expect_word("LAYOUT")?;
-                p.keys()
-            })?;
-        }
-        let by = match self.word("BY") {
-            false => SimulateBy::Layout,
-            true if self.word("SLICE") => SimulateBy::Slice,
-            true if !self.word("REGION") => return Err(self.expected("REGION or SLICE")),
-            true if self.token(&Token::Comma) => {
+        let by = by.unwrap_or(SimulateBy::Layout);
+        let simulate = Simulate { table, source, regions, layouts, by };
+        Ok(Statement::Design(Box::new(Design::Simulate(simulate))))
+    }
+
+    fn simulated_by(&mut self) -> Result<SimulateBy> {
+        Ok(match self.word("SLICE") {
+            true => SimulateBy::Slice,
+            false if !self.word("REGION") => return Err(self.expected("REGION or SLICE")),
+            false if self.token(&Token::Comma) => {
                 self.expect_word("SLICE")?;
                 SimulateBy::RegionAndSlice
             }
-            true => SimulateBy::Region,
-        };
-        if !self.at_end() {
-            return Err(self.expected("FROM (a query) or 'a file', INTO n REGIONS, UNDER LAYOUT (...) or BY"));
-        }
-        let simulate = Simulate { table, source, regions, layouts, by };
-        Ok(Statement::Design(Box::new(Design::Simulate(simulate))))
+            false => SimulateBy::Region,
+        })
     }
 
     /// Reads the rest of EXPLAIN WHATIF.

@@ -237,6 +237,8 @@ fn explain(e: &heed::Error) -> Error {
     let unavailable = |what: &str| Error::new(Kind::Unavailable, what);
     match e {
         heed::Error::Io(e) if e.kind() == io::ErrorKind::StorageFull => trust::full(),
+        heed::Error::Io(e) if e.kind() == io::ErrorKind::PermissionDenied => trust::failed(e.to_string())
+            .hint("reading takes a right to read all of its files, and to write lock.mdb; or copy it"),
         heed::Error::Io(e) => trust::failed(e.to_string()),
         heed::Error::EnvAlreadyOpened => unavailable("the database is open in this process already")
             .why("a process opens a database once, to write or to read")

@@ -28,7 +28,6 @@ use crate::df::operators::few_first::few_first;
 use crate::df::operators::join_rows::rows_of;
 use crate::df::operators::scan::{ByRows, ScanExec};
 use crate::df::operators::{is_one_part, one_part};
-use crate::df::rules::join_order::{asked_by_few, holds_joins};
 use crate::df::tree::RewriteTree;
 use crate::error::Result;
 use crate::exec::scan::PARALLEL_WORK;
@@ -88,15 +87,6 @@ fn either_way(
             if stays(join) {
                 return Ok(None);
             }
-            if how.expected.is_none() {
-                // By their number, what joins give may look few; to make it takes all that they read.
-                if asked_by_few(join)?.is_some() {
-                    return Ok(None);
-                }
-                if let Some(turned) = asking_few(join)? {
-                    return Ok(Some(turned));
-                }
-            }
             match LookupJoinExec::of(join, how)? {
                 None if JoinKind::of(join.join_type().swap()).is_some() => turned(join, how),
                 lookup => Ok(lookup.map(executable)),
@@ -104,19 +94,6 @@ fn either_way(
         })
     })
     .data()
-}
-
-/// The join with its sides swapped, if few rows on its right side would ask joins on the left one for far less than all.
-fn asking_few(join: &HashJoinExec) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
-    if join.null_aware || JoinKind::of(join.join_type().swap()).is_none() || !holds_joins(join.left()) {
-        return Ok(None);
-    }
-    swapped(join, |join, _| {
-        if asked_by_few(join)?.is_none() {
-            return Ok(None);
-        }
-        Ok(Some(Arc::new(join.builder().build()?)))
-    })
 }
 
 /// Replaces every hash join that can be a lookup join, as if there were few outer rows. [`are_worth_it`] decides for

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use datafusion::error::Result as DfResult;
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec};
 use datafusion::physical_plan::projection::ProjectionExec;
@@ -26,28 +27,18 @@ const LESS: f64 = 2.0;
 
 /// A join of few rows with joins that it looks something up in, with these in another order; `None` for other plans.
 pub fn in_order_for_few(plan: &Plan, choose: &PlanInner<'_>) -> DfResult<Option<Plan>> {
-    let Some(join) = plan.downcast_ref::<HashJoinExec>() else { return Ok(None) };
-    let Some(asked) = asked_by_few(join)? else { return Ok(None) };
-    let ordered = search::in_best_order(asked)?.data;
-    over_changed(plan, vec![None, Some(choose(ordered)?)])
-}
-
-/// The joins on the right side of a join, with a scan that knows how little the left side asks for; `None` if that is
-/// not far less than all, or if there are no joins.
-pub fn asked_by_few(join: &HashJoinExec) -> DfResult<Option<Plan>> {
     // The values of the left side narrow the right one.
-    let is_told = !join.null_aware && join.join_type().on_lr_is_preserved().1;
-    if !is_told || !holds_joins(join.right()) {
-        return Ok(None);
-    }
+    let is_told = |join: &&HashJoinExec| !join.null_aware && join.join_type().on_lr_is_preserved().1;
+    let Some(join) = plan.downcast_ref::<HashJoinExec>().filter(is_told) else { return Ok(None) };
+    let is_join = |node: &dyn ExecutionPlan| node.is::<HashJoinExec>() || node.is::<NestedLoopJoinExec>();
     let columns: Option<Vec<usize>> = join.on().iter().map(|(_, right)| place(right)).collect();
     let (Some(rows), Some(columns)) = (rows_of(join.left()), columns) else { return Ok(None) };
-    asked(join.right(), &columns, rows)
-}
-
-/// The plan joins something.
-pub fn holds_joins(plan: &Plan) -> bool {
-    holds(plan, &|node| node.is::<HashJoinExec>() || node.is::<NestedLoopJoinExec>())
+    if !holds(join.right(), &is_join) {
+        return Ok(None);
+    }
+    let Some(asked) = asked(join.right(), &columns, rows)? else { return Ok(None) };
+    let ordered = search::in_best_order(asked)?.data;
+    over_changed(plan, vec![None, Some(choose(ordered)?)])
 }
 
 /// The plan with a scan that knows that about so many rows ask for values of these columns; `None` if that is not far
