@@ -116,7 +116,7 @@ impl Again {
         // Rows in an order, of which some may not pass, are left to the planner.
         let is_free = need.each.is_none() && !need.hints.full && (need.order.is_empty() || shape.is_point());
         let left = filled(&rest)?;
-        if !rest.is_empty() && !(is_free && access.checks(&left)) {
+        if !(rest.is_empty() || is_free && access.checks(&left)) {
             return None;
         }
         let is_equal = |id| conditions.contains(&Some((id, CmpOp::Eq)));

@@ -49,7 +49,7 @@ impl AggregateUDFImpl for RoundedAvg {
 
     fn create_sliding_accumulator(&self, args: AccumulatorArgs<'_>) -> DfResult<Box<dyn Accumulator>> {
         match *args.return_type() == DataType::Float64 && !args.is_distinct {
-            true => Ok(Moving::<f64>::new(|sum, count| Some(sum / count as f64))),
+            true => Ok(Moving::<f64>::of(|sum, count| Some(sum / count as f64))),
             false => self.accumulator(args),
         }
     }

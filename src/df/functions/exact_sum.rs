@@ -89,7 +89,7 @@ impl AggregateUDFImpl for ExactSum {
             ));
         }
         match wide_type(args.return_type()) {
-            _ if *args.return_type() == DataType::Float64 => Ok(Moving::<f64>::new(|sum, _| Some(*sum))),
+            _ if *args.return_type() == DataType::Float64 => Ok(Moving::<f64>::of(|sum, _| Some(*sum))),
             _ if is_interval(args.return_type()) => Ok(Box::<IntervalSum>::default()),
             Some(wide) => Ok(Narrowed::of(&args, self.0.create_sliding_accumulator(widened(&args, wide))?)),
             None => self.0.create_sliding_accumulator(args),

@@ -81,21 +81,21 @@ impl AggregateUDFImpl for OfMoments {
             return self.plain.create_sliding_accumulator(args);
         }
         Ok(match self.statistic {
-            Statistic::Variance { of_sample: true } => Moving::<Spread>::new(|x, n| by_sample(x.squares, n)),
-            Statistic::Variance { of_sample: false } => Moving::<Spread>::new(|x, n| by_rows(x.squares, n)),
+            Statistic::Variance { of_sample: true } => Moving::<Spread>::of(|x, n| by_sample(x.squares, n)),
+            Statistic::Variance { of_sample: false } => Moving::<Spread>::of(|x, n| by_rows(x.squares, n)),
             Statistic::Deviation { of_sample: true } => {
-                Moving::<Spread>::new(|x, n| by_sample(x.squares, n).map(f64::sqrt))
+                Moving::<Spread>::of(|x, n| by_sample(x.squares, n).map(f64::sqrt))
             }
             Statistic::Deviation { of_sample: false } => {
-                Moving::<Spread>::new(|x, n| by_rows(x.squares, n).map(f64::sqrt))
+                Moving::<Spread>::of(|x, n| by_rows(x.squares, n).map(f64::sqrt))
             }
             Statistic::Covariance { of_sample: true } => {
-                Moving::<Pairs>::new(|pairs, n| by_sample(pairs.products, n))
+                Moving::<Pairs>::of(|pairs, n| by_sample(pairs.products, n))
             }
             Statistic::Covariance { of_sample: false } => {
-                Moving::<Pairs>::new(|pairs, n| by_rows(pairs.products, n))
+                Moving::<Pairs>::of(|pairs, n| by_rows(pairs.products, n))
             }
-            Statistic::Correlation => Moving::<Pairs>::new(|pairs, _| pairs.correlation()),
+            Statistic::Correlation => Moving::<Pairs>::of(|pairs, _| pairs.correlation()),
         })
     }
 

@@ -1,8 +1,8 @@
 //! Aggregates over a moving frame, without subtraction.
 //!
-//! DataFusion takes what leaves the frame away from what it has added up. Of doubles that leaves an error behind: 1e17 + 1
-//! - 1e17 is 0, NaN never goes away, and the variance of equal numbers is a little below 0. [`Moving`] keeps its frame as a
-//! queue of two stacks: each value of the front one is the total of all from there on, so that dropping one is to pop it;
+//! DataFusion takes what leaves the frame away from what it has added up. Of doubles that leaves an error behind: once
+//! 1e17 was there the rest is 0, NaN never goes away, and the variance of equal numbers is a little below 0. [`Moving`]
+//! keeps its frame as a queue of two stacks: each value of the front one is the total of all from there on, so that dropping one is to pop it;
 //! the values behind are added up as they come, and become the front when that is used up.
 
 use std::fmt::Debug;
@@ -44,7 +44,7 @@ pub struct Moving<T> {
 }
 
 impl<T: Total> Moving<T> {
-    pub fn new(value: Value<T>) -> Box<dyn Accumulator> {
+    pub fn of(value: Value<T>) -> Box<dyn Accumulator> {
         Box::new(Moving { front: Vec::new(), back: Vec::new(), back_total: T::default(), value })
     }
 }
