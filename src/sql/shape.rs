@@ -7,14 +7,13 @@
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    BinaryOperator, Expr, Function, Query, SetExpr, SetOperator, SetQuantifier, Table, TableFactor, Value,
-    Visitor,
+    BinaryOperator, Expr, Query, SetExpr, SetOperator, SetQuantifier, Table, TableFactor, Value, Visitor,
 };
 
 use super::ast::Statement;
 use super::span_of;
 use super::visit::{visit, visit_expressions};
-use crate::error::{Error, Result, Span, sqlstate};
+use crate::error::{Error, Result, sqlstate};
 
 /// Terms of the shortest chain that is balanced (count).
 const CHAIN_MIN: usize = 32;
@@ -183,11 +182,25 @@ pub(super) fn too_deep() -> Error {
         .state(sqlstate::LIMIT)
 }
 
-/// Functions that give another value in each call.
-const DRAWN: [&str; 3] = ["random", "uuid", "gen_random_uuid"];
+/// A call that gives another value each time.
+fn is_drawn(expr: &Expr) -> bool {
+    let Expr::Function(call) = expr else { return false };
+    let [name] = &call.name.0[..] else { return false };
+    let is = |drawn: &&str| name.as_ident().is_some_and(|name| name.value.eq_ignore_ascii_case(drawn));
+    ["random", "uuid", "gen_random_uuid"].iter().any(is)
+}
 
-fn is_call_of(call: &Function, name: &str) -> bool {
-    matches!(&call.name.0[..], [part] if part.as_ident().is_some_and(|called| called.value.eq_ignore_ascii_case(name)))
+fn drawn_anew() -> Error {
+    Error::unsupported("what is drawn cannot stand in a comparison that is written out")
+        .why("it would be drawn anew for each part of it")
+        .hint("draw it in a subquery: FROM (SELECT random() AS x, ...)")
+}
+
+fn too_long() -> Error {
+    Error::invalid("this condition is too long when written out")
+        .why("a < b < c is short for a < b AND b < c, and rows are compared column by column")
+        .hint("do not put such comparisons into each other")
+        .state(sqlstate::LIMIT)
 }
 
 /// Nodes that expansions may still copy.
@@ -207,31 +220,16 @@ impl Copies {
             return Ok(());
         }
         let mut left = self.0 / times;
-        let counted: ControlFlow<()> = visit_expressions(expr, |_| match left.checked_sub(1) {
+        let counted: ControlFlow<Error> = visit_expressions(expr, |expr| match left.checked_sub(1) {
+            _ if is_drawn(expr) => ControlFlow::Break(drawn_anew().at(span_of(expr))),
             Some(rest) => {
                 left = rest;
                 ControlFlow::Continue(())
             }
-            None => ControlFlow::Break(()),
+            None => ControlFlow::Break(too_long()),
         });
-        let drawn: ControlFlow<Option<Span>> = visit_expressions(expr, |expr| match expr {
-            Expr::Function(call) if DRAWN.iter().any(|name| is_call_of(call, name)) => {
-                ControlFlow::Break(span_of(expr))
-            }
-            _ => ControlFlow::Continue(()),
-        });
-        if let ControlFlow::Break(place) = drawn {
-            return Err(Error::unsupported("what is drawn cannot stand in a comparison that is written out")
-                .why("it would be drawn anew for each part of it")
-                .hint("draw it in a subquery: FROM (SELECT random() AS x, ...)")
-                .at(place));
-        }
-        if counted.is_break() {
-            return Err(Error::invalid("this condition is too long when written out")
-                .why("a < b < c is short for a < b AND b < c, and rows are compared column by column")
-                .hint("do not put such comparisons into each other")
-                .state(sqlstate::LIMIT)
-                .at(span_of(expr)));
+        if let ControlFlow::Break(error) = counted {
+            return Err(error.at(span_of(expr)));
         }
         self.0 = left * times;
         Ok(())

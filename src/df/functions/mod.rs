@@ -31,7 +31,9 @@ use datafusion::common::ScalarValue;
 use datafusion::error::Result as DfResult;
 use datafusion::execution::FunctionRegistry;
 use datafusion::execution::context::SessionState;
+use datafusion::functions_aggregate::median::Median;
 use datafusion::functions_aggregate::min_max::{Max, Min};
+use datafusion::functions_aggregate::percentile_cont::PercentileCont;
 use datafusion::logical_expr::{
     AggregateUDF, ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
     Volatility, WindowUDF,
@@ -46,7 +48,7 @@ use self::exact_sum::ExactSum;
 use self::min_max::OfGroups;
 use self::moments::OfMoments;
 use self::now::Now;
-use self::percentiles::{ExactMedian, ExactPercentile};
+use self::percentiles::Exact;
 use self::places::{PLACES, Place};
 use self::replacement::{REPLACEMENT, regexp_replacement};
 use self::string_agg::SortedStrings;
@@ -75,8 +77,8 @@ pub fn register(state: &mut SessionState) {
         AggregateUDF::new_from_impl(SortedStrings::default()),
         AggregateUDF::new_from_impl(OfGroups(Min::new())),
         AggregateUDF::new_from_impl(OfGroups(Max::new())),
-        AggregateUDF::new_from_impl(ExactPercentile::default()),
-        AggregateUDF::new_from_impl(ExactMedian::default()),
+        AggregateUDF::new_from_impl(Exact(PercentileCont::new())),
+        AggregateUDF::new_from_impl(Exact(Median::new())),
     ] {
         let _ = state.register_udaf(Arc::new(aggregate));
     }

@@ -146,8 +146,6 @@ struct Pairs {
 ///
 /// Source: Chan, Golub, LeVeque, "Updating Formulae and a Pairwise Algorithm for Computing Sample Variances", 1979.
 impl Total for Spread {
-    const COLUMNS: usize = 1;
-
     fn of([value, _]: [f64; 2]) -> Spread {
         Spread { count: 1.0, mean: value, squares: 0.0 }
     }
@@ -166,8 +164,6 @@ impl Total for Spread {
 }
 
 impl Total for Pairs {
-    const COLUMNS: usize = 2;
-
     fn of([first, second]: [f64; 2]) -> Pairs {
         let of = |value| Spread::of([value, 0.0]);
         Pairs { first: of(first), second: of(second), products: 0.0 }

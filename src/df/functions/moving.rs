@@ -19,10 +19,7 @@ use crate::error::Error;
 
 /// The total of some rows.
 pub trait Total: Copy + Debug + Default + Send + Sync + 'static {
-    /// Columns (count) that it reads.
-    const COLUMNS: usize;
-
-    /// The total of one row, whose values are not NULL.
+    /// The total of one row: its first value, and its second one, or 0.
     fn of(row: [f64; 2]) -> Self;
 
     /// The total of these and some more rows.
@@ -49,30 +46,27 @@ impl<T: Total> Moving<T> {
     }
 }
 
-/// Visits the values of each row that has no NULL.
-fn each_known(values: &[ArrayRef], columns: usize, see: &mut dyn FnMut([f64; 2])) -> DfResult<()> {
-    let columns = values[..columns].iter().map(|values| cast(values, &DataType::Float64));
-    let columns: Vec<ArrayRef> = columns.collect::<Result<_, _>>()?;
-    for row in 0..values[0].len() {
-        if columns.iter().all(|column| column.is_valid(row)) {
-            let at = |column: &ArrayRef| column.as_primitive::<Float64Type>().value(row);
-            see([at(&columns[0]), columns.get(1).map_or(0.0, at)]);
-        }
-    }
-    Ok(())
+/// The rows without a NULL.
+fn known(values: &[ArrayRef]) -> impl Iterator<Item = usize> {
+    let rows = 0..values.first().map_or(0, |values| values.len());
+    rows.filter(|row| values.iter().all(|values| values.is_valid(*row)))
 }
 
 impl<T: Total> Accumulator for Moving<T> {
     fn update_batch(&mut self, values: &[ArrayRef]) -> DfResult<()> {
-        each_known(values, T::COLUMNS, &mut |row| {
-            let row = T::of(row);
+        let columns = values.iter().map(|values| cast(values, &DataType::Float64));
+        let columns: Vec<ArrayRef> = columns.collect::<Result<_, _>>()?;
+        for row in known(&columns) {
+            let at = |column: &ArrayRef| column.as_primitive::<Float64Type>().value(row);
+            let row = T::of([at(&columns[0]), columns.get(1).map_or(0.0, at)]);
             self.back.push(row);
             self.back_total = self.back_total.and(row);
-        })
+        }
+        Ok(())
     }
 
     fn retract_batch(&mut self, values: &[ArrayRef]) -> DfResult<()> {
-        each_known(values, T::COLUMNS, &mut |_| {
+        for _ in known(values) {
             if self.front.is_empty() {
                 let mut total = T::default();
                 let totals = self.back.drain(..).rev().map(|row| {
@@ -83,7 +77,8 @@ impl<T: Total> Accumulator for Moving<T> {
                 self.back_total = T::default();
             }
             self.front.pop();
-        })
+        }
+        Ok(())
     }
 
     fn supports_retract_batch(&self) -> bool {
@@ -111,8 +106,6 @@ impl<T: Total> Accumulator for Moving<T> {
 
 /// A sum.
 impl Total for f64 {
-    const COLUMNS: usize = 1;
-
     fn of([value, _]: [f64; 2]) -> f64 {
         value
     }

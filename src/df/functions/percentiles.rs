@@ -5,6 +5,7 @@
 //! result.
 
 use std::fmt::Debug;
+use std::hash::Hash;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray};
@@ -20,15 +21,54 @@ use datafusion::physical_expr::expressions::Literal;
 
 use crate::value::DECIMAL_DIGITS_MAX;
 
-/// `percentile_cont`.
+/// DataFusion's function, whose result is taken from all digits of the values.
 #[derive(Debug, Default, PartialEq, Eq, Hash)]
-pub struct ExactPercentile(PercentileCont);
+pub struct Exact<F>(pub F);
 
-/// `median`, which of decimals has one digit more than they.
-#[derive(Debug, Default, PartialEq, Eq, Hash)]
-pub struct ExactMedian(Median);
+/// A function whose accumulators keep the values.
+pub trait KeepsValues: AggregateUDFImpl {
+    /// What is to be taken from them; `None`: what the function makes of them is exact.
+    fn of(args: &AccumulatorArgs<'_>) -> Option<Of>;
 
-impl AggregateUDFImpl for ExactPercentile {
+    /// Type of the result, if it is another than the function's.
+    fn type_of(args: &[DataType]) -> Option<DataType>;
+}
+
+impl KeepsValues for PercentileCont {
+    fn of(args: &AccumulatorArgs<'_>) -> Option<Of> {
+        let share = match args.exprs.get(1)?.downcast_ref::<Literal>()?.value() {
+            ScalarValue::Float64(share) => (*share)?,
+            ScalarValue::Float32(share) => f64::from((*share)?),
+            _ => return None,
+        };
+        let is_descending = args.order_bys.first().is_some_and(|by| by.options.descending);
+        Some(Of::Share(if is_descending { 1.0 - share } else { share }))
+    }
+
+    fn type_of(_: &[DataType]) -> Option<DataType> {
+        None
+    }
+}
+
+impl KeepsValues for Median {
+    fn of(args: &AccumulatorArgs<'_>) -> Option<Of> {
+        let of = args.expr_fields[0].data_type();
+        (Median::type_of(std::slice::from_ref(of)).as_ref() == Some(args.return_type()))
+            .then_some(Of::Decimals)
+    }
+
+    /// Half of a decimal has one digit more.
+    fn type_of(args: &[DataType]) -> Option<DataType> {
+        match args {
+            [DataType::Decimal128(digits, scale)] if *digits < DECIMAL_DIGITS_MAX => {
+                Some(DataType::Decimal128(digits + 1, scale + 1))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl<F: KeepsValues + Debug + PartialEq + Eq + Hash + 'static> AggregateUDFImpl for Exact<F> {
     fn name(&self) -> &str {
         self.0.name()
     }
@@ -42,21 +82,28 @@ impl AggregateUDFImpl for ExactPercentile {
     }
 
     fn return_type(&self, args: &[DataType]) -> DfResult<DataType> {
-        self.0.return_type(args)
+        F::type_of(args).map_or_else(|| self.0.return_type(args), Ok)
     }
 
     fn accumulator(&self, args: AccumulatorArgs<'_>) -> DfResult<Box<dyn Accumulator>> {
-        let share = share(&args);
-        let ty = args.return_type().clone();
+        let (of, ty) = (F::of(&args), args.return_type().clone());
         let values = self.0.accumulator(args)?;
-        Ok(match share {
-            Some(share) => Box::new(FromValues { values, ty, of: Of::Share(share) }),
+        Ok(match of {
+            Some(of) => Box::new(FromValues { values, ty, of }),
             None => values,
         })
     }
 
     fn state_fields(&self, args: StateFieldsArgs<'_>) -> DfResult<Vec<FieldRef>> {
         self.0.state_fields(args)
+    }
+
+    fn groups_accumulator_supported(&self, args: AccumulatorArgs<'_>) -> bool {
+        F::of(&args).is_none() && self.0.groups_accumulator_supported(args)
+    }
+
+    fn create_groups_accumulator(&self, args: AccumulatorArgs<'_>) -> DfResult<Box<dyn GroupsAccumulator>> {
+        self.0.create_groups_accumulator(args)
     }
 
     fn simplify(&self) -> Option<AggregateFunctionSimplification> {
@@ -72,67 +119,7 @@ impl AggregateUDFImpl for ExactPercentile {
     }
 }
 
-/// The share of the values before the wanted one, in ascending order.
-fn share(args: &AccumulatorArgs<'_>) -> Option<f64> {
-    let share = match args.exprs.get(1)?.downcast_ref::<Literal>()?.value() {
-        ScalarValue::Float64(share) => (*share)?,
-        ScalarValue::Float32(share) => f64::from((*share)?),
-        _ => return None,
-    };
-    let is_descending = args.order_bys.first().is_some_and(|by| by.options.descending);
-    Some(if is_descending { 1.0 - share } else { share })
-}
-
-impl AggregateUDFImpl for ExactMedian {
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    fn signature(&self) -> &Signature {
-        self.0.signature()
-    }
-
-    fn return_type(&self, args: &[DataType]) -> DfResult<DataType> {
-        match args {
-            [DataType::Decimal128(digits, scale)] if *digits < DECIMAL_DIGITS_MAX => {
-                Ok(DataType::Decimal128(digits + 1, scale + 1))
-            }
-            _ => self.0.return_type(args),
-        }
-    }
-
-    fn accumulator(&self, args: AccumulatorArgs<'_>) -> DfResult<Box<dyn Accumulator>> {
-        let (of, ty) = (args.expr_fields[0].data_type().clone(), args.return_type().clone());
-        let values = self.0.accumulator(args)?;
-        Ok(match is_widened(&of, &ty) {
-            true => Box::new(FromValues { values, ty, of: Of::Decimals }),
-            false => values,
-        })
-    }
-
-    fn state_fields(&self, args: StateFieldsArgs<'_>) -> DfResult<Vec<FieldRef>> {
-        self.0.state_fields(args)
-    }
-
-    fn groups_accumulator_supported(&self, args: AccumulatorArgs<'_>) -> bool {
-        let is_widened = is_widened(args.expr_fields[0].data_type(), args.return_type());
-        !is_widened && self.0.groups_accumulator_supported(args)
-    }
-
-    fn create_groups_accumulator(&self, args: AccumulatorArgs<'_>) -> DfResult<Box<dyn GroupsAccumulator>> {
-        self.0.create_groups_accumulator(args)
-    }
-
-    fn documentation(&self) -> Option<&Documentation> {
-        self.0.documentation()
-    }
-}
-
-fn is_widened(of: &DataType, ty: &DataType) -> bool {
-    of != ty && matches!(of, DataType::Decimal128(..))
-}
-
-/// What is taken from the values that another accumulator has kept.
+/// The values that another accumulator has kept, and what is taken from them.
 #[derive(Debug)]
 struct FromValues {
     values: Box<dyn Accumulator>,
@@ -141,8 +128,9 @@ struct FromValues {
     of: Of,
 }
 
+/// What is taken from the values.
 #[derive(Clone, Copy, Debug)]
-enum Of {
+pub enum Of {
     /// The value behind a share of all, on the line between the two next to it.
     Share(f64),
     /// The median, with one more digit.
@@ -174,7 +162,6 @@ impl Accumulator for FromValues {
             Of::Decimals => {
                 let values = list.values().as_primitive::<Decimal128Type>().iter().flatten();
                 let DataType::Decimal128(digits, scale) = self.ty else { return self.values.evaluate() };
-                // Half of a number has one more digit.
                 let median = middle(&mut values.collect::<Vec<i128>>()).map(|(low, high)| low * 5 + high * 5);
                 ScalarValue::Decimal128(median, digits, scale)
             }

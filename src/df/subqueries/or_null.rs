@@ -13,7 +13,6 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 
 use super::correlated::outer_columns;
 use crate::df::expressions::step_types::MaybeNull;
-use crate::df::rewrite::below;
 use crate::df::table::TableSource;
 
 /// Makes a subquery's value nullable. Runs before all rules that check nullability.
@@ -37,19 +36,12 @@ pub fn value_or_null(expr: Expr, _: &DFSchema) -> DfResult<Transformed<Expr>> {
 }
 
 /// The column is one of a table, unchanged, that may be NULL there.
-fn is_stored_nullable(column: &Column, plan: &LogicalPlan) -> DfResult<bool> {
-    Ok(match plan {
-        LogicalPlan::Sort(_) | LogicalPlan::Limit(_) => is_stored_nullable(column, plan.inputs()[0])?,
-        LogicalPlan::Projection(_) | LogicalPlan::SubqueryAlias(_) => {
-            match below(&Expr::Column(column.clone()), plan) {
-                Some(Expr::Column(column)) => is_stored_nullable(&column, plan.inputs()[0])?,
-                _ => false,
-            }
-        }
-        _ => TableSource::behind(column, plan)?
-            .and_then(|(source, name)| source.field(&name))
-            .is_some_and(|(_, is_nullable)| is_nullable),
-    })
+fn is_stored_nullable(column: &Column, mut plan: &LogicalPlan) -> DfResult<bool> {
+    while let LogicalPlan::Sort(_) | LogicalPlan::Limit(_) = plan {
+        plan = plan.inputs()[0];
+    }
+    let stored = TableSource::behind(column, plan)?.and_then(|(source, name)| source.field(&name));
+    Ok(stored.is_some_and(|(_, is_nullable)| is_nullable))
 }
 
 /// The plan always has a row: totals have one even of no rows.

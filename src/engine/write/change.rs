@@ -492,10 +492,7 @@ fn move_rows(table: &TableDef, stmt: &Update) -> String {
     let new: Vec<String> = keys.iter().map(|a| format!("{} = {}", a.column, a.value)).collect();
     let (find, remove) = (format!(" WHERE {filter}"), format!("({filter}) AND NOT ({})", new.join(" AND ")));
     // If the whole key is assigned, a second row would collide; then the DELETE must not run.
-    let is_whole = table.key.columns().iter().all(|id| {
-        let is_assigned = |a: &&Assignment| table.column_id(&name_of(&a.column)) == Some(*id);
-        keys.iter().any(is_assigned)
-    });
+    let is_whole = table.key.columns().into_iter().all(is_assigned);
     let only = if is_whole { "for one row, and only if the INSERT succeeds: " } else { "" };
     let mut identities = table.live_columns().filter_map(|(_, column)| column.identity.as_ref());
     let has_always = identities.any(|identity| identity.always);

@@ -38,12 +38,12 @@ impl Default for CsvOptions {
 
 impl CsvOptions {
     fn check(&self) -> Result<()> {
-        let breaks = |b: u8| matches!(b, b'\r' | b'\n') || !b.is_ascii();
-        let wrong = if breaks(self.delimiter) {
+        let breaks = |b: u8| matches!(b, b'\r' | b'\n');
+        let wrong = if breaks(self.delimiter) || !self.delimiter.is_ascii() {
             "the delimiter is a single ASCII character on the line"
         } else if self.delimiter == QUOTE {
             "a quote is no delimiter"
-        } else if self.null.bytes().any(|b| b == self.delimiter || b == QUOTE || breaks(b) && b.is_ascii()) {
+        } else if self.null.bytes().any(|b| b == self.delimiter || b == QUOTE || breaks(b)) {
             "the null string must not hold a delimiter, a quote or a line break"
         } else {
             return Ok(());
