@@ -59,7 +59,7 @@ fn idle_clause(call: &ast::Function) -> Option<&'static str> {
 
 /// Rewrites numbers and calls for DataFusion: a number with an exponent is a double, one beyond BIGINT a decimal; a
 /// plus sign is dropped; `mod(a, b)` is `a % b`; NULL in `sum` and `avg` is a number; a cast to UUID or JSON, which are
-/// texts to DataFusion, becomes a call of a parsing function; VALUES have one type in a column; GROUP BY the name of an
+/// texts to DataFusion, becomes a call of a parsing function; SUBSTRING and POSITION are `substr` and `strpos`; VALUES have one type in a column; GROUP BY the name of an
 /// integer is not taken for a position. `type_of` gives the type of a parameter.
 ///
 /// PostgreSQL's names without parentheses, such as `current_user`, are calls, too, unless a table has such a column
@@ -163,6 +163,16 @@ impl VisitorMut for PlainCalls<'_> {
                 }
             }
             ast::Expr::Function(_) => plain_call(expr),
+            // DataFusion would plan these with its own functions, which do not take bytes.
+            ast::Expr::Substring { expr: of, substring_from, substring_for, .. } => {
+                let first = || Box::new(ast::Expr::value(ast::Value::Number("1".to_owned(), false)));
+                let from = substring_from.take().unwrap_or_else(first);
+                let args = [take(of), *from].into_iter().chain(substring_for.take().map(|count| *count));
+                *expr = crate::sql::call("substr", args);
+            }
+            ast::Expr::Position { expr: part, r#in: of } => {
+                *expr = crate::sql::call("strpos", [take(of), take(part)]);
+            }
             _ => {}
         }
         ControlFlow::Continue(())

@@ -327,10 +327,10 @@ fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
                 guarded_by_filters,
             ],
         )),
-        Arc::new(NodeRule("compared_keys", compared_keys)),
         Arc::new(NodeRule("guarded_subqueries", guarded_subqueries)),
         Arc::new(Correlated),
         Arc::new(NodeRule("total_of_no_table", total_of_no_table)),
+        Arc::new(NodeRule("compared_keys", compared_keys)),
         Arc::new(CheckedNumbers::new()),
     ]
 }

@@ -30,6 +30,7 @@ use super::plain_calls::{check_calls, plain_calls};
 use super::query::NameScope;
 use super::rules::inner_orders::inner_orders;
 use super::rules::true_keys::{grouped_as_written, groups_by_wrong_keys};
+use super::subqueries::outer_totals;
 use super::table::template::params_in;
 use super::table::{Binding, TableAdvice, TableSource};
 use super::with_queries::marked;
@@ -41,7 +42,7 @@ use crate::sql::rewrite::ROWKEY;
 use crate::sql::{
     AsOf, CATALOG_HINT, CATALOG_SCHEMAS, INFORMATION_SCHEMA, KeyedTable, name_of, name_sql, output_name,
 };
-use crate::value::Value;
+use crate::value::{ColumnType, Value};
 
 /// Deepest nesting of views.
 const VIEW_DEPTH: usize = 32;
@@ -112,9 +113,9 @@ impl Resolver<'_> {
     pub(super) fn plan(mut self, mut query: Query) -> DfResult<LogicalPlan> {
         // Hints hold for the views that are planned to find their columns.
         self.hints.take(&mut query).map_err(to_df)?;
+        crate::sql::name_natural_columns(&mut query, &|name| self.columns_of(name));
         crate::sql::name_ordered_columns(&mut query, &|name| self.columns_of(name));
         crate::sql::name_outputs(&mut query);
-        crate::sql::name_natural_columns(&mut query, &|name| self.columns_of(name));
         // Each query decides for itself whether tables have a rowkey column.
         self.rowkeys = self.scope.rowkeys_of(&query);
         let hides = self.rowkeys.contains(&ROWKEY);
@@ -143,6 +144,7 @@ impl Resolver<'_> {
         // DataFusion wants all columns listed. Where it takes the list as it is, more columns make larger groups.
         let plan = self.grouped(query).or_else(|e| implied.map_or(Err(e), |query| self.grouped(query)))?;
         let plan = inner_orders(marked(plan, &named)?)?;
+        outer_totals::are_none(&plan)?;
         if recurs {
             nothing_is_lost(&plan)?;
         }
@@ -236,7 +238,18 @@ impl Resolver<'_> {
             AsOf::Snapshot(snapshot) => self.as_of_snapshot(snapshot, name),
             AsOf::Time(time_us) => self.as_of_time(time_us, name),
             AsOf::Ago(micros) => self.as_of_time(self.scope.binding.as_of_us.saturating_sub(micros), name),
+            AsOf::Parameter(at) => self.as_of_time(self.moment(at)?, name),
             AsOf::Versions => self.versions(name),
+        }
+    }
+
+    /// The time that is the value of a parameter, in microseconds since 1970.
+    fn moment(&self, at: usize) -> DfResult<i64> {
+        self.taken.borrow_mut().push(at);
+        let given = self.params.get(at).cloned().unwrap_or(Value::Null);
+        match given.cast(ColumnType::TimestampTz).map_err(|e| to_df(e.into()))? {
+            Value::TimestampTz(time_us) => Ok(time_us),
+            _ => Err(to_df(Error::invalid(format!("AS OF TIMESTAMP takes a time, and ${} is NULL", at + 1)))),
         }
     }
 

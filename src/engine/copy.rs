@@ -9,7 +9,7 @@ use super::outcome::{Outcome, Warning};
 use super::rows::PartialRows;
 use super::session::Session;
 use super::turns::Defeats;
-use super::view::column_named;
+use super::view::columns_named;
 use super::write::insert_cells;
 use crate::error::{Error, Kind, Result, sqlstate};
 use crate::exec::transfer::{self, CsvOptions, FileFormat, OnError, RowChunks, RowsFile, TextOptions};
@@ -218,7 +218,7 @@ async fn copy_from(session: &mut Session, copy: &Copy) -> Result<Outcome> {
     let columns: Vec<ColumnId> = if columns.is_empty() {
         table.live_columns().map(|(id, _)| id).collect()
     } else {
-        columns.iter().map(|c| column_named(&table, c)).collect::<Result<_>>()?
+        columns_named(&table, columns)?
     };
     // A load draws each rowkey once. Other buckets are tried where rows are read.
     let may_draw_again = table.key.is_drawn() && !session.in_transaction();

@@ -73,6 +73,21 @@ pub fn column_named(table: &TableDef, name: &Ident) -> Result<ColumnId> {
     column_of(table, &name_of(name)).map_err(|e| e.at(span_of_name(name)))
 }
 
+/// The columns that a list names. Errors: an unknown one; one that is named twice.
+pub fn columns_named(table: &TableDef, names: &[Ident]) -> Result<Vec<ColumnId>> {
+    let mut columns = Vec::with_capacity(names.len());
+    for name in names {
+        let column = column_named(table, name)?;
+        if columns.contains(&column) {
+            return Err(Error::invalid(format!("column \"{}\" is named twice", name_of(name)))
+                .at(span_of_name(name))
+                .state(sqlstate::DUPLICATE_COLUMN));
+        }
+        columns.push(column);
+    }
+    Ok(columns)
+}
+
 /// Like [`column_named`], for a name without a place.
 pub fn column_of(table: &TableDef, name: &str) -> Result<ColumnId> {
     table.column_id(name).ok_or_else(|| {

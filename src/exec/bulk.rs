@@ -215,7 +215,12 @@ impl<'a> Loader<'a> {
 
     /// Adds a row. Errors: a value its key part cannot hold.
     pub fn add(&mut self, row: &[Value]) -> Result<()> {
-        self.gathered.add(row, &rowkey_of(self.table, row)?)
+        self.add_under(row, &rowkey_of(self.table, row)?)
+    }
+
+    /// Adds a row whose rowkey is known. Errors: a value that the key part of an index cannot hold.
+    pub fn add_under(&mut self, row: &[Value], rowkey: &Rowkey) -> Result<()> {
+        self.gathered.add(row, rowkey)
     }
 
     /// Adds all rows that `next` gives, chunk by chunk. If there are several chunks, another thread turns them into

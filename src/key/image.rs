@@ -332,14 +332,15 @@ impl Form {
         let (last, _) = shown(high)?;
         let (bounded_low, bounded_high) =
             (interval.lower != Bound::Unbounded, interval.upper != Bound::Unbounded);
+        // Texts that sort only within the span have others around it.
         let lower = match exact {
-            _ if !bounded_low => Cut::First,
+            _ if !bounded_low && format.sorts() => Cut::First,
             // Finer times are refused on writes, so the rounded time itself lies outside.
             false if format.decodable() => Cut::After(first),
             _ => Cut::Before(first),
         };
         let upper = match shown(high + 1) {
-            _ if !bounded_high => Cut::Last,
+            _ if !bounded_high && format.sorts() => Cut::Last,
             // `< 2024-03-04` ends at that day, instead of after the last second before it.
             Some((next, true)) if format.sorts() && next.len() == last.len() && next > last => {
                 Cut::Before(next)

@@ -19,15 +19,27 @@ use crate::value::{ColumnType, Value};
 
 const SECOND: i64 = 1_000_000;
 const DAY: i64 = 86_400 * SECOND;
+/// The last day that a TIMESTAMP can hold.
+const LAST_DAY: i64 = 2_932_896 * DAY;
 
 /// Column values of rows.
 fn domain(column: ColumnId) -> Vec<Value> {
     match COLUMNS[usize::from(column.0)].1 {
         ColumnType::Integer => [-3, 0, 1, 2, 10, 11, 99].map(Value::Int).to_vec(),
         ColumnType::Boolean => [false, true].map(Value::Boolean).to_vec(),
-        ColumnType::Timestamp => {
-            [-SECOND, 0, 1, DAY - SECOND, DAY, 32 * DAY, 366 * DAY].map(Value::Timestamp).to_vec()
-        }
+        ColumnType::Timestamp => [
+            -SECOND,
+            0,
+            1,
+            DAY - SECOND,
+            DAY,
+            32 * DAY,
+            366 * DAY,
+            LAST_DAY + DAY / 2,
+            LAST_DAY + DAY - 9 * SECOND,
+        ]
+        .map(Value::Timestamp)
+        .to_vec(),
         ColumnType::Double => [-1.5, -0.0, 0.0, 2.0, f64::INFINITY, f64::NAN].map(Value::Double).to_vec(),
         ColumnType::Decimal { .. } => [-15, 0, 5, 10, 100].map(|d| Value::Decimal(d, 1)).to_vec(),
         _ => ["", "0", "9", "09", "a", "aa", "ab", "a_", "b ", "a\0", "é"]
@@ -42,7 +54,9 @@ fn literal(column: ColumnId) -> impl Strategy<Value = Value> {
     values.extend(match COLUMNS[usize::from(column.0)].1 {
         ColumnType::Integer => [i64::MIN, -4, 5, 100, 1 << 31, i64::MAX].map(Value::Int).to_vec(),
         ColumnType::Boolean => vec![],
-        ColumnType::Timestamp => [i64::MIN, 2, DAY / 2, DAY + 1, i64::MAX].map(Value::Timestamp).to_vec(),
+        ColumnType::Timestamp => [i64::MIN, 2, DAY / 2, DAY + 1, LAST_DAY + DAY - 10 * SECOND, i64::MAX]
+            .map(Value::Timestamp)
+            .to_vec(),
         ColumnType::Double => [f64::NEG_INFINITY, 0.5].map(Value::Double).to_vec(),
         ColumnType::Decimal { .. } => [-999, 7, 999].map(|d| Value::Decimal(d, 1)).to_vec(),
         _ => ["a b", "a^", "a_b", "aaaa", "\u{10FFFF}", "\0"].map(|t| Value::Text(t.into())).to_vec(),
@@ -93,6 +107,7 @@ fn transform(column: ColumnId) -> BoxedStrategy<Transform> {
                 "YYYYMMDDHH24MISS",
                 "DD-MM-YYYY",
                 "DD-MM-YYYY HH24:MI:SS",
+                "DD-MM-YYYY HH12 AM MI SS",
                 "MM.YYYY DD",
                 "YYYY",
                 "HH24",

@@ -6,13 +6,16 @@
 //! clauses are names in our SQL. So [`spell`] rewrites the tokens before parsing, and [`resolve`] the parsed
 //! table.
 
+use std::str::FromStr;
+
 use sqlparser::ast::{
-    BinaryOperator, Expr, Ident, Interval, ObjectNamePart, TableAlias, TableFactor, TableVersion,
-    Value as SqlValue,
+    BinaryOperator, Expr, Ident, Interval, ObjectName, ObjectNamePart, TableAlias, TableFactor, TableVersion,
+    Value as SqlValue, ValueWithSpan,
 };
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::lift::Clock;
+use super::rewrite::parameter_place;
 use super::{span_of, table_name_of};
 use crate::error::{Error, Result, Span, sqlstate};
 use crate::value::{ColumnType, Value, is_reserved, length_of};
@@ -20,10 +23,11 @@ use crate::value::{ColumnType, Value, is_reserved, length_of};
 /// The schema of VERSIONS OF. No named snapshot can have this name.
 const VERSIONS: &str = "/versions";
 
-/// Prefixes of the schema of a table AS OF a time: of microseconds since 1970, and of microseconds before
-/// now.
+/// Prefixes of the schema of a table AS OF a time: of microseconds since 1970, of microseconds before now, and of
+/// the position of a parameter.
 const AS_OF: &str = "/as of ";
 const AGO: &str = "/ago ";
+const PARAMETER: &str = "/parameter ";
 
 /// What a schema made by this module stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +38,8 @@ pub enum AsOf<'n> {
     Time(i64),
     /// This many microseconds before now.
     Ago(i64),
+    /// The value of the parameter at this position.
+    Parameter(usize),
     /// All versions.
     Versions,
 }
@@ -41,13 +47,25 @@ pub enum AsOf<'n> {
 impl AsOf<'_> {
     /// Decodes a schema.
     pub fn of(schema: &str) -> AsOf<'_> {
-        let number = |prefix: &str| schema.strip_prefix(prefix)?.parse().ok();
-        match (number(AS_OF), number(AGO)) {
-            (Some(time_us), _) => AsOf::Time(time_us),
-            (_, Some(micros)) => AsOf::Ago(micros),
-            _ if schema == VERSIONS => AsOf::Versions,
-            _ => AsOf::Snapshot(schema),
+        fn number<N: FromStr>(schema: &str, prefix: &str) -> Option<N> {
+            schema.strip_prefix(prefix)?.parse().ok()
         }
+        let of_table = || (schema == VERSIONS).then_some(AsOf::Versions);
+        number(schema, AS_OF)
+            .map(AsOf::Time)
+            .or_else(|| number(schema, AGO).map(AsOf::Ago))
+            .or_else(|| number(schema, PARAMETER).map(AsOf::Parameter))
+            .or_else(of_table)
+            .unwrap_or(AsOf::Snapshot(schema))
+    }
+}
+
+/// The position of the parameter whose value is a table's time.
+pub(super) fn parameter_of(table: &ObjectName) -> Option<usize> {
+    let [schema, _] = &table.0[..] else { return None };
+    match AsOf::of(&schema.as_ident()?.value) {
+        AsOf::Parameter(at) => Some(at),
+        _ => None,
     }
 }
 
@@ -121,6 +139,13 @@ pub(super) fn resolve(factor: &mut TableFactor) -> Result<()> {
             if value.value == SqlValue::SingleQuotedString(VERSIONS.to_owned()) =>
         {
             Ident { span: value.span, ..Ident::with_quote('"', VERSIONS) }
+        }
+        TableVersion::ForSystemTimeAsOf(Expr::Value(ValueWithSpan {
+            value: SqlValue::Placeholder(name),
+            span,
+        })) => {
+            let at = parameter_place(&name).ok_or_else(|| no_moment(place))?;
+            Ident { span, ..Ident::with_quote('"', format!("{PARAMETER}{at}")) }
         }
         TableVersion::ForSystemTimeAsOf(time) => match ago(&time) {
             Some(micros) => Ident::with_quote('"', format!("{AGO}{micros}")),

@@ -43,6 +43,7 @@ mod split;
 mod star;
 mod table_functions;
 mod using;
+mod values_of_columns;
 pub mod visit;
 mod walk;
 pub mod wildcard;

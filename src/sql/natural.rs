@@ -1,15 +1,17 @@
-//! Rewrites NATURAL joins as USING the columns that both sides have.
+//! Rewrites NATURAL joins as USING the columns that both sides have, and gives aliases the names of all columns.
 
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
     Expr, Ident, JoinConstraint, JoinOperator, ObjectName, Query, Select, SelectItem, SetExpr, TableAlias,
-    TableFactor, TableWithJoins, Value, VisitorMut,
+    TableAliasColumnDef, TableFactor, TableWithJoins, Value, VisitorMut,
 };
 
 use super::name_of;
 use super::rewrite::{constraint_mut, constraint_of};
-use super::scopes::Scopes;
+use super::scopes::{Scopes, factors};
+use super::star::has_options;
+use super::table_functions::table_function;
 use super::using::{RowsFrom, rows_from};
 use super::visit::visit_mut;
 use super::wildcard::last_ident;
@@ -32,12 +34,29 @@ impl VisitorMut for Natural<'_> {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        self.scopes.enter(query);
+        self.scopes.enter(query, self.columns_of);
         ControlFlow::Continue(())
     }
 
     fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
         self.scopes.leave();
+        ControlFlow::Continue(())
+    }
+
+    /// An alias may name the first columns only; DataFusion wants all of them.
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+        let is_named =
+            |factor: &mut TableFactor| alias_of(factor).is_some_and(|alias| !alias.columns.is_empty());
+        if is_named(factor)
+            && let Some(columns) = columns_of_factor(factor, &self.scopes, self.columns_of)
+            && let Some(alias) = alias_of(factor)
+        {
+            let others = columns.into_iter().skip(alias.columns.len());
+            alias.columns.extend(
+                others
+                    .map(|name| TableAliasColumnDef { name: Ident::with_quote('"', name), data_type: None }),
+            );
+        }
         ControlFlow::Continue(())
     }
 
@@ -58,7 +77,10 @@ impl Natural<'_> {
             if matches!(constraint_of(&join.join_operator), Some(JoinConstraint::Natural))
                 && let (Some(left), Some(right)) = (&left, &right)
             {
-                let common: Vec<&String> = left.iter().filter(|name| right.contains(name)).collect();
+                let is_common =
+                    |(at, name): &(usize, &String)| right.contains(name) && !left[..*at].contains(name);
+                let common = left.iter().enumerate().filter(is_common).map(|(_, name)| name);
+                let common: Vec<&String> = common.collect();
                 set(&mut join.join_operator, &common);
             }
             let shared: Vec<String> = match constraint_of(&join.join_operator) {
@@ -103,7 +125,21 @@ pub(super) fn columns_of_factor(
             let columns = scopes.columns_of(name).cloned().unwrap_or_else(|| columns_of(name));
             called_by(alias, columns)
         }
-        TableFactor::Derived { subquery, alias: Some(alias), .. } => called(alias, outputs_of(subquery)),
+        TableFactor::Table { name, alias, with_ordinality: false, .. }
+        | TableFactor::Function { name, alias, with_ordinality: false, .. } => {
+            let (_, columns) = table_function(name)?;
+            called_by(alias, Some(columns.iter().map(|name| (*name).to_owned()).collect()))
+        }
+        TableFactor::Derived { subquery, alias: Some(alias), .. } => {
+            called(alias, outputs_of(subquery, scopes, columns_of))
+        }
+        _ => None,
+    }
+}
+
+fn alias_of(factor: &mut TableFactor) -> Option<&mut TableAlias> {
+    match factor {
+        TableFactor::Table { alias, .. } | TableFactor::Derived { alias, .. } => alias.as_mut(),
         _ => None,
     }
 }
@@ -138,24 +174,58 @@ pub(super) fn called(alias: &TableAlias, columns: ColumnNames) -> ColumnNames {
     Some(columns)
 }
 
-/// The output columns of a query, if it names them.
-pub(super) fn outputs_of(query: &Query) -> ColumnNames {
+/// The output columns of a query, if they are known: it names them, or they are those of known tables.
+pub(super) fn outputs_of(
+    query: &Query,
+    scopes: &Scopes,
+    columns_of: &dyn Fn(&ObjectName) -> ColumnNames,
+) -> ColumnNames {
     let mut body = &*query.body;
     while let SetExpr::SetOperation { left, .. } = body {
         body = left;
     }
     match body {
-        SetExpr::Select(select) => select.projection.iter().map(output_of).collect(),
-        SetExpr::Query(query) => outputs_of(query),
+        SetExpr::Select(select) => {
+            let columns = |factor: &TableFactor| match query.with {
+                None => columns_of_factor(factor, scopes, columns_of),
+                Some(_) => None,
+            };
+            let outputs = select.projection.iter().map(|item| output_of(item, &select.from, &columns));
+            outputs.collect::<Option<Vec<_>>>().map(|outputs| outputs.concat())
+        }
+        SetExpr::Query(query) => outputs_of(query, scopes, columns_of),
+        SetExpr::Values(values) => {
+            let columns = values.rows.first()?.len();
+            Some((1..=columns).map(|n| format!("column{n}")).collect())
+        }
         _ => None,
     }
 }
 
-fn output_of(item: &SelectItem) -> Option<String> {
+fn output_of(
+    item: &SelectItem,
+    from: &[TableWithJoins],
+    columns: &dyn Fn(&TableFactor) -> ColumnNames,
+) -> ColumnNames {
     match item {
-        SelectItem::ExprWithAlias { alias, .. } => Some(name_of(alias)),
-        SelectItem::UnnamedExpr(Expr::Identifier(name)) => Some(name_of(name)),
-        SelectItem::UnnamedExpr(Expr::CompoundIdentifier(parts)) => parts.last().map(name_of),
+        SelectItem::ExprWithAlias { alias, .. } => Some(vec![name_of(alias)]),
+        SelectItem::UnnamedExpr(Expr::Identifier(name)) => Some(vec![name_of(name)]),
+        SelectItem::UnnamedExpr(Expr::CompoundIdentifier(parts)) => Some(vec![name_of(parts.last()?)]),
+        SelectItem::Wildcard(options) if !has_options(options) => {
+            let merges_nothing = |operator: &JoinOperator| {
+                matches!(rows_from(operator), RowsFrom::Both)
+                    && matches!(
+                        constraint_of(operator),
+                        None | Some(JoinConstraint::On(_) | JoinConstraint::None)
+                    )
+            };
+            let joins = |table: &TableWithJoins| {
+                table.joins.iter().all(|join| merges_nothing(&join.join_operator))
+                    && !matches!(table.relation, TableFactor::NestedJoin { .. })
+            };
+            let shown = from.iter().all(joins).then(|| factors(from))?;
+            shown.into_iter().map(columns).collect::<Option<Vec<_>>>().map(|columns| columns.concat())
+        }
         _ => None,
     }
 }

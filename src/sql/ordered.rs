@@ -1,4 +1,4 @@
-//! In an expression of ORDER BY, a name is a column before it is an output.
+//! In an expression of ORDER BY, and in HAVING and QUALIFY, a name is a column before it is an output.
 //!
 //! `SELECT id, -c AS c FROM t ORDER BY c` sorts by the output, but `ORDER BY c * 2` by the column, as in PostgreSQL and
 //! SQLite. DataFusion would take the output for both, so a column's name gets its table's in front. What is no column,
@@ -7,16 +7,17 @@
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    Distinct, Expr, Ident, ObjectName, OrderByKind, Query, Select, SelectItem, SetExpr, TableFactor,
-    TableWithJoins, VisitorMut,
+    Distinct, Expr, Ident, JoinConstraint, JoinOperator, ObjectName, OrderByKind, Query, Select, SelectItem,
+    SetExpr, TableFactor, TableWithJoins, VisitorMut,
 };
 
 use super::name_of;
 use super::natural::{ColumnNames, columns_of_factor};
+use super::rewrite::constraint_of;
 use super::scopes::{Scopes, factors};
 use super::using::replace_names;
 use super::visit::visit_mut;
-use super::wildcard::alias_name;
+use super::wildcard::{alias_name, last_ident};
 
 /// Names the tables of such columns; `columns_of` gives the columns of a table or view, if known.
 pub fn name_ordered_columns(query: &mut Query, columns_of: &dyn Fn(&ObjectName) -> ColumnNames) {
@@ -32,7 +33,19 @@ impl VisitorMut for Ordered<'_> {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        self.scopes.enter(query);
+        self.scopes.enter(query, self.columns_of);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        let renamed: Vec<String> = select.projection.iter().filter_map(renamed).collect();
+        let from = &select.from;
+        let named = |name: &Ident| self.column(name, &renamed, from);
+        replace_names(&mut select.having, &named);
+        replace_names(&mut select.qualify, &named);
+        if let Some(Distinct::On(keys)) = &mut select.distinct {
+            keys.iter_mut().filter(|key| bare_name(key).is_none()).for_each(|key| replace_names(key, &named));
+        }
         ControlFlow::Continue(())
     }
 
@@ -43,7 +56,10 @@ impl VisitorMut for Ordered<'_> {
             && !matches!(select.distinct, Some(Distinct::Distinct))
         {
             let renamed: Vec<String> = select.projection.iter().filter_map(renamed).collect();
-            by.iter_mut().for_each(|by| self.name(&mut by.expr, &renamed, select));
+            let named = |name: &Ident| self.column(name, &renamed, &select.from);
+            by.iter_mut()
+                .filter(|by| bare_name(&by.expr).is_none())
+                .for_each(|by| replace_names(&mut by.expr, &named));
         }
         self.scopes.leave();
         ControlFlow::Continue(())
@@ -51,17 +67,17 @@ impl VisitorMut for Ordered<'_> {
 }
 
 impl Ordered<'_> {
-    fn name(&self, by: &mut Expr, renamed: &[String], select: &Select) {
-        if renamed.is_empty() || is_name(by) {
-            return;
-        }
-        replace_names(by, &|column| {
-            let name = Some(name_of(column)).filter(|name| renamed.contains(name))?;
-            let tables = self.tables_with(&name, &select.from);
-            let [table] = &tables[..] else { return None };
-            let parts = table.0.iter().map(|part| part.as_ident().cloned());
-            parts.chain([Some(column.clone())]).collect::<Option<_>>().map(Expr::CompoundIdentifier)
-        });
+    /// The column of a table that has the name of another output.
+    fn column(&self, name: &Ident, renamed: &[String], from: &[TableWithJoins]) -> Option<Expr> {
+        let column = Some(name_of(name)).filter(|name| renamed.contains(name))?;
+        let tables = self.tables_with(&column, from);
+        let table = match &tables[..] {
+            [table] => table,
+            [left, others @ ..] if are_merged_into_left(from, &column, others.len()) => left,
+            _ => return None,
+        };
+        let parts = table.0.iter().map(|part| part.as_ident().cloned());
+        parts.chain([Some(name.clone())]).collect::<Option<_>>().map(Expr::CompoundIdentifier)
     }
 
     /// The tables that have a column of this name.
@@ -72,11 +88,33 @@ impl Ordered<'_> {
         };
         let name = |factor: &TableFactor| match factor {
             TableFactor::Table { name, alias, .. } => alias_name(alias).or_else(|| Some(name.clone())),
-            TableFactor::Derived { alias, .. } => alias_name(alias),
+            TableFactor::Derived { alias, .. } | TableFactor::Function { alias, .. } => alias_name(alias),
             _ => None,
         };
         factors(from).into_iter().filter(has_column).filter_map(name).collect()
     }
+}
+
+/// This many joins USING a column merge it into that of their left side.
+fn are_merged_into_left(from: &[TableWithJoins], column: &String, joins: usize) -> bool {
+    let [table] = from else { return false };
+    let merging = table.joins.iter().filter(|join| match constraint_of(&join.join_operator) {
+        Some(JoinConstraint::Using(names)) => {
+            names.iter().filter_map(last_ident).any(|name| name_of(&name) == *column)
+        }
+        _ => false,
+    });
+    let operators: Vec<&JoinOperator> = merging.map(|join| &join.join_operator).collect();
+    let is_left = |operator: &&JoinOperator| {
+        matches!(
+            operator,
+            JoinOperator::Join(_)
+                | JoinOperator::Inner(_)
+                | JoinOperator::Left(_)
+                | JoinOperator::LeftOuter(_)
+        )
+    };
+    operators.len() == joins && operators.iter().all(is_left)
 }
 
 /// The name of an output that may be another one than the column of this name.
@@ -91,10 +129,12 @@ fn renamed(item: &SelectItem) -> Option<String> {
     (!is_same).then(|| name_of(alias))
 }
 
-fn is_name(expr: &Expr) -> bool {
+/// The name, if the expression is nothing else.
+pub(super) fn bare_name(expr: &Expr) -> Option<&Ident> {
     match expr {
-        Expr::Nested(inner) => is_name(inner),
-        expr => matches!(expr, Expr::Identifier(_)),
+        Expr::Nested(inner) => bare_name(inner),
+        Expr::Identifier(name) => Some(name),
+        _ => None,
     }
 }
 
@@ -119,6 +159,13 @@ mod tests {
             ("SELECT id AS d FROM t ORDER BY d + 1", "d + 1"),
             ("SELECT t.id AS d FROM t JOIN u ON t.id = u.id ORDER BY d + 1", "u.d + 1"),
             ("SELECT -t.id AS id FROM t JOIN u ON t.id = u.id ORDER BY -id", "-id"),
+            ("SELECT -id AS id FROM t LEFT JOIN u USING (id) ORDER BY abs(id)", "abs(t.id)"),
+            ("SELECT -id AS id FROM t FULL JOIN u USING (id) ORDER BY abs(id)", "abs(id)"),
+            ("SELECT -x AS x FROM generate_series(1, 3) AS g(x) ORDER BY x + 0", "g.x + 0"),
+            ("SELECT -x AS x FROM (VALUES (1), (2)) AS v(x) ORDER BY x + 0", "v.x + 0"),
+            ("SELECT -c AS c FROM (SELECT * FROM t) AS s ORDER BY abs(c)", "abs(s.c)"),
+            ("WITH q AS (SELECT * FROM t) SELECT -c AS c FROM q ORDER BY abs(c)", "abs(q.c)"),
+            ("SELECT c AS id FROM t GROUP BY c, t.id HAVING t.id > 1 ORDER BY id", "id"),
             ("SELECT -e AS e FROM (SELECT c AS e FROM t) AS s ORDER BY abs(e)", "abs(s.e)"),
             ("WITH u AS (SELECT c AS e FROM t) SELECT -e AS e FROM u ORDER BY abs(e)", "abs(u.e)"),
             ("SELECT DISTINCT -c AS c FROM t ORDER BY c * 2", "c * 2"),

@@ -9,8 +9,8 @@ use sqlparser::ast::helpers::attached_token::AttachedToken;
 use sqlparser::ast::{
     BinaryOperator, CaseWhen, CastKind, DataType, ExactNumberInfo, Expr, Function, FunctionArg,
     FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident, JoinConstraint,
-    JoinOperator, LimitClause, OrderBy, OrderByKind, Query, Select, SetExpr, TableFactor, TableWithJoins,
-    UnaryOperator, Value, ValueWithSpan, Visit, Visitor, VisitorMut,
+    JoinOperator, LimitClause, ObjectName, OrderBy, OrderByKind, Query, Select, SetExpr, TableFactor,
+    TableWithJoins, UnaryOperator, Value, ValueWithSpan, Visit, Visitor, VisitorMut,
 };
 
 use super::ast::Statement;
@@ -22,7 +22,7 @@ use super::star::{excludes_rowkey, star_options};
 use super::visit::{or_break, or_error, visit, visit_mut};
 use super::{
     as_of, calls, in_values, intervals, name_of, nested_join, outputs, refused, row_values, span_of,
-    table_functions, windows,
+    table_functions, values_of_columns, windows,
 };
 use crate::error::{Error, Result, sqlstate};
 use crate::value::ColumnType;
@@ -80,6 +80,11 @@ pub fn parameter_count(node: &impl Visit) -> usize {
             if let Value::Placeholder(name) = &value.value {
                 self.0 = self.0.max(parameter_place(name).map_or(0, |at| at + 1));
             }
+            ControlFlow::Continue(())
+        }
+
+        fn pre_visit_relation(&mut self, name: &ObjectName) -> ControlFlow<()> {
+            self.0 = self.0.max(as_of::parameter_of(name).map_or(0, |at| at + 1));
             ControlFlow::Continue(())
         }
     }
@@ -262,7 +267,8 @@ impl VisitorMut for Normaliser {
         table_functions::as_lateral(factor);
         let plain = refused::check_table(factor)
             .and_then(|()| as_of::resolve(factor))
-            .and_then(|()| nested_join::as_subquery(factor));
+            .and_then(|()| nested_join::as_subquery(factor))
+            .and_then(|()| values_of_columns::as_union(factor));
         or_break(plain)
     }
 

@@ -37,15 +37,6 @@ struct Scope {
 }
 
 impl Scope {
-    fn of(query: &Query) -> Self {
-        let Some(with) = &query.with else { return Scope::default() };
-        let names = with
-            .cte_tables
-            .iter()
-            .map(|cte| (name_of(&cte.alias.name), called(&cte.alias, outputs_of(&cte.query))));
-        Scope { names: names.collect(), recursive: with.recursive, walked: 0 }
-    }
-
     /// What is defined at the position: the queries before this one, and this one if it may read itself.
     fn defined(&self) -> &[(String, ColumnNames)] {
         &self.names[..(self.walked + usize::from(self.recursive)).min(self.names.len())]
@@ -53,9 +44,20 @@ impl Scope {
 }
 
 impl Scopes {
-    /// The walk comes to a query.
-    pub fn enter(&mut self, query: &Query) {
-        self.0.push(Scope::of(query));
+    /// The walk comes to a query; `columns_of` gives the columns of a table or view, if known.
+    pub fn enter(&mut self, query: &Query, columns_of: &dyn Fn(&ObjectName) -> ColumnNames) {
+        let recursive = query.with.as_ref().is_some_and(|with| with.recursive);
+        self.0.push(Scope { recursive, ..Scope::default() });
+        for cte in query.with.iter().flat_map(|with| &with.cte_tables) {
+            let columns = called(&cte.alias, outputs_of(&cte.query, self, columns_of));
+            if let Some(scope) = self.0.last_mut() {
+                scope.names.push((name_of(&cte.alias.name), columns));
+                scope.walked += 1;
+            }
+        }
+        if let Some(scope) = self.0.last_mut() {
+            scope.walked = 0;
+        }
     }
 
     /// The walk leaves it.

@@ -183,7 +183,7 @@ pub(super) fn too_deep() -> Error {
 }
 
 /// A call that gives another value each time.
-fn is_drawn(expr: &Expr) -> bool {
+pub(super) fn is_drawn(expr: &Expr) -> bool {
     let Expr::Function(call) = expr else { return false };
     let [name] = &call.name.0[..] else { return false };
     let is = |drawn: &&str| name.as_ident().is_some_and(|name| name.value.eq_ignore_ascii_case(drawn));

@@ -1,4 +1,4 @@
-//! What is written behind a `*`: EXCLUDE and REPLACE, of a select list and of RETURNING.
+//! What is written behind a `*`: EXCLUDE (or EXCEPT) and REPLACE, of a select list and of RETURNING.
 //!
 //! DataFusion writes out the `*` of a query. It compares names as they are written and passes over a REPLACE of no
 //! column, so names are folded and looked up here before.
@@ -7,11 +7,31 @@ use sqlparser::ast::{
     ExcludeSelectItem, Expr, Ident, ObjectName, ReplaceSelectElement, SelectItem,
     SelectItemQualifiedWildcardKind, WildcardAdditionalOptions,
 };
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::rewrite::{ROWKEY, is_rowkey};
 use super::{name_of, span_of_name};
 use crate::error::{Error, Result, sqlstate};
 use crate::suggest::with_suggestion;
+
+/// Respells `* EXCEPT (a)`, as BigQuery and Spark have it, as `* EXCLUDE (a)`.
+pub(super) fn respell(tokens: &mut [TokenWithSpan]) {
+    let starts_query = |token: &Token| match token {
+        Token::Word(word) => matches!(word.keyword, Keyword::SELECT | Keyword::VALUES | Keyword::WITH),
+        token => *token == Token::LParen,
+    };
+    for at in 1..tokens.len().saturating_sub(2) {
+        if let [before, except, open, first] = &mut tokens[at - 1..at + 3]
+            && before.token == Token::Mul
+            && matches!(&except.token, Token::Word(word) if word.keyword == Keyword::EXCEPT)
+            && open.token == Token::LParen
+            && !starts_query(&first.token)
+        {
+            except.token = Token::make_keyword("EXCLUDE");
+        }
+    }
+}
 
 /// Is it a `*`, of all relations or of one?
 pub(super) fn is_star(item: &SelectItem) -> bool {
@@ -32,7 +52,6 @@ pub(super) fn star_options(item: &SelectItem) -> Option<&WildcardAdditionalOptio
 /// Is there more than the `*`?
 pub(super) fn has_options(options: &WildcardAdditionalOptions) -> bool {
     options.opt_exclude.is_some()
-        || options.opt_except.is_some()
         || options.opt_replace.is_some()
         || options.opt_rename.is_some()
         || options.opt_ilike.is_some()

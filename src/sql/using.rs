@@ -9,10 +9,11 @@ use std::ops::ControlFlow;
 
 use sqlparser::ast::{
     BinaryOperator, Distinct, Expr, Ident, JoinConstraint, JoinOperator, ObjectName, Query, Select,
-    SelectItem, VisitMut, VisitorMut,
+    SelectItem, TableFactor, VisitMut, VisitorMut,
 };
 
 use super::name_of;
+use super::natural::ColumnNames;
 use super::rewrite::{call, constraint_of};
 use super::visit::visit_mut;
 use super::wildcard::last_ident;
@@ -235,9 +236,8 @@ impl FromItems {
         self.each().all(|relation| !relation.owns(&name)).then(|| merged.value.clone())
     }
 
-    /// Replaces names of merged columns by their values, except in subqueries, which may have columns of
-    /// these names.
-    pub fn name_merged(&self, select: &mut Select) {
+    /// Replaces names of merged columns by their values. `seen_in` gives what else names in a subquery may be.
+    pub fn name_merged(&self, select: &mut Select, seen_in: &dyn Fn(&Query) -> ColumnNames) {
         if self.all_merged().next().is_none() {
             return;
         }
@@ -249,14 +249,22 @@ impl FromItems {
                 *item = SelectItem::ExprWithAlias { expr, alias: name.clone() };
             }
         }
-        replace_names(&mut select.projection, &merged);
-        replace_names(&mut select.selection, &merged);
-        replace_names(&mut select.group_by, &merged);
-        replace_names(&mut select.having, &merged);
-        replace_names(&mut select.qualify, &merged);
-        replace_names(&mut select.named_window, &merged);
+        replace_outer_names(&mut select.projection, &merged, seen_in);
+        replace_outer_names(&mut select.selection, &merged, seen_in);
+        replace_outer_names(&mut select.group_by, &merged, seen_in);
+        replace_outer_names(&mut select.having, &merged, seen_in);
+        replace_outer_names(&mut select.qualify, &merged, seen_in);
+        replace_outer_names(&mut select.named_window, &merged, seen_in);
         if let Some(Distinct::On(keys)) = &mut select.distinct {
-            replace_names(keys, &merged);
+            replace_outer_names(keys, &merged, seen_in);
+        }
+        for table in &mut select.from {
+            let joined = table.joins.iter_mut().map(|join| &mut join.relation);
+            for factor in joined.chain([&mut table.relation]) {
+                if let TableFactor::Derived { lateral: true, subquery, .. } = factor {
+                    replace_outer_names(subquery, &merged, seen_in);
+                }
+            }
         }
     }
 }
@@ -297,31 +305,45 @@ pub(super) fn shows(item: &SelectItem, name: &Ident) -> bool {
 
 /// Replaces names by expressions, except in subqueries.
 pub(super) fn replace_names(node: &mut impl VisitMut, with: &dyn Fn(&Ident) -> Option<Expr>) {
-    let _ = visit_mut(node, &mut Replace { with, depth: 0 });
+    replace_outer_names(node, with, &|_| None);
+}
+
+/// Replaces names by expressions; in subqueries only what can be no name of theirs. `seen_in` gives these, if they are
+/// known.
+pub(super) fn replace_outer_names(
+    node: &mut impl VisitMut,
+    with: &dyn Fn(&Ident) -> Option<Expr>,
+    seen_in: &dyn Fn(&Query) -> ColumnNames,
+) {
+    let _ = visit_mut(node, &mut Replace { with, seen_in, around: Vec::new() });
 }
 
 struct Replace<'a> {
     with: &'a dyn Fn(&Ident) -> Option<Expr>,
-    /// The number of queries around the position.
-    depth: usize,
+    seen_in: &'a dyn Fn(&Query) -> ColumnNames,
+    /// What is seen in the queries around the position.
+    around: Vec<ColumnNames>,
 }
 
 impl VisitorMut for Replace<'_> {
     type Break = Infallible;
 
-    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<Infallible> {
-        self.depth += 1;
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Infallible> {
+        self.around.push((self.seen_in)(query));
         ControlFlow::Continue(())
     }
 
     fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<Infallible> {
-        self.depth -= 1;
+        self.around.pop();
         ControlFlow::Continue(())
     }
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
+        let is_not_in = |seen: &ColumnNames, name: &Ident| {
+            seen.as_ref().is_some_and(|seen| !seen.contains(&name_of(name)))
+        };
         if let Expr::Identifier(name) = expr
-            && self.depth == 0
+            && self.around.iter().all(|seen| is_not_in(seen, name))
             && let Some(replacement) = (self.with)(name)
         {
             *expr = replacement;

@@ -9,16 +9,17 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    ExcludeSelectItem, Ident, JoinConstraint, ObjectName, Query, Select, SelectItem,
+    ExcludeSelectItem, Ident, JoinConstraint, ObjectName, OrderByKind, Query, Select, SelectItem,
     SelectItemQualifiedWildcardKind, SetExpr, TableAlias, TableFactor, TableWithJoins, VisitorMut,
     WildcardAdditionalOptions,
 };
 
-use super::natural::{ColumnNames, called_by, outputs_of};
+use super::natural::{ColumnNames, called_by, columns_of_factor, outputs_of};
+use super::ordered::bare_name;
 use super::rewrite::{ROWKEY, constraint_mut, constraint_of, is_rowkey};
-use super::scopes::Scopes;
+use super::scopes::{Scopes, factors};
 use super::star::{check_names, excluding_rowkey, fold_names, folded, has_options, star_options};
-use super::using::{FromItem, FromItems, Shown, replace_names, shows};
+use super::using::{FromItem, FromItems, Shown, replace_names, replace_outer_names, shows};
 use super::visit::{or_break, or_error, visit_mut};
 use super::{name_of, span_of};
 use crate::error::{Error, Result};
@@ -49,12 +50,20 @@ impl VisitorMut for Hider<'_> {
     type Break = Error;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
-        self.scopes.enter(query);
+        self.scopes.enter(query, self.columns_of);
         let SetExpr::Select(select) = &*query.body else { return ControlFlow::Continue(()) };
         let Some(order) = &mut query.order_by else { return ControlFlow::Continue(()) };
         let relations = or_break(self.joined(select))?;
         let is_output = |name: &Ident| select.projection.iter().any(|item| shows(item, name));
-        replace_names(order, &|name| relations.merged(name).filter(|_| !is_output(name)));
+        let merged = |name: &Ident| relations.merged(name);
+        if let OrderByKind::Expressions(by) = &mut order.kind {
+            for by in by {
+                match bare_name(&by.expr) {
+                    Some(name) if is_output(name) => {}
+                    _ => replace_outer_names(by, &merged, &|query| self.seen_in(query)),
+                }
+            }
+        }
         ControlFlow::Continue(())
     }
 
@@ -77,6 +86,18 @@ impl Hider<'_> {
             all.beside(self.relations(table, told)?);
         }
         Ok(all)
+    }
+
+    /// What names in a subquery may be, beside columns of the queries around it; `None` if that is not known.
+    fn seen_in(&self, query: &Query) -> ColumnNames {
+        let (SetExpr::Select(select), None) = (&*query.body, &query.with) else { return None };
+        let columns = |factor| columns_of_factor(factor, &self.scopes, self.columns_of);
+        let tables = factors(&select.from).into_iter().map(columns).collect::<Option<Vec<_>>>()?;
+        let outputs = select.projection.iter().filter_map(|item| match item {
+            SelectItem::ExprWithAlias { alias, .. } => Some(name_of(alias)),
+            _ => None,
+        });
+        Some(tables.into_iter().flatten().chain(outputs).collect())
     }
 
     /// Writes out conditions for which DataFusion would choose the wrong side.
@@ -131,7 +152,7 @@ impl Hider<'_> {
             }
         }
         select.projection = projection;
-        relations.name_merged(select);
+        relations.name_merged(select, &|query| self.seen_in(query));
         Ok(())
     }
 
@@ -168,9 +189,11 @@ impl Hider<'_> {
                     None => inside,
                 }
             }
-            TableFactor::Derived { alias, subquery, .. } => {
-                one(alias_name(alias), false, called_by(alias, outputs_of(subquery)))
-            }
+            TableFactor::Derived { alias, subquery, .. } => one(
+                alias_name(alias),
+                false,
+                called_by(alias, outputs_of(subquery, &self.scopes, self.columns_of)),
+            ),
             TableFactor::Function { alias, .. }
             | TableFactor::TableFunction { alias, .. }
             | TableFactor::UNNEST { alias, .. } => one(alias_name(alias), false, None),

@@ -8,8 +8,8 @@ use std::collections::hash_map::Entry;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::Deserializer;
 use serde_json::value::RawValue;
-use serde_json::{Deserializer, Value};
 
 use super::ValueRef;
 
@@ -137,34 +137,59 @@ pub fn json_members(json: &str) -> serde_json::Result<Option<Vec<JsonMember<'_>>
 /// Does `json` contain `part`, as PostgreSQL's `@>` has it? An object contains one with some of its members, an array one
 /// with some of its elements in any order, or, outermost, a mere value that is an element.
 ///
-/// Errors: one of them is not JSON.
+/// Errors: one of them is not JSON, or both are nested more than [`CONTAINED_DEPTH_MAX`] deep.
 pub fn json_contains(json: &str, part: &str) -> serde_json::Result<bool> {
-    let (json, part): (Value, Value) = (serde_json::from_str(json)?, serde_json::from_str(part)?);
-    Ok(match (&json, &part) {
-        (Value::Array(elements), part) if !part.is_array() && !part.is_object() => {
-            elements.iter().any(|element| is_same_scalar(element, part))
-        }
-        _ => contains(&json, &part),
-    })
+    let (ty, of_part) = (json_type(json)?, json_type(part)?);
+    if ty == "array" && !matches!(of_part, "array" | "object") {
+        let elements = json_elements(json)?.unwrap_or_default();
+        return Ok(elements.into_iter().any(|element| is_same_scalar(element, part)));
+    }
+    contains(json, part, CONTAINED_DEPTH_MAX)
 }
 
-fn contains(json: &Value, part: &Value) -> bool {
-    match (json, part) {
-        (Value::Object(members), Value::Object(parts)) => {
-            parts.iter().all(|(name, part)| members.get(name).is_some_and(|member| contains(member, part)))
+/// Levels (count) to which two values are compared.
+const CONTAINED_DEPTH_MAX: usize = 500;
+
+fn contains(json: &str, part: &str, levels: usize) -> serde_json::Result<bool> {
+    let Some(levels) = levels.checked_sub(1) else {
+        return Err(serde::de::Error::custom("recursion limit exceeded"));
+    };
+    match (type_of(json), type_of(part)) {
+        ("object", "object") => {
+            // Of several members with a name, the last one counts.
+            let members: HashMap<_, _> = json_members(json)?.into_iter().flatten().collect();
+            let parts: HashMap<_, _> = json_members(part)?.into_iter().flatten().collect();
+            for (name, part) in parts {
+                let Some(member) = members.get(&name) else { return Ok(false) };
+                if !contains(member, part, levels)? {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
         }
-        (Value::Array(elements), Value::Array(parts)) => {
-            parts.iter().all(|part| elements.iter().any(|element| contains(element, part)))
+        ("array", "array") => {
+            let elements = json_elements(json)?.unwrap_or_default();
+            for part in json_elements(part)?.unwrap_or_default() {
+                let mut is_there = false;
+                for element in &elements {
+                    is_there = is_there || contains(element, part, levels)?;
+                }
+                if !is_there {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
         }
-        _ => is_same_scalar(json, part),
+        _ => Ok(is_same_scalar(json, part)),
     }
 }
 
-fn is_same_scalar(a: &Value, b: &Value) -> bool {
-    match (a, b) {
-        (Value::Number(a), Value::Number(b)) => is_same_number(&a.to_string(), &b.to_string()),
-        (Value::Object(_) | Value::Array(_), _) => false,
-        (a, b) => a == b,
+fn is_same_scalar(a: &str, b: &str) -> bool {
+    match (type_of(a), type_of(b)) {
+        ("number", "number") => is_same_number(a.trim(), b.trim()),
+        ("string", "string") => json_text(a) == json_text(b),
+        ("object" | "array", _) => false,
+        (of_a, of_b) => of_a == of_b && a.trim() == b.trim(),
     }
 }
 
@@ -425,6 +450,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::JsonStep::{Either, Element, Member};
+    use serde_json::Value;
+
     use super::*;
 
     #[test]
@@ -634,6 +661,15 @@ mod tests {
             let _ = (json_text(&json), json_type(&json), json_array_length(&json), json_path(&json));
             let _ = json_dollar_path(&json.replace('{', "$"));
         }
+    }
+
+    #[test]
+    fn a_deep_value_is_looked_into_as_far_as_the_other_one_goes() {
+        let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+        assert!(!json_contains(&nested(10_000), r#"{"a": 1}"#).unwrap());
+        assert!(json_contains(&nested(10_000), "[[[]]]").unwrap());
+        assert!(!json_contains("[[1]]", &nested(10_000)).unwrap());
+        assert!(json_contains(&nested(10_000), &nested(10_000)).is_err());
     }
 
     #[test]

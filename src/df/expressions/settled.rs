@@ -10,10 +10,9 @@ use arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion, TreeNodeRewriter};
 use datafusion::common::{DFSchema, Result as DfResult};
-use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, RecursiveQuery, Union};
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, RecursiveQuery, Union};
 use datafusion::optimizer::analyzer::AnalyzerRule;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercionRewriter;
 
@@ -108,14 +107,25 @@ fn named(plan: LogicalPlan) -> DfResult<LogicalPlan> {
     Ok(LogicalPlan::Union(union))
 }
 
-/// Drops the type of a parameter, so that it is inferred anew.
-fn untyped(expr: Expr) -> DfResult<Transformed<Expr>> {
-    Ok(match expr {
-        Expr::Placeholder(Placeholder { id, .. }) => {
-            Transformed::yes(Expr::Placeholder(Placeholder::new_with_field(id, None)))
+/// Drops the types of parameters that are compared with something, so that they are inferred anew, from what it is now.
+/// Others have their type from the value that they were planned with, and keep it.
+fn untyped(mut expr: Expr) -> DfResult<Transformed<Expr>> {
+    let compared: Vec<&mut Expr> = match &mut expr {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if !op.is_numerical_operators() => vec![left, right],
+        Expr::Between(between) => vec![&mut between.low, &mut between.high],
+        Expr::InList(list) => list.list.iter_mut().collect(),
+        Expr::InSubquery(query) => vec![&mut query.expr],
+        Expr::SetComparison(query) => vec![&mut query.expr],
+        Expr::Like(like) | Expr::SimilarTo(like) => vec![&mut like.pattern],
+        _ => Vec::new(),
+    };
+    let mut has_changed = false;
+    for side in compared {
+        if let Expr::Placeholder(param) = side {
+            has_changed |= param.field.take().is_some();
         }
-        expr => Transformed::no(expr),
-    })
+    }
+    Ok(Transformed::new_transformed(expr, has_changed))
 }
 
 /// Some input has other types than the union.

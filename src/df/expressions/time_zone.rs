@@ -26,9 +26,13 @@ use crate::error::{Error, Result, sqlstate};
 use crate::row::arrow_type;
 use crate::value::{ColumnType, ValueRef, moment_at};
 
+/// The one zone that is often written in small letters.
+const UTC: &str = "UTC";
+
 /// Rewrites AT TIME ZONE for both types. Runs before type coercion.
 pub fn at_time_zone(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     let Some((what, zone)) = at_zone(&expr) else { return Ok(Transformed::no(expr)) };
+    let zone = if zone.eq_ignore_ascii_case(UTC) { UTC } else { zone };
     let there = DataType::Timestamp(TimeUnit::Microsecond, Some(zone.into()));
     Ok(Transformed::yes(match settled_type(what, schema) {
         Some(DataType::Timestamp(_, Some(_))) => to_local_time(vec![cast(what.clone(), there)]),

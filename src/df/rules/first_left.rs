@@ -91,5 +91,7 @@ fn first(left: &Arc<LogicalPlan>, wanted: &Wanted) -> Option<LogicalPlan> {
     let is_first = matches!(&**left, LogicalPlan::Sort(_) | LogicalPlan::Limit(_));
     let Wanted { order, rows, .. } = wanted;
     let sort = Sort { expr: order.clone(), input: Arc::clone(left), fetch: Some(*rows) };
-    (!is_first && order.iter().all(is_left)).then_some(LogicalPlan::Sort(sort))
+    // What has no columns, as the value of a subquery, orders nothing.
+    let orders = order.iter().any(|by| !by.expr.column_refs().is_empty());
+    (!is_first && orders && order.iter().all(is_left)).then_some(LogicalPlan::Sort(sort))
 }

@@ -1,4 +1,4 @@
-//! Windows that are partitioned or ordered by a comparison, as in `OVER (PARTITION BY length(name) > 3)`.
+//! Windows that are partitioned or ordered by a function or a comparison, as in `OVER (ORDER BY abs(a - b))`.
 //!
 //! DataFusion 55.2 derives the bounds of such a key from those of its operands. Those of a function or a CASE have no
 //! type, so it fails, takes the key for unsorted right above its own sort, and the final check refuses the plan.
@@ -21,7 +21,7 @@ pub fn compared_keys(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
     let mut keys: Vec<Expr> = Vec::new();
     let names = NamePreserver::new(&plan);
     let mut column_of = |key: Expr| {
-        if !compares(&key) {
+        if !has_lost_bounds(&key) {
             return key;
         }
         let place = keys.iter().position(|known| *known == key).unwrap_or_else(|| {
@@ -57,11 +57,13 @@ fn name(place: usize) -> String {
     format!("__key_{place}")
 }
 
-fn compares(key: &Expr) -> bool {
+/// A comparison or a function is in the key. What cuts times off keeps their order, and is sought by it.
+fn has_lost_bounds(key: &Expr) -> bool {
     let is_one = |expr: &Expr| match expr {
         Expr::BinaryExpr(BinaryExpr { op, .. }) => {
             matches!(op, Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq)
         }
+        Expr::ScalarFunction(call) => !matches!(call.name(), "date_trunc" | "date_bin"),
         expr => matches!(expr, Expr::Between(Between { .. })),
     };
     key.exists(|expr| Ok(is_one(expr))).unwrap_or(true)

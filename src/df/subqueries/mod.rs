@@ -12,6 +12,7 @@ pub(super) mod of_no_table;
 mod one_row;
 pub(super) mod or_null;
 pub(super) mod order_subquery;
+pub(super) mod outer_totals;
 pub(super) mod outer_types;
 mod rows_found;
 mod totals_found;

@@ -376,11 +376,20 @@ impl ScanRequest {
 
     /// The rows that are enough of each group by these columns, if some key has them first.
     pub fn first_of_each(&self, groups: &[ColumnId]) -> Option<FirstFound> {
-        let Each { of, order, rows, with_ties: false } = self.each.as_ref()? else { return None };
-        let first = FirstFound { order: order.clone(), rows: *rows };
         let is_group = |of: &Field| groups.iter().any(|group| *of == Field::Column(*group));
-        let is_first = order.is_empty() || self.orders(groups, &first);
-        (of.iter().all(is_group) && is_first).then_some(first)
+        let first = match (&self.each, self.rows) {
+            (Some(Each { of, order, rows, with_ties: false }), _) if of.iter().all(is_group) => {
+                FirstFound { order: order.clone(), rows: *rows }
+            }
+            // There is one group.
+            (None, RowGoal::First(rows))
+                if self.offset == 0 && groups.iter().all(|id| self.fixed.contains(id)) =>
+            {
+                FirstFound { order: self.order.clone(), rows }
+            }
+            _ => return None,
+        };
+        (first.order.is_empty() || self.orders(groups, &first)).then_some(first)
     }
 
     /// All rows are wanted, not only some of each group.

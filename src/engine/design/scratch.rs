@@ -129,7 +129,12 @@ impl ScratchDatabase {
         while let Some((key, value)) = cursor.next()? {
             watch.tick(&label, n, None, "rows")?;
             if n.is_multiple_of(every) {
-                loader.add(&stored::values_of(reader, table, key, value)?)?;
+                let row = stored::values_of(reader, table, key, value)?;
+                // A bucket is drawn once for each row.
+                match *layout == table.key {
+                    true => loader.add_under(&row, &key.into())?,
+                    false => loader.add(&row)?,
+                }
             }
             n += 1;
         }

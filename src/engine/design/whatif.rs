@@ -30,7 +30,10 @@ pub async fn rows(view: &StatementView, change: &HypotheticalChange, query: &Que
             (then, after)
         }
         false => {
-            build::create_index(&now.db, &create(change, &table), &view.watch)?;
+            let catalog = now.db.catalog();
+            let mut names = std::iter::once("whatif".to_owned()).chain((2..).map(|n| format!("whatif{n}")));
+            let name = names.find(|name| catalog.find(name).is_none());
+            build::create_index(&now.db, &create(change, &table, name), &view.watch)?;
             let after = now.run(view, query, &[]).await?;
             (now, after)
         }
@@ -75,12 +78,11 @@ fn changed(
 }
 
 /// The change as a CREATE INDEX statement.
-fn create(change: &HypotheticalChange, table: &TableDef) -> CreateIndex {
+fn create(change: &HypotheticalChange, table: &TableDef, name: Option<String>) -> CreateIndex {
     CreateIndex {
         unique: false,
         if_not_exists: false,
-        // In the scratch copy this name is free.
-        name: Some(Ident::new("whatif")),
+        name: name.map(Ident::new),
         table: Ident::with_quote('"', table.name.clone()),
         keys: change.keys.clone(),
         include: change.include.clone(),

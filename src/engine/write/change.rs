@@ -38,10 +38,7 @@ const ROWS_RESERVED: usize = 1 << 16;
 pub async fn update(view: &StatementView, stmt: &Update, given: WriteInputs<'_>) -> Result<StatementWrites> {
     let WriteInputs { params, queries } = given;
     let table = view.table(&stmt.table)?;
-    let targets = assigned_columns(&table, &stmt.assignments)?;
-    if let Some(at) = targets.iter().position(|id| table.is_key_column(*id)) {
-        return Err(key_update(&table, &stmt.assignments[at].column, move_rows(&table, stmt)));
-    }
+    let targets = updated_columns(&table, stmt)?;
     let is_joined = !stmt.from.is_empty();
     let returned =
         Returned::new(view, &table, &name_in(&stmt.table, &stmt.alias), &stmt.returning, &stmt.from)?;
@@ -415,10 +412,19 @@ impl Iterator for FoundRows {
     }
 }
 
+/// The target columns of an UPDATE. Errors: as [`assigned_columns`]; one is part of the rowkey.
+fn updated_columns(table: &TableDef, stmt: &Update) -> Result<Vec<ColumnId>> {
+    let targets = assigned_columns(table, &stmt.assignments)?;
+    match targets.iter().position(|id| table.is_key_column(*id)) {
+        Some(at) => Err(key_update(table, &stmt.assignments[at].column, move_rows(table, stmt))),
+        None => Ok(targets),
+    }
+}
+
 /// The query that finds the rows of an UPDATE.
 pub(super) fn updated_rows(view: &StatementView, stmt: &Update) -> Result<Query> {
     let table = view.table(&stmt.table)?;
-    let targets = assigned_columns(&table, &stmt.assignments)?;
+    let targets = updated_columns(&table, stmt)?;
     let assigned = Assigned::new(view, &table, &stmt.assignments, (&targets, &[]))?;
     let name = name_in(&stmt.table, &stmt.alias);
     update_query(stmt, &assigned, &Returned::new(view, &table, &name, &stmt.returning, &stmt.from)?)

@@ -18,7 +18,7 @@ use crate::engine::query_rows::QueryRows;
 use crate::engine::rows::{
     PartialRows, batch_of, check_constraints, check_nulls_of_key, complete, filled, in_row, values_of,
 };
-use crate::engine::view::{StatementView, column_named};
+use crate::engine::view::{StatementView, columns_named};
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::dml::rowkey_of;
 use crate::exec::row_sorter::NumberedRow;
@@ -229,20 +229,21 @@ fn check_replaced(table: &TableDef, stmt: &Insert, columns: &[ColumnId]) -> Resu
     }
 }
 
+/// Errors: the statement names a column that is not there, or twice, or gives a row of VALUES too many values or too few.
+pub(super) fn check_columns(table: &TableDef, stmt: &Insert) -> Result<()> {
+    let columns = target_columns(table, stmt)?;
+    match &stmt.source {
+        InsertSource::Values(rows) => fitting(stmt, columns, rows.iter().map(|row| row.len())).map(drop),
+        InsertSource::Query(_) | InsertSource::DefaultValues => Ok(()),
+    }
+}
+
 /// Columns that an INSERT names; all of them if it names none.
 fn target_columns(table: &TableDef, stmt: &Insert) -> Result<Vec<ColumnId>> {
     if stmt.columns.is_empty() {
         return Ok(table.live_columns().map(|(id, _)| id).collect());
     }
-    let columns: Vec<ColumnId> =
-        stmt.columns.iter().map(|name| column_named(table, name)).collect::<Result<_>>()?;
-    if let Some(again) = (1..columns.len()).find(|at| columns[..*at].contains(&columns[*at])) {
-        let name = &stmt.columns[again];
-        return Err(Error::invalid(format!("column \"{}\" is named twice", name_of(name)))
-            .at(span_of_name(name))
-            .state(sqlstate::DUPLICATE_COLUMN));
-    }
-    Ok(columns)
+    columns_named(table, &stmt.columns)
 }
 
 /// The columns that rows of these widths fill. Without a column list, fewer values stand for the first
@@ -348,7 +349,6 @@ fn name_excluded(expr: &mut Expr) {
 /// in the statement.
 fn settling(name: &str, assigned: &Assigned, filter: Option<&Expr>) -> Result<Query> {
     let verdict = filter.cloned().unwrap_or_else(|| Expr::value(Sql::Boolean(true)));
-    let mut list = vec![column_item(name, NUMBER)];
     // The rows that are left alone need no values, which may not be there.
     let guarded = assigned.items().map(|item| match (item, filter) {
         (SelectItem::ExprWithAlias { expr, alias }, Some(filter)) => {
@@ -356,11 +356,13 @@ fn settling(name: &str, assigned: &Assigned, filter: Option<&Expr>) -> Result<Qu
         }
         (item, _) => item,
     });
-    list.extend(guarded.chain([named(verdict, "__passes")]));
-    let _ = visit_expressions_mut(&mut list, |expr| {
+    let mut computed: Vec<SelectItem> = guarded.chain([named(verdict, "__passes")]).collect();
+    let _ = visit_expressions_mut(&mut computed, |expr| {
         name_excluded(expr);
         ControlFlow::<()>::Continue(())
     });
+    // A table may be called `excluded`, too.
+    let list = [column_item(name, NUMBER)].into_iter().chain(computed).collect();
     select(&[], list, relations(PAIRS, name, &[])?, None)
 }
 

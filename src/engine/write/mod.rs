@@ -185,8 +185,12 @@ impl<'a> WriteTarget<'a> {
     }
 }
 
-/// The query that EXPLAIN shows for a statement; `None` if it reads no rows.
+/// The query that EXPLAIN shows for a statement; `None` if it reads no rows. Errors: the statement names what is not there,
+/// or may not be written.
 pub fn explained_query(view: &StatementView, statement: &Statement) -> Result<Option<Query>> {
+    if let Statement::Insert(insert) = statement {
+        insert::check_columns(&*view.table(&insert.table)?, insert)?;
+    }
     Ok(match statement {
         Statement::Query(query) => Some((**query).clone()),
         Statement::Insert(insert) => match &insert.source {

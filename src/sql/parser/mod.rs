@@ -35,7 +35,7 @@ use super::ast::{InsertSource, Statement};
 use super::dialect::RowkeyDialect;
 use super::lex::{StatementText, TextPiece};
 use super::nesting::PARSED_DEPTH_MAX;
-use super::{as_of, rewrite, shape};
+use super::{as_of, rewrite, shape, star};
 use crate::error::{Result, Span, sqlstate};
 use crate::value::Value;
 use literals::LiteralInsert;
@@ -67,6 +67,7 @@ fn parse_parts(sql: &str, literals: Option<LiteralInsert<'_>>) -> Result<Stateme
     };
     let mut tokens = source.tokens(&RowkeyDialect::default(), &pieces)?;
     let as_of = as_of::spell(&mut tokens);
+    star::respell(&mut tokens);
     let dialect = RowkeyDialect::for_tokens(tokens.len(), as_of);
     let inner = SqlParser::new(&dialect)
         .with_recursion_limit(8 * PARSED_DEPTH_MAX)

@@ -183,14 +183,23 @@ impl Domain<'_> {
                 given.push(group);
             }
         }
-        let groups = given.iter().map(|expr| self.replaced(expr));
-        let groups: Vec<Expr> = groups.chain(self.own().into_iter().map(Ok)).collect::<DfResult<_>>()?;
+        // An outer column by which it groups is one of the domain's.
+        let mut keys = self.own();
+        let mut places = Vec::with_capacity(given.len());
+        for group in &given {
+            let group = self.replaced(group)?;
+            places.push(keys.iter().position(|key| *key == group).unwrap_or(keys.len()));
+            if places.last() == Some(&keys.len()) {
+                keys.push(group);
+            }
+        }
+        let count = keys.len();
         let totals = aggregate.aggr_expr.iter().map(|expr| self.replaced(expr));
         let totals: Vec<Expr> = totals.collect::<DfResult<_>>()?;
-        let grouped = LogicalPlanBuilder::from(input).aggregate(groups, totals)?.build()?;
+        let grouped = LogicalPlanBuilder::from(input).aggregate(keys, totals)?.build()?;
         let columns = grouped.schema().columns();
-        let (keys, totals) = columns.split_at(given.len() + self.columns.len());
-        let ours = keys[..given.len()].iter().chain(totals).cloned().map(Expr::Column);
+        let (keys, totals) = columns.split_at(count);
+        let ours = places.iter().map(|at| &keys[*at]).chain(totals).cloned().map(Expr::Column);
         if !given.is_empty() {
             return self.renamed(grouped, ours, &aggregate.schema);
         }

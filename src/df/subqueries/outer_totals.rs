@@ -1,0 +1,41 @@
+//! An aggregate whose arguments are columns of an outer query alone is that query's, as in `(SELECT max(t.a) FROM u)` beside
+//! FROM t: SQL adds up the rows of t there (SQL:2016, 6.9 and 10.9). DataFusion would add up those of u.
+
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::error::Result as DfResult;
+use datafusion::logical_expr::{Expr, LogicalPlan};
+
+use crate::df::errors::to_df;
+use crate::error::{Error, sqlstate};
+
+/// Errors: there is such an aggregate.
+pub fn are_none(plan: &LogicalPlan) -> DfResult<()> {
+    plan.apply_with_subqueries(|node| {
+        let LogicalPlan::Aggregate(aggregate) = node else { return Ok(TreeNodeRecursion::Continue) };
+        for total in &aggregate.aggr_expr {
+            total.apply(|expr| match expr {
+                Expr::AggregateFunction(call) if is_outer(&call.params.args)? => Err(to_df(
+                    Error::unsupported(format!("{} of columns of the query around it", call.func.name()))
+                        .why("SQL adds up the rows of that query there, not those of the subquery")
+                        .hint("leave the aggregate out, or move it into the outer query")
+                        .state(sqlstate::GROUPING),
+                )),
+                _ => Ok(TreeNodeRecursion::Continue),
+            })?;
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(())
+}
+
+/// The arguments have columns of outer queries, and no others.
+fn is_outer(args: &[Expr]) -> DfResult<bool> {
+    let mut has_outer = false;
+    for arg in args {
+        if arg.exists(|expr| Ok(matches!(expr, Expr::Column(_))))? {
+            return Ok(false);
+        }
+        has_outer |= arg.exists(|expr| Ok(matches!(expr, Expr::OuterReferenceColumn(..))))?;
+    }
+    Ok(has_outer)
+}
