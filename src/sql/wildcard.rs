@@ -10,8 +10,8 @@ use std::ops::ControlFlow;
 
 use sqlparser::ast::{
     ExcludeSelectItem, Ident, JoinConstraint, ObjectName, OrderByKind, Query, Select, SelectItem,
-    SelectItemQualifiedWildcardKind, SetExpr, TableAlias, TableFactor, TableWithJoins, VisitorMut,
-    WildcardAdditionalOptions,
+    SelectItemQualifiedWildcardKind, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, TableWithJoins,
+    VisitorMut, WildcardAdditionalOptions,
 };
 
 use super::natural::{ColumnNames, called_by, columns_of_factor, outputs_of};
@@ -69,6 +69,18 @@ impl VisitorMut for Hider<'_> {
 
     fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<Error> {
         self.scopes.leave();
+        ControlFlow::Continue(())
+    }
+
+    /// An alias that names all columns names the rowkey, too.
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Error> {
+        if let TableFactor::Table { name, alias: Some(alias), args: None, .. } = factor
+            && !alias.columns.is_empty()
+            && self.scopes.columns_of(name).is_none()
+            && (self.has_pseudo)(name)
+        {
+            alias.columns.push(TableAliasColumnDef { name: Ident::new(ROWKEY), data_type: None });
+        }
         ControlFlow::Continue(())
     }
 

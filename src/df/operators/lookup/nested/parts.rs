@@ -226,9 +226,13 @@ impl NestedParts {
         });
         let output: Vec<usize> = output.collect();
         let shown = table.request.schema.fields().len();
+        // A scan of one group ends by itself behind its first rows.
+        let ends = table.request.takes_all() && table.fetch().is_some_and(|rows| rows as u64 == first.rows);
+        let all = ends.then(|| table.paged(0, None));
         let matches = Matches { first: Some(first), ..Matches::default() };
         let on = self.equal(&on)?;
-        let joined = NestedParts { by_ranges: true, ..self }.joined(kind, table, on, matches)?;
+        let rows = NestedParts { by_ranges: true, ..self };
+        let joined = rows.joined(kind, all.as_ref().unwrap_or(table), on, matches)?;
         joined.with_output(&output, shown, join.schema())
     }
 
