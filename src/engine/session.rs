@@ -444,7 +444,7 @@ impl Session {
             | Statement::Backup { .. }
             | Statement::RepairIndex { .. }
             | Statement::RepairTable { .. } => self.run_admin(statement),
-            definition => self.define(definition, params).await,
+            definition => self.define(definition).await,
         }
     }
 

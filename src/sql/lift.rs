@@ -126,6 +126,9 @@ fn lift_of(sql: &str, names: Names) -> Option<Lifted> {
     if own > PARAMETER_MAX {
         return None;
     }
+    // A name that looks like a parameter would get a literal.
+    let is_odd = |token: &Token| token.text(sql).starts_with('"') && token.text(sql).contains('$');
+    let names = if names == Names::Shown && tokens.iter().any(is_odd) { Names::Fixed } else { names };
     let text = String::with_capacity(sql.len() + 8);
     let lifted = Lifted { text, values: Vec::new(), own, shown: Shown::default() };
     let (columns, place) = (OnceCell::new(), Place::default());

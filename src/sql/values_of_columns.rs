@@ -6,11 +6,10 @@
 
 use std::ops::ControlFlow;
 
-use sqlparser::ast::{
-    Expr, Ident, SelectItem, SetExpr, SetOperator, SetQuantifier, TableFactor, Values, visit_expressions,
-};
+use sqlparser::ast::{Expr, Ident, SelectItem, SetExpr, SetOperator, SetQuantifier, TableFactor, Values};
 
 use super::parse_query;
+use super::visit::visit_expressions;
 use crate::error::Result;
 
 /// Rewrites such rows.

@@ -20,7 +20,7 @@ pub struct DescribedFunction {
 }
 
 /// Our functions, and those whose documentation would be wrong here: how they are called, and what they return.
-const OWN: [(&str, &str, &str); 53] = [
+const OWN: [(&str, &str, &str); 54] = [
     ("age", "age(timestamp [, timestamp])", "the time between two timestamps, or since one until now"),
     ("bool_or", "bool_or(condition)", "whether the condition holds for any row of a group"),
     ("code", "code(text, 'Taobao=tb, ..')", "the short code of a value in such a list, as in key layouts"),
@@ -107,6 +107,11 @@ const OWN: [(&str, &str, &str); 53] = [
     ("min", "min(value)", "the smallest value of a group"),
     ("now", "now()", "the time at which the statement began, in UTC"),
     ("octet_length", "octet_length(text)", "bytes of a text or a VARBINARY"),
+    (
+        "percentile_disc",
+        "percentile_disc(0.5) WITHIN GROUP (ORDER BY value)",
+        "the first value of a group at or behind a share of all, in their order",
+    ),
     ("pg_typeof", "pg_typeof(value)", "the type of a value as PostgreSQL calls it"),
     ("range", "range(start, stop [, step])", "a row for each value from start to stop, without stop"),
     ("repeat", "repeat(text, n)", "a text so many times"),

@@ -16,6 +16,7 @@ mod moments;
 mod moving;
 mod now;
 mod of_bytes;
+mod percentile_disc;
 mod percentiles;
 mod places;
 pub(super) mod replacement;
@@ -48,6 +49,7 @@ use self::min_max::OfGroups;
 use self::moments::OfMoments;
 use self::now::Now;
 use self::of_bytes::OfBytes;
+use self::percentile_disc::PercentileDisc;
 use self::percentiles::Exact;
 use self::places::{PLACES, Place};
 use self::replacement::{REPLACEMENT, regexp_replacement};
@@ -72,6 +74,7 @@ pub fn register(state: &mut SessionState) {
         AggregateUDF::new_from_impl(OfGroups(Max::new())),
         AggregateUDF::new_from_impl(Exact(PercentileCont::new())),
         AggregateUDF::new_from_impl(Exact(Median::new())),
+        AggregateUDF::new_from_impl(PercentileDisc::default()),
     ] {
         let _ = state.register_udaf(Arc::new(aggregate));
     }
@@ -83,12 +86,9 @@ pub fn register(state: &mut SessionState) {
     let _ = state.register_udf(Arc::new(ScalarUDF::new_from_impl(Age::default())));
     let _ = state.register_udf(Arc::new(ScalarUDF::new_from_impl(Coalesce::default())));
     let _ = state.register_udf(Arc::new(ScalarUDF::new_from_impl(Now::default())));
-    let of_bytes: [(&str, fn(Arc<ScalarUDF>) -> OfBytes); 2] =
-        [("substr", OfBytes::substr), ("strpos", OfBytes::strpos)];
-    for (name, with_bytes) in of_bytes {
-        if let Ok(of_texts) = state.udf(name) {
-            let _ = state.register_udf(Arc::new(ScalarUDF::new_from_impl(with_bytes(of_texts))));
-        }
+    let of_texts = [state.udf("substr").map(OfBytes::substr), state.udf("strpos").map(OfBytes::strpos)];
+    for with_bytes in of_texts.into_iter().flatten() {
+        let _ = state.register_udf(Arc::new(ScalarUDF::new_from_impl(with_bytes)));
     }
     let aliases = [("sign", "signum"), ("ceiling", "ceil"), ("gen_random_uuid", "uuid"), ("char", "chr")];
     for (alias, name) in aliases {

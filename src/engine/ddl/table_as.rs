@@ -18,17 +18,15 @@ use crate::exec::bulk::Loader;
 use crate::key::ColumnId;
 use crate::row::{column_type_of, type_name};
 use crate::sql::{ColumnDef, CreateTable, name_of, name_sql, output_name, span_of_name};
-use crate::value::Value;
 
 /// Runs CREATE TABLE AS `query`; gives warnings and the number of rows, which is 0 if IF NOT EXISTS found a table.
 pub async fn create_table_as(
     session: &mut Session,
     create: &CreateTable,
     query: &Query,
-    params: &[Value],
 ) -> Result<(Vec<Warning>, u64)> {
     let view = session.view()?;
-    let of_query = view.columns_of(query.clone(), 0, params)?;
+    let of_query = view.columns_of(query.clone(), 0, &[])?;
     let create = CreateTable { columns: all_columns(create, of_query.fields())?, ..create.clone() };
     vet::table(session, &create, &columns(&create)?).await?;
     let asked = Arc::new(SourceQuery { query: query.clone(), lifted: None });
@@ -39,7 +37,7 @@ pub async fn create_table_as(
         let Some((after, batch)) = next else { return Ok(((warnings, 0), None)) };
         let table = after.table(&name_of(&create.name))?;
         // Which row is stored under which key does not depend on the order in which they come.
-        let mut source = view.db.runtime().block_on(QueryRows::open(&view, asked, params, false))?;
+        let mut source = view.db.runtime().block_on(QueryRows::open(&view, asked, &[], false))?;
         if source.width() != create.columns.len() {
             return Err(Error::new(Kind::Conflict, "what the query reads has been changed meanwhile")
                 .hint("run the statement again"));

@@ -18,7 +18,6 @@ use crate::exec::watch::Watch;
 use crate::schema::TableDef;
 use crate::sql::{AlterTable, Statement};
 use crate::store::{BulkWriter, WriteBatch};
-use crate::value::Value;
 
 impl OpenTransaction {
     fn apply(&mut self, next: Option<(Catalog, WriteBatch)>) {
@@ -76,11 +75,11 @@ impl Session {
     }
 
     /// A statement that changes definitions.
-    pub(super) async fn define(&mut self, statement: &Statement, params: &[Value]) -> Result<Outcome> {
+    pub(super) async fn define(&mut self, statement: &Statement) -> Result<Outcome> {
         let tag = statement.kind_name();
         let warnings = match statement {
             Statement::CreateTable(create) if let Some(query) = &create.query => {
-                let (warnings, rows) = ddl::create_table_as(self, create, query, params).await?;
+                let (warnings, rows) = ddl::create_table_as(self, create, query).await?;
                 let created = Outcome { warnings, affected: Some(rows), ..self.done(tag) };
                 return Ok(self.after_write(created, None));
             }

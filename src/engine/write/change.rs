@@ -204,7 +204,8 @@ impl<'a> Rewriting<'a> {
     fn through_the_bulk_door(mut self, mut pieces: FoundRows) -> Result<StatementWrites> {
         let WriteTarget { view, table, .. } = self.target;
         let mut bulk = BulkStatement::open(view, table)?;
-        // Simple changes of sorted rows are in the order of their keys as they come.
+        // Simple changes come in the order of their keys, unless the rows are too few to be sorted; then they are large, and
+        // each has pages of its own.
         let is_in_order = self.is_simple && !pieces.may_repeat();
         let mut gathered = (!is_in_order).then(|| Changes::new(table, bulk.writer.folder()));
         loop {

@@ -88,7 +88,8 @@ async fn insert_by(
                     let next = || source.next_rows(view, table);
                     load(view, table, (&columns, stmt.overriding), None, next)?
                 }
-                Route::Merge | Route::Batch => merge::merge(view, table, stmt, given, (source, columns))?,
+                Route::Merge => merge::merge(view, table, stmt, given, (source, columns))?,
+                Route::Batch => return Err(Error::internal("rows for a batch were left unread")),
             };
             return Ok(StatementWrites { batch, affected, returning: None });
         }

@@ -404,6 +404,10 @@ fn outputs_get_their_literals_back_in_their_names() {
         ("'$4' || \"$4\" || \"'\" = $4 || $44 || $", "'$4' || \"$4\" || \"'\" = 4 || $44 || $"),
     ];
     names.into_iter().for_each(|(planned, shown)| assert_eq!(exists.shown.name(planned), shown));
+    // A column has the name of a parameter.
+    let named = "SELECT a + 1, b AS \"b $1\" FROM t WHERE c = 2";
+    assert_eq!(of(named).text, "SELECT a + 1, b AS \"b $1\" FROM t WHERE c = $1");
+    assert!(of(named).shown.is_empty());
     // It may be written in several ways.
     let several = "SELECT a = -7, a = 5 + 1, a > DATE '2024-01-01', a < now() FROM t";
     assert_eq!((of(several).text, of(several).shown.is_empty()), (several.into(), true));

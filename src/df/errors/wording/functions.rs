@@ -26,7 +26,6 @@ const ELSEWHERE: &[(&[&str], &str)] = &[
     (&["unix_timestamp", "unixepoch"], "extract(epoch FROM x)"),
     (&["julianday"], "extract(epoch FROM x) / 86400"),
     (&["mode"], "SELECT x FROM t GROUP BY x ORDER BY count(*) DESC LIMIT 1"),
-    (&["percentile_disc"], "percentile_cont(0.5) WITHIN GROUP (ORDER BY x)"),
     (&["decode"], "CASE WHEN a = b THEN x ELSE y END"),
     (&["iif", "if"], "iif(a = b, x, y)"),
     (&["set_config", "pg_catalog.set_config"], "SET name = value"),
