@@ -99,7 +99,12 @@ fn each_of(layout: &KeyLayout, found: &Ranges, need: &Need) -> Option<(EachOf, O
             false => layout.parts().iter().position(covers).map(|at| at + 1),
         }
     };
-    let parts = each.of.iter().map(covered_by).collect::<Option<Vec<_>>>()?.into_iter().max()?;
+    let told = |part: &&KeyPart| part.columns().iter().all(|id| found.fixed.contains_key(id));
+    let parts = match each.of.iter().map(covered_by).collect::<Option<Vec<_>>>()?.into_iter().max()? {
+        // The rows in the ranges are one group, behind what all of them have in front.
+        0 => layout.parts().iter().take_while(told).count(),
+        parts => parts,
+    };
     if parts == 0 || parts == layout.parts().len() {
         return None;
     }

@@ -358,19 +358,24 @@ fn is_about(predicate: &Predicate, layout: &KeyLayout) -> bool {
 }
 
 /// What is wanted of the table, in terms of an index: the table's rowkey is the entry's pointer, and
-/// conditions that the index's own WHERE guarantees are dropped.
+/// conditions that the index's own WHERE guarantees are dropped. Entries that differ in their pointer only come in its
+/// order.
 fn seen_from(index: &IndexDef, need: &Need) -> Need {
     let pointer = |field| match field {
         Field::Rowkey => Field::PrimaryRowkey,
         other => other,
     };
     let by_pointer = |by: &OrderBy| OrderBy { field: pointer(by.field), ..*by };
+    let in_order = |by: &OrderBy| match differ_in_pointer(index, &|id| need.predicate.equals(id)) {
+        true => *by,
+        false => by_pointer(by),
+    };
     let sure = |term: &Predicate| index.filter.as_ref().is_some_and(|filter| filter.implies(term));
     let open = need.predicate.clone().conjuncts().into_iter().filter(|term| !sure(term));
     Need {
         predicate: Predicate::and(open).map_fields(&pointer),
         output: need.output.clone(),
-        order: need.order.iter().map(by_pointer).collect(),
+        order: need.order.iter().map(in_order).collect(),
         limit: need.limit,
         offset: need.offset,
         hints: need.hints.clone(),
@@ -381,6 +386,12 @@ fn seen_from(index: &IndexDef, need: &Need) -> Need {
             with_ties: each.with_ties,
         }),
     }
+}
+
+/// The entries of an index for which these columns have one value differ in nothing but their pointer, which is in the key.
+pub(super) fn differ_in_pointer(index: &IndexDef, is_equal: &dyn Fn(ColumnId) -> bool) -> bool {
+    let mut columns = index.layout.parts().iter().flat_map(|part| part.columns());
+    !index.unique && !index.holds_primary && columns.all(|id| is_equal(*id))
 }
 
 /// Fields that an index entry gives without a fetch, or that are computed from such fields, named as in

@@ -30,5 +30,6 @@ pub use hints::Hints;
 pub use path::{Access, Choice, Each, Method, Need, OrderBy, Path, SetOp, Source};
 pub use probe::{Jumps, probe_jumps};
 pub use selectivity::share_of_equals;
+pub use several::UnionPaths;
 pub use stretch::{FirstRun, Stretch};
 pub use words::NO_ROW;

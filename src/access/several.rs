@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::candidate::{candidate, order_of};
 use super::choose::{fields_of, held_fields, index_walk};
 use super::cost::{COST, Sorted, Statistics, residual_share, share, sorting};
-use super::path::{Access, Method, Need, Path, SetOp};
+use super::path::{Access, Method, Need, Path, SetOp, Source};
+use super::stretch::if_few;
+use super::unprobed::Unprobed;
 use crate::plan::{Field, Filter, LayoutRole, Predicate, Ranges, ranges};
 use crate::schema::{IndexDef, IndexId, TableDef};
 use crate::store::Direction;
@@ -45,6 +47,69 @@ pub(super) fn several(
         ways.extend(combiner.intersections());
     }
     ways.into_iter().min_by(|a, b| a.cost.total_cmp(&b.cost))
+}
+
+/// The walk of each alternative of a union, by the fields that it names.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UnionPaths(Vec<(Vec<Field>, Path)>);
+
+impl UnionPaths {
+    /// Those of an access; `None` if it is no union of one OR's alternatives.
+    pub fn of(table: &TableDef, need: &Need, access: &Access, stats: &dyn Statistics) -> Option<UnionPaths> {
+        let Method::Gather { set: SetOp::Union, branches, .. } = &access.method else { return None };
+        let found = ranges(&need.predicate, &table.key, LayoutRole::Primary);
+        let combiner = IndexCombiner { table, need, found: &found, stats, only: None };
+        let conjuncts = need.predicate.clone().conjuncts();
+        let (at, terms) = only_or(&conjuncts)?;
+        let path = |term: &Predicate| {
+            let walk = combiner.cheapest(&beside(&conjuncts, at, term.clone()))?;
+            let is_one = branches.iter().any(|branch| branch.path == walk.path);
+            is_one.then(|| (term.fields(), walk.path))
+        };
+        let paths: Vec<_> = terms.iter().map(path).collect::<Option<_>>()?;
+        (paths.len() == branches.len()).then_some(UnionPaths(paths))
+    }
+
+    /// The union along the same walks for other values; `None` if one of them reads more than a few entries.
+    pub fn access(&self, table: &TableDef, need: &Need, stats: &dyn Statistics) -> Option<Access> {
+        if need.each.is_some() || need.hints.full {
+            return None;
+        }
+        let found = ranges(&need.predicate, &table.key, LayoutRole::Primary);
+        let unprobed = Unprobed::new(stats);
+        let combiner = IndexCombiner { table, need, found: &found, stats: &unprobed, only: None };
+        let conjuncts = need.predicate.clone().conjuncts();
+        let (at, terms) = only_or(&conjuncts)?;
+        let mut branches = Vec::with_capacity(terms.len());
+        for (term, (fields, path)) in terms.iter().zip(&self.0) {
+            if terms.len() != self.0.len() || term.fields() != *fields {
+                return None;
+            }
+            let walk = combiner.along(*path, &beside(&conjuncts, at, term.clone()))?;
+            branches.push(match &walk.method {
+                Method::Empty => continue,
+                Method::Get(_) => walk,
+                _ => if_few(walk, Source::Table(table), stats)?,
+            });
+        }
+        let gives = branches.iter().map(|branch| branch.entries).sum();
+        (branches.len() > 1).then(|| combiner.access(SetOp::Union, branches, gives, false))
+    }
+}
+
+/// The OR among some conditions, if there is one, and its alternatives.
+fn only_or(conjuncts: &[Predicate]) -> Option<(usize, &[Predicate])> {
+    let mut ors = conjuncts.iter().enumerate().filter_map(|(at, conjunct)| match conjunct {
+        Predicate::Or(terms) => Some((at, &terms[..])),
+        _ => None,
+    });
+    ors.next().filter(|_| ors.next().is_none())
+}
+
+/// The conditions with this one in place of that at the position `at`.
+fn beside(conjuncts: &[Predicate], at: usize, term: Predicate) -> Predicate {
+    let others = conjuncts.iter().enumerate().filter(|(i, _)| *i != at).map(|(_, other)| other.clone());
+    Predicate::and(others.chain([term]))
 }
 
 struct IndexCombiner<'a> {

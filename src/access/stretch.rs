@@ -1,6 +1,7 @@
 //! What one run of a statement says of the next: the path it took, and whether that is good enough not to look at others.
 
 use super::candidate::sorted_direction;
+use super::choose::differ_in_pointer;
 use super::cost::{COST, Statistics};
 use super::path::{Access, Method, Need, Path, Source};
 use crate::key::{ColumnId, KeyLayout, KeyRanges};
@@ -57,11 +58,7 @@ impl Stretch {
         others: &Predicate,
     ) -> Option<Stretch> {
         let is_one_range = access.checks(others) && stretch(source, access.path, condition).is_some();
-        let is_equal = |id| {
-            need.predicate.terms().iter().any(|term| {
-                matches!(term, Predicate::Compare { field: Field::Column(of), op: CmpOp::Eq, .. } if *of == id)
-            })
-        };
+        let is_equal = |id| need.predicate.equals(id);
         let serves = is_one_range && !need.hints.full && stays_ordered(source, need, access, &is_equal);
         Stretch::of_range(need, access).filter(|_| serves)
     }
@@ -139,7 +136,15 @@ pub(super) fn stays_ordered(
     else {
         return false;
     };
-    sorted_direction(layout, &need.order, is_equal) == Some(*direction)
+    // The rowkey is an entry's pointer.
+    let by_pointer = need.order.iter().any(|by| by.field == Field::Rowkey);
+    let is_sorted = match (source, access.path) {
+        (Source::Table(table), Path::IndexOnly(id) | Path::IndexFetch(id)) if by_pointer => {
+            table.index_by_id(id).is_some_and(|index| differ_in_pointer(index, is_equal))
+        }
+        _ => true,
+    };
+    is_sorted && sorted_direction(layout, &need.order, is_equal) == Some(*direction)
 }
 
 /// The key range along this path that needs no residual filter, if there is one.

@@ -358,6 +358,7 @@ impl TableSource {
             fixed: fixed_by(&filters),
             filters,
             path: None,
+            union: None,
             again: None,
             output: projection.iter().map(|i| relation.fields[*i]).collect(),
             places: OnceLock::new(),
@@ -378,7 +379,10 @@ impl TableSource {
         };
         let (mut request, bound) = self.in_some_order(request)?;
         let access = &bound.spec.access;
-        request.path = (!matches!(access.method, Method::Gather { .. })).then_some(access.path);
+        match access.method {
+            Method::Gather { .. } => request.union = request.union_of(&bound),
+            _ => request.path = Some(access.path),
+        }
         Ok(ScanExec::new(Arc::new(request.knowing(&bound)), Arc::new(bound), limit))
     }
 }

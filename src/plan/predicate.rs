@@ -306,6 +306,13 @@ impl Predicate {
         }
     }
 
+    /// One of the terms compares this column with a single value.
+    pub fn equals(&self, id: ColumnId) -> bool {
+        self.terms().iter().any(|term| {
+            matches!(term, Predicate::Compare { field: Field::Column(of), op: CmpOp::Eq, .. } if *of == id)
+        })
+    }
+
     /// [`Predicate::terms`], owned; none for TRUE.
     pub fn conjuncts(self) -> Vec<Predicate> {
         match self {

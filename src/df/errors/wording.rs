@@ -461,6 +461,19 @@ fn windows(text: &str) -> Option<Error> {
                 .hint("write 1 FOLLOWING for -1 PRECEDING"),
         );
     }
+    if text.starts_with("Invalid window frame: frame offsets for RANGE") {
+        return Some(
+            Error::unsupported("a frame of RANGE whose length is no number, text or interval as written")
+                .hint("write it in: RANGE BETWEEN INTERVAL '1 day' PRECEDING AND CURRENT ROW"),
+        );
+    }
+    if text.starts_with("QUALIFY clause requires window functions") {
+        return Some(
+            error("QUALIFY names no window function", sqlstate::WINDOWING)
+                .why("it chooses rows by what windows compute")
+                .hint("write WHERE, or HAVING, for other conditions"),
+        );
+    }
     if text.starts_with("OVER and WITHIN GROUP clause cannot be used together") {
         return Some(
             Error::unsupported("an aggregate WITHIN GROUP is no window function")

@@ -8,8 +8,8 @@ use arrow::datatypes::{Schema, SchemaRef};
 use super::matches::MatchSamples;
 use super::{Binding, QueryRelation};
 use crate::access::{
-    Access, Again, COST, Choice, Each, FirstRun, Guards, Method, Need, OrderBy, Path, Statistics, along,
-    choose, choose_again, passing_share, path_access, rows_of, share_of_equals,
+    Access, Again, COST, Choice, Each, FirstRun, Guards, Method, Need, OrderBy, Path, Statistics, UnionPaths,
+    along, choose, choose_again, passing_share, path_access, rows_of, share_of_equals,
 };
 use crate::df::expr::FieldNames;
 use crate::df::statistics::{JumpSamples, StoreStatistics};
@@ -32,6 +32,8 @@ pub struct ScanRequest {
     pub(super) fixed: Arc<[ColumnId]>,
     /// The path of the first run, if all runs may take it.
     pub(super) path: Option<Path>,
+    /// The walks of the first run, if it took a union.
+    pub(super) union: Option<UnionPaths>,
     /// Set if every run reads one key or one range of keys along the same path.
     pub(super) again: Option<Again>,
     pub(super) output: Arc<[Field]>,
@@ -141,6 +143,7 @@ impl ScanRequest {
             fixed: fixed_by(&filters),
             filters,
             path: None,
+            union: None,
             again: None,
             places: OnceLock::new(),
             known_places: OnceLock::new(),
@@ -209,7 +212,8 @@ impl ScanRequest {
         let stats = self.statistics(binding);
         let again = self.along_stretch(&need.predicate, &stats);
         let by_path = || choose_again(relation.source(), &need, self.path?, &stats);
-        let again = again.or_else(by_path);
+        let by_paths = || self.union.as_ref()?.access(&relation.table, &need, &stats);
+        let again = again.or_else(by_path).or_else(by_paths);
         let choice = match again {
             Some(access) => Choice::of(access, ""),
             None => choose(relation.source(), &need, &stats)?,
@@ -247,6 +251,11 @@ impl ScanRequest {
     ) -> Option<Predicate> {
         let filled = filters.into_iter().map(|filter| filter.fill(&self.relation.names, binding));
         Some(Predicate::and(filled.collect::<Option<Vec<_>>>()?))
+    }
+
+    /// The walks of a union that was chosen.
+    pub(super) fn union_of(&self, bound: &Bound) -> Option<UnionPaths> {
+        UnionPaths::of(self.table(), &bound.need, &bound.spec.access, &self.statistics(&bound.binding))
     }
 
     pub(super) fn along_stretch(&self, predicate: &Predicate, stats: &dyn Statistics) -> Option<Access> {

@@ -1,5 +1,6 @@
 //! Runs nested lookup joins: a depth-first search for joined rows, table by table.
 
+use std::cell::OnceCell;
 use std::sync::{Arc, OnceLock};
 
 use arrow::compute::SortOptions;
@@ -151,6 +152,9 @@ pub(super) struct NestedSearch<'n> {
     asked: Vec<Predicate>,
     plan_text: PlanText,
     counters: Arc<ScanCounters>,
+    /// How each table's matches are found in this run, if none of the ways that are kept suits it; `None`: that has no
+    /// path that every outer row can take.
+    found: Vec<OnceCell<Option<Found>>>,
     /// Lookups so far (count); one whose path had to be chosen counts for several.
     lookups: u32,
     levels: Vec<Level<'n>>,
@@ -186,6 +190,7 @@ impl<'n> NestedSearch<'n> {
             asked,
             plan_text,
             counters,
+            found: nested.joins.iter().map(|_| OnceCell::new()).collect(),
             lookups: 0,
             levels,
             at,
@@ -379,7 +384,8 @@ impl<'n> NestedSearch<'n> {
                 self.lookups += if join.found[0].get().is_some() { 1 } else { CHOOSING };
                 let all = params.iter().cloned().chain(values).collect();
                 let binding = Binding { params: all, may_sort: true, ..self.binding.clone() };
-                let Some(reading) = join.open(params.len(), &binding, &self.counters)? else {
+                let own = &self.found[self.at];
+                let Some(reading) = join.open(params.len(), &binding, &self.counters, own)? else {
                     return Ok(false);
                 };
                 Some(reading)
@@ -398,13 +404,14 @@ impl<'n> NestedSearch<'n> {
 }
 
 impl Join {
-    /// Starts the lookup for an outer row whose values are in `binding`, behind the `params` parameters. `None`: the
-    /// first matches do not come first.
+    /// Starts the lookup for an outer row whose values are in `binding`, behind the `params` parameters. `own`: how the
+    /// matches are found in this run, if in no way that is kept. `None`: the first matches do not come first.
     fn open<'n>(
         &'n self,
         params: usize,
         binding: &Binding,
         counters: &Arc<ScanCounters>,
+        own: &OnceCell<Option<Found>>,
     ) -> Result<Option<LevelSource<'n>>> {
         let source = |scan: Scan, found: &Found| match (&self.totals, &found.first) {
             (None, None) => LevelSource::Rows(scan),
@@ -423,8 +430,19 @@ impl Join {
         let run = |found: &'n Found| -> Result<_> {
             Ok(found.scan.run_anew(binding, counters)?.map(|scan| source(scan, found)))
         };
-        let keeps_no_more = |found: &&Found| !found.scan.request.is_known() || self.found[1].get().is_some();
-        if let Some(found) = self.found[0].get().filter(keeps_no_more) {
+        let has_both = self.found[1].get().is_some();
+        if let Some(found) = self.found[0].get().filter(|found| has_both || !found.scan.request.is_known()) {
+            // The values of other conditions may be those of this run only: `k.kind <> $1`.
+            if has_both {
+                if own.get().is_none() {
+                    let _ = own.set(self.settled(params, binding)?);
+                }
+                if let Some(Some(found)) = own.get()
+                    && let Some(scan) = found.scan.run_known(binding, counters)?
+                {
+                    return Ok(Some(source(scan, found)));
+                }
+            }
             return run(found);
         }
         for found in self.ways(params) {
@@ -434,6 +452,16 @@ impl Join {
             }
             if let Some(scan) = found.scan.run(binding, counters)? {
                 return Ok(Some(source(scan, &found)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The best way that the rows behind this one can take, too.
+    fn settled(&self, params: usize, binding: &Binding) -> Result<Option<Found>> {
+        for found in self.ways(params) {
+            if let Some(scan) = found.scan.settled(binding)? {
+                return Ok(Some(Found { scan, ..found }));
             }
         }
         Ok(None)
