@@ -117,7 +117,8 @@ fn lift_of(sql: &str, names: Names) -> Option<Lifted> {
     if !comments.is_empty() {
         return lift_of(&without(sql, comments), names);
     }
-    let first = tokens.first()?;
+    // A query in parentheses may be the first of a UNION.
+    let first = tokens.iter().find(|token| token.text(sql) != "(")?;
     if !["select", "with"].iter().any(|word| first.text(sql).eq_ignore_ascii_case(word)) {
         return None;
     }
@@ -126,9 +127,10 @@ fn lift_of(sql: &str, names: Names) -> Option<Lifted> {
     if own > PARAMETER_MAX {
         return None;
     }
-    // A name that looks like a parameter would get a literal.
+    // A name that looks like a parameter would get a literal, and the outermost columns may be those in parentheses.
     let is_odd = |token: &Token| token.text(sql).starts_with('"') && token.text(sql).contains('$');
-    let names = if names == Names::Shown && tokens.iter().any(is_odd) { Names::Fixed } else { names };
+    let keeps_names = tokens[0].text(sql) == "(" || tokens.iter().any(is_odd);
+    let names = if names == Names::Shown && keeps_names { Names::Fixed } else { names };
     let text = String::with_capacity(sql.len() + 8);
     let lifted = Lifted { text, values: Vec::new(), own, shown: Shown::default() };
     let (columns, place) = (OnceCell::new(), Place::default());

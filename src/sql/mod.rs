@@ -18,6 +18,7 @@ mod design;
 mod dialect;
 mod display;
 mod hints;
+mod hoisted;
 mod implied_groups;
 mod in_values;
 mod intervals;

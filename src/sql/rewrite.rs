@@ -21,7 +21,7 @@ use super::shape::{Copies, balance};
 use super::star::{excludes_rowkey, star_options};
 use super::visit::{or_break, or_error, visit, visit_mut};
 use super::{
-    as_of, calls, in_values, intervals, name_of, nested_join, outputs, refused, row_values, span_of,
+    as_of, calls, hoisted, in_values, intervals, name_of, nested_join, outputs, refused, row_values, span_of,
     table_functions, values_of_columns, windows,
 };
 use crate::error::{Error, Result, sqlstate};
@@ -248,6 +248,7 @@ impl VisitorMut for Normaliser {
         or_break(select.optimizer_hints.iter().try_for_each(|hint| parse_hints(hint).map(drop)))?;
         or_break(refused::check_select(select))?;
         or_break(table_functions::into_from(select))?;
+        hoisted::out_of_subqueries(select);
         or_break(select.selection.as_mut().map_or(Ok(()), row_values::spread_lookups))?;
         match &select.into {
             None => ControlFlow::Continue(()),

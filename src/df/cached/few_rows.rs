@@ -11,6 +11,7 @@ use datafusion::physical_plan::union::UnionExec;
 use super::alone::{Alone, Single};
 use super::on_top::Above;
 use crate::df::below::picked;
+use crate::df::operators::scan::ScanExec;
 use crate::df::table::Binding;
 use crate::df::wanted::RowGoal;
 use crate::error::Result;
@@ -18,6 +19,14 @@ use crate::exec::scan::BATCH_ROWS;
 
 /// Most rows (count) that are kept in memory; a scan whose estimate was so wrong goes through operators.
 const ROWS_MAX: usize = 2 * BATCH_ROWS;
+
+/// A scan is to end when its consumer has enough.
+fn is_stopped(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    match plan.downcast_ref::<ScanExec>() {
+        Some(scan) => matches!(scan.request.rows, RowGoal::About { .. }) && scan.fetch().is_none(),
+        None => plan.children().into_iter().any(is_stopped),
+    }
+}
 
 /// The rows, which are read to their end, and the operators.
 #[derive(Debug)]
@@ -43,7 +52,7 @@ impl FewRows {
                     scan.is_whole() && scan.request.rows == RowGoal::All && scan.fetch().is_none();
                 reads_all.then(|| Single::Scan(scan.pick(&columns, &below)))?
             }
-            None if plan.is::<UnionExec>() => Single::of(plan, &below)?,
+            None if plan.is::<UnionExec>() && !is_stopped(plan) => Single::of(plan, &below)?,
             None => return None,
         };
         Some(FewRows { rows, above, below, schema: Arc::clone(schema) })

@@ -19,6 +19,7 @@ use datafusion::physical_plan::aggregates::group_values::new_group_values;
 use datafusion::physical_plan::aggregates::order::GroupOrdering;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 
+use super::on_top::brought_together;
 use super::parameters;
 use crate::value::Value;
 
@@ -40,23 +41,27 @@ struct Function {
 }
 
 impl Grouping {
-    /// The grouping of an operator; `None` if it is a step of several, has grouping sets, or depends on the order of
-    /// its rows.
-    pub fn of(aggregate: &AggregateExec) -> Option<Grouping> {
-        let is_whole = *aggregate.mode() == AggregateMode::Single
-            && aggregate.group_expr().is_single()
-            && aggregate.limit_options().is_none()
-            && aggregate.aggr_expr().iter().all(|call| call.order_bys().is_empty());
-        let functions = aggregate.aggr_expr().iter().zip(aggregate.filter_expr());
+    /// The grouping of an operator, of one step or of the last of two, and its input; `None` if it has grouping sets, or
+    /// depends on the order of its rows.
+    pub fn of(aggregate: &AggregateExec) -> Option<(Grouping, &Arc<dyn ExecutionPlan>)> {
+        let first = match aggregate.mode() {
+            AggregateMode::Single => aggregate,
+            AggregateMode::Final | AggregateMode::FinalPartitioned => first_step(aggregate.input())?,
+            _ => return None,
+        };
+        let is_whole = |step: &AggregateExec| step.group_expr().is_single() && step.limit_options().is_none();
+        let is_plain = first.aggr_expr().iter().all(|call| call.order_bys().is_empty());
+        let functions = first.aggr_expr().iter().zip(first.filter_expr());
         let function = |(call, filter): (&Arc<_>, &Option<_>)| Function {
             call: Arc::clone(call),
             filter: filter.clone(),
         };
-        is_whole.then(|| Grouping {
-            by: aggregate.group_expr().input_exprs(),
+        let grouping = || Grouping {
+            by: first.group_expr().input_exprs(),
             functions: functions.map(function).collect(),
             schema: aggregate.schema(),
-        })
+        };
+        (is_whole(first) && is_whole(aggregate) && is_plain).then(|| (grouping(), first.input()))
     }
 
     /// Some expression is like this.
@@ -102,6 +107,14 @@ impl Grouping {
         let mut columns = groups.emit(EmitTo::All)?;
         columns.extend(results);
         Ok(RecordBatch::try_new(Arc::clone(&self.schema), columns)?)
+    }
+}
+
+/// The step that groups the rows of each thread.
+fn first_step(plan: &Arc<dyn ExecutionPlan>) -> Option<&AggregateExec> {
+    match brought_together(plan) {
+        Some(input) => first_step(input),
+        None => plan.downcast_ref::<AggregateExec>().filter(|step| *step.mode() == AggregateMode::Partial),
     }
 }
 

@@ -137,7 +137,7 @@ impl Above {
 }
 
 /// The input of an operator that passes rows on, or brings those of several threads together: here there is one.
-fn brought_together(plan: &Arc<dyn ExecutionPlan>) -> Option<&Arc<dyn ExecutionPlan>> {
+pub(super) fn brought_together(plan: &Arc<dyn ExecutionPlan>) -> Option<&Arc<dyn ExecutionPlan>> {
     if let Some(merge) = plan.downcast_ref::<SortPreservingMergeExec>() {
         let sort = merge.input().downcast_ref::<SortExec>()?;
         let is_same = sort.expr() == merge.expr() && sort.fetch() == merge.fetch();
@@ -165,13 +165,18 @@ impl SimpleOperator {
             return filter.fetch().is_none().then(|| (step(), filter.input()));
         }
         if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
-            return Some((SimpleOperator::Group(Grouping::of(aggregate)?), aggregate.input()));
+            let (grouping, input) = Grouping::of(aggregate)?;
+            return Some((SimpleOperator::Group(grouping), input));
         }
         if let Some((windows, input)) = Windows::of(plan) {
             return Some((SimpleOperator::Window(windows), input));
         }
         if let Some(sort) = plan.downcast_ref::<SortExec>() {
             return Some((SimpleOperator::Sort(sort.expr().to_vec(), sort.fetch()), sort.input()));
+        }
+        // Of sorted inputs, such as those of a UNION ALL.
+        if let Some(merge) = plan.downcast_ref::<SortPreservingMergeExec>() {
+            return Some((SimpleOperator::Sort(merge.expr().to_vec(), merge.fetch()), merge.input()));
         }
         let limit = plan.downcast_ref::<GlobalLimitExec>()?;
         Some((SimpleOperator::Limit(limit.skip(), limit.fetch().unwrap_or(usize::MAX)), limit.input()))

@@ -408,6 +408,13 @@ fn outputs_get_their_literals_back_in_their_names() {
     let named = "SELECT a + 1, b AS \"b $1\" FROM t WHERE c = 2";
     assert_eq!(of(named).text, "SELECT a + 1, b AS \"b $1\" FROM t WHERE c = $1");
     assert!(of(named).shown.is_empty());
+    // A query in parentheses names the outermost columns.
+    let union = "(SELECT 7, a + 1, b AS c FROM t WHERE c = 2) UNION ALL (SELECT 8, 9, 10 WHERE 11 = 12)";
+    assert_eq!(
+        of(union).text,
+        "(SELECT 7, a + 1, b AS c FROM t WHERE c = $1) UNION ALL (SELECT 8, 9, 10 WHERE $2 = $3)"
+    );
+    assert_eq!(of("(SELECT 7) UNION ALL (SELECT 8)").text, "(SELECT 7) UNION ALL (SELECT 8)");
     // It may be written in several ways.
     let several = "SELECT a = -7, a = 5 + 1, a > DATE '2024-01-01', a < now() FROM t";
     assert_eq!((of(several).text, of(several).shown.is_empty()), (several.into(), true));
