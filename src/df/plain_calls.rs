@@ -164,7 +164,9 @@ impl VisitorMut for PlainCalls<'_> {
             }
             ast::Expr::Function(_) => plain_call(expr),
             // DataFusion would plan these with its own functions, which do not take bytes.
-            ast::Expr::Substring { expr: of, substring_from, substring_for, .. } => {
+            ast::Expr::Substring { expr: of, substring_from, substring_for, .. }
+                if substring_from.is_some() || substring_for.is_some() =>
+            {
                 let first = || Box::new(ast::Expr::value(ast::Value::Number("1".to_owned(), false)));
                 let from = substring_from.take().unwrap_or_else(first);
                 let args = [take(of), *from].into_iter().chain(substring_for.take().map(|count| *count));

@@ -1,4 +1,5 @@
-//! `(SELECT coalesce(sum(x), 0) FROM t WHERE ..)` in a select list, as `coalesce((SELECT sum(x) FROM t WHERE ..), 0)`.
+//! `(SELECT coalesce(sum(x), 0) FROM t WHERE ..)` in a select list, or compared with a constant, as `coalesce((SELECT
+//! sum(x) FROM t WHERE ..), 0)`.
 //!
 //! A subquery that adds up all its rows has one row, so what is computed of its total can be computed outside. Totals alone
 //! are added up row by row where few rows ask for them; what is computed of them would be computed below a join.
@@ -20,18 +21,29 @@ const TOTALS: [&str; 5] = ["avg", "count", "max", "min", "sum"];
 /// Functions of a total and of constants.
 const OF_TOTALS: [&str; 4] = ["abs", "coalesce", "ifnull", "round"];
 
-/// Rewrites the subqueries of a select list.
+/// Rewrites the subqueries of a query. What is compared with a column stays, for the column may be that of a key.
 pub(super) fn out_of_subqueries(select: &mut Select) {
     for item in &mut select.projection {
         if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item {
-            let _ = visit_mut(expr, &mut Hoist { depth: 0 });
+            let _ = visit_mut(expr, &mut Hoist { depth: 0, from: From::Anywhere });
         }
     }
+    for condition in [&mut select.selection, &mut select.having].into_iter().flatten() {
+        let _ = visit_mut(condition, &mut Hoist { depth: 0, from: From::BesideConstants });
+    }
+}
+
+/// Where subqueries are rewritten.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum From {
+    Anywhere,
+    BesideConstants,
 }
 
 struct Hoist {
     /// The number of queries around the position.
     depth: usize,
+    from: From,
 }
 
 impl VisitorMut for Hoist {
@@ -48,13 +60,27 @@ impl VisitorMut for Hoist {
     }
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
-        if self.depth == 0
-            && let Expr::Subquery(query) = expr
-            && let Some(hoisted) = hoisted(query)
-        {
-            *expr = hoisted;
+        match (self.from, expr) {
+            _ if self.depth > 0 => {}
+            (From::Anywhere, expr) => hoist(expr),
+            (From::BesideConstants, Expr::BinaryOp { left, op, right }) if compares(op) => {
+                match (is_constant(left), is_constant(right)) {
+                    (true, false) => hoist(right),
+                    (false, true) => hoist(left),
+                    _ => {}
+                }
+            }
+            _ => {}
         }
         ControlFlow::Continue(())
+    }
+}
+
+fn hoist(expr: &mut Expr) {
+    if let Expr::Subquery(query) = expr
+        && let Some(hoisted) = hoisted(query)
+    {
+        *expr = hoisted;
     }
 }
 
@@ -131,6 +157,11 @@ fn is_arithmetic(op: &BinaryOperator) -> bool {
     matches!(op, Divide | Minus | Multiply | Plus)
 }
 
+fn compares(op: &BinaryOperator) -> bool {
+    use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
+    matches!(op, Eq | Gt | GtEq | Lt | LtEq | NotEq)
+}
+
 fn is_constant(expr: &Expr) -> bool {
     match expr {
         Expr::Value(_) | Expr::TypedString(_) => true,
@@ -153,6 +184,10 @@ mod tests {
             (
                 "SELECT 1 + (SELECT round(avg(x) * 100, 2) AS y FROM u) AS z FROM t",
                 "SELECT 1 + round((SELECT avg(x) FROM u) * 100, 2) AS z FROM t",
+            ),
+            (
+                "SELECT id FROM t WHERE (SELECT coalesce(sum(x), 0) FROM u WHERE u.a = t.a) > $1",
+                "SELECT id FROM t WHERE coalesce((SELECT sum(x) FROM u WHERE u.a = t.a), 0) > $1",
             ),
         ];
         let same = [

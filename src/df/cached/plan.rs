@@ -142,6 +142,7 @@ impl UnboundPlan {
         // A join with a dynamic filter cannot be turned; a fresh copy can.
         let otherwise = trial.map_or(root, TrialExec::otherwise);
         let as_new = if joins { each_leaf(otherwise, &mut |_| Ok(Leaf::Same))? } else { None };
+        let as_new = as_new.map(lookup::once_is_enough).transpose().map_err(df_error)?;
         let looking_up = as_new.map(lookup::instead_of_all_hashes).transpose().map_err(df_error)?;
         let seeking = looking_up.clone().map(seek::instead_of_all_pairs).transpose().map_err(df_error)?;
         let nested = seeking.as_ref().or((!joins).then_some(root));

@@ -8,6 +8,7 @@ use datafusion::common::{JoinType, NullEquality};
 use datafusion::error::Result as DfResult;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{LexOrdering, PhysicalExpr, PhysicalSortExpr};
+use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec};
 use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::projection::ProjectionExec;
@@ -21,7 +22,7 @@ use datafusion::physical_plan::{
 use super::nested::finds_for_each;
 use super::{JoinColumn, JoinKind, LookupBy, LookupJoinExec, ROWS_FIRST, ROWS_MAX};
 use crate::access::COST;
-use crate::df::below::{holds, picked, scan_of, with_columns};
+use crate::df::below::{holds, passed_on, picked, scan_of, with_columns};
 use crate::df::computed::shown;
 use crate::df::explain::name;
 use crate::df::operators::few_first::few_first;
@@ -101,6 +102,38 @@ fn either_way(
 pub fn instead_of_all_hashes(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
     let how = How::by(LookupBy::Ranges, Some(0.0));
     either_way(plan, how, &finds_for_each)
+}
+
+/// The plan with inner joins for right semi joins whose rows are only grouped: it does not matter how often each is there.
+/// So outer rows can look them up.
+pub fn once_is_enough(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
+    let changed = plan.rewrite_up(|node| {
+        let Some(groups) = node.downcast_ref::<AggregateExec>().filter(|node| node.aggr_expr().is_empty())
+        else {
+            return Ok(Transformed::no(node));
+        };
+        match as_inner(groups.input())? {
+            Some(input) => over(&node, input).map(Transformed::yes),
+            None => Ok(Transformed::no(node)),
+        }
+    });
+    changed.data()
+}
+
+/// The right semi join on top of a plan, below projections, as an inner join of the same columns.
+fn as_inner(plan: &Arc<dyn ExecutionPlan>) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
+    if passed_on(&**plan).is_some() || plan.is::<ProjectionExec>() {
+        let input = plan.children().first().map(|input| as_inner(input)).transpose()?.flatten();
+        return input.map(|input| over(plan, input)).transpose();
+    }
+    let join = plan.downcast_ref::<HashJoinExec>();
+    let join = join.filter(|join| *join.join_type() == JoinType::RightSemi && join.fetch().is_none());
+    let Some(join) = join else { return Ok(None) };
+    let (of_left, of_right) = (join.left().schema().fields().len(), join.right().schema().fields().len());
+    let columns = join.projection.as_ref().map_or_else(|| (0..of_right).collect(), |picked| picked.to_vec());
+    let columns = columns.into_iter().map(|at| of_left + at).collect();
+    let inner = join.builder().with_type(JoinType::Inner).with_projection(Some(columns)).build()?;
+    Ok(Some(Arc::new(inner)))
 }
 
 /// All joins of the plan are lookup joins.
