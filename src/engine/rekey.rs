@@ -24,7 +24,7 @@ use crate::catalog::{Catalog, CatalogEdit};
 use crate::error::{Error, Kind, Result, sqlstate};
 use crate::exec::rekey::verify;
 use crate::exec::watch::Watch;
-use crate::key::KeyLayout;
+use crate::key::{ColumnId, KeyLayout};
 use crate::schema::{IndexDef, IndexId, IndexState, Rekey, SortedBy, TableDef};
 use crate::sql::{AlterTable, KeyExpr, name_of, name_sql, span_of_name};
 
@@ -51,22 +51,22 @@ pub fn rekey(db: &Database, alter: &AlterTable, keys: &[KeyExpr], watch: &Watch)
         }
         if let Some(under_way) = &table.rekey {
             if under_way.next.key.makes_same_keys_as(&layout) {
-                return Ok((Some(under_way.keys.id), None));
+                return Ok((Some((under_way.keys.id, no_longer_unique(&table, &under_way.next))), None));
             }
             return Err(being_rekeyed(&table, under_way).at(at));
         }
         let mut edit = catalog.edit();
         let rekey = plan(&mut edit, &table, layout).map_err(|e| e.at(at))?;
-        let id = rekey.keys.id;
+        let (id, loose) = (rekey.keys.id, no_longer_unique(&table, &rekey.next));
         let mut switched = catalog.edit();
         switched.put_table(rekey.next.clone())?;
         views_pass(db, catalog, &switched.finish()?.0, StatementView::check_view).map_err(|e| e.at(at))?;
         edit.put_table(TableDef { rekey: Some(Box::new(rekey)), ..(*table).clone() })?;
-        Ok((Some(id), Some(edit.finish()?)))
+        Ok((Some((id, loose)), Some(edit.finish()?)))
     })?;
-    let Some(id) = defined else { return Ok(Vec::new()) };
+    let Some((id, loose)) = defined else { return Ok(Vec::new()) };
     match run(db, id, watch) {
-        Ok(warnings) => Ok(warnings),
+        Ok(warnings) => Ok(loose.into_iter().chain(warnings).collect()),
         Err(e) if find(&db.catalog(), id).is_none() => {
             let what = format!("the re-keying of \"{}\" was cancelled", name_of(&alter.name));
             Err(Error::new(Kind::Cancelled, what).why("the table is as it was").caused_by(e))
@@ -85,6 +85,27 @@ pub fn rekey(db: &Database, alter: &AlterTable, keys: &[KeyExpr], watch: &Watch)
             })
         }
     }
+}
+
+/// The columns of the rowkey, if rows of the `next` table may have the same.
+fn no_longer_unique(table: &TableDef, next: &TableDef) -> Option<Warning> {
+    let unique = table.key.columns();
+    let are_among = |columns: &[ColumnId]| columns.iter().all(|id| unique.contains(id));
+    let mut keys = next.indexes.iter().filter(|index| index.unique && index.filter.is_none());
+    if table.key.is_drawn()
+        || are_among(&next.key.columns())
+        || keys.any(|index| are_among(&index.layout.columns()))
+    {
+        return None;
+    }
+    let names: Vec<String> = unique.iter().map(|id| name_sql(table.column_name(*id))).collect();
+    let names = names.join(", ");
+    Some(Warning {
+        code: None,
+        what: format!("rows of \"{}\" may have the same {names} from now on", table.name),
+        why: "the rowkey was made of these columns alone, which kept them unique".to_owned(),
+        hint: format!("CREATE UNIQUE INDEX ON {} ({names}) keeps them so", name_sql(&table.name)),
+    })
 }
 
 /// The future table, and the index over the new layout.

@@ -3,8 +3,9 @@
 //! Each error has a place: a clause that silently does nothing is worse than an error.
 
 use sqlparser::ast::{
-    AccessExpr, Array, ConnectByKind, Expr, ForClause, LimitClause, ObjectNamePart, Query, Select,
-    SelectItem, TableFactor, TableWithJoins, UnaryOperator, Value, ValueWithSpan,
+    AccessExpr, Array, ConnectByKind, DuplicateTreatment, Expr, ForClause, Function, FunctionArg,
+    FunctionArgExpr, FunctionArguments, LimitClause, ObjectNamePart, Query, Select, SelectItem, TableFactor,
+    TableWithJoins, UnaryOperator, Value, ValueWithSpan,
 };
 
 use super::star::{has_options, star_options};
@@ -70,8 +71,9 @@ pub(super) fn check_select(select: &Select) -> Result<()> {
         return refuse(what, "write WITH RECURSIVE", at.and_then(span_of));
     }
     let rows = select.projection.iter().find_map(|item| match item {
-        SelectItem::UnnamedExpr(row @ Expr::Tuple(_))
-        | SelectItem::ExprWithAlias { expr: row @ Expr::Tuple(_), .. } => Some(row),
+        SelectItem::UnnamedExpr(row) | SelectItem::ExprWithAlias { expr: row, .. } if is_row(row) => {
+            Some(row)
+        }
         _ => None,
     });
     if let Some(row) = rows {
@@ -81,6 +83,37 @@ pub(super) fn check_select(select: &Select) -> Result<()> {
     }
     check_stars(&select.projection)?;
     select.from.iter().try_for_each(check_joins)
+}
+
+/// `(a, b)` or `ROW(a, b)`.
+fn is_row(expr: &Expr) -> bool {
+    match expr {
+        Expr::Tuple(_) => true,
+        Expr::Function(call) => call.name.to_string().eq_ignore_ascii_case("row"),
+        _ => false,
+    }
+}
+
+/// Errors: `count(DISTINCT *)`, `count(t.*)`: DataFusion would count as if there was only the `*`.
+fn check_count(call: &Function) -> Result<()> {
+    let FunctionArguments::List(list) = &call.args else { return Ok(()) };
+    let [FunctionArg::Unnamed(arg)] = &list.args[..] else { return Ok(()) };
+    let is_distinct = list.duplicate_treatment == Some(DuplicateTreatment::Distinct);
+    match arg {
+        FunctionArgExpr::Wildcard if is_distinct => refuse(
+            &format!("{call}"),
+            "SELECT count(*) FROM (SELECT DISTINCT * FROM t) x counts different rows",
+            span_of(call),
+        ),
+        FunctionArgExpr::QualifiedWildcard(table) => refuse(
+            &format!("{call}"),
+            &format!(
+                "count(*) counts all rows; count({table}.id), of a column that is never NULL, those of {table}"
+            ),
+            span_of(call),
+        ),
+        _ => Ok(()),
+    }
 }
 
 /// Errors: `*` beside another `*` of the same columns.
@@ -184,6 +217,7 @@ pub(super) fn check_expr(expr: &Expr) -> Result<()> {
         Expr::Prefixed { value, .. } => {
             refuse("a prefix of a text", &format!("all text is UTF-8: write {value}"), span_of(expr))
         }
+        Expr::Function(call) if call.name.to_string().eq_ignore_ascii_case("count") => check_count(call),
         Expr::OuterJoin(_) => refuse("(+)", "write LEFT JOIN", span_of(expr)),
         Expr::IsNormalized { .. }
         | Expr::InUnnest { .. }

@@ -129,7 +129,7 @@ pub(super) fn folded(column: &Ident) -> ObjectName {
     ObjectName::from(vec![Ident::new(name_of(column))])
 }
 
-fn excluded(options: &WildcardAdditionalOptions) -> impl Iterator<Item = &Ident> {
+pub(super) fn excluded(options: &WildcardAdditionalOptions) -> impl Iterator<Item = &Ident> {
     let names = match &options.opt_exclude {
         Some(ExcludeSelectItem::Single(name)) => std::slice::from_ref(name),
         Some(ExcludeSelectItem::Multiple(names)) => names,
@@ -146,6 +146,6 @@ fn excluded_names_mut(options: &mut WildcardAdditionalOptions) -> &mut [ObjectNa
     }
 }
 
-fn replaced(options: &WildcardAdditionalOptions) -> impl Iterator<Item = &ReplaceSelectElement> {
+pub(super) fn replaced(options: &WildcardAdditionalOptions) -> impl Iterator<Item = &ReplaceSelectElement> {
     options.opt_replace.iter().flat_map(|replace| &replace.items).map(|item| &**item)
 }

@@ -38,7 +38,8 @@ impl FromItem {
             && !self.shared.iter().any(|shared| name_of(shared) == name)
     }
 
-    fn column(&self, column: &Ident) -> Option<Expr> {
+    /// A column of this relation.
+    pub fn column(&self, column: &Ident) -> Option<Expr> {
         let parts = self.name.as_ref()?.0.iter().map(|part| part.as_ident().cloned());
         parts.chain([Some(column.clone())]).collect::<Option<_>>().map(Expr::CompoundIdentifier)
     }

@@ -18,7 +18,9 @@ use super::natural::{ColumnNames, called_by, columns_of_factor, outputs_of};
 use super::ordered::bare_name;
 use super::rewrite::{ROWKEY, constraint_mut, constraint_of, is_rowkey};
 use super::scopes::{Scopes, factors};
-use super::star::{check_names, excluding_rowkey, fold_names, folded, has_options, star_options};
+use super::star::{
+    check_names, excluded, excluding_rowkey, fold_names, folded, has_options, replaced, star_options,
+};
 use super::using::{FromItem, FromItems, Shown, replace_names, replace_outer_names, shows};
 use super::visit::{or_break, or_error, visit_mut};
 use super::{name_of, span_of};
@@ -251,6 +253,41 @@ impl FromItems {
         Ok(())
     }
 
+    /// What `*` with EXCLUDE and REPLACE stands for, column by column; `None` if not all columns are known.
+    fn told(&self, options: &WildcardAdditionalOptions) -> Option<Vec<SelectItem>> {
+        if self.natural {
+            return None;
+        }
+        let pseudo = self.each().any(|relation| relation.pseudo);
+        let mut items: Vec<(String, SelectItem)> = Vec::new();
+        for shown in &self.shown {
+            match shown {
+                Shown::Merged(merged) if pseudo && is_rowkey(&merged.name) => {}
+                Shown::Merged(merged) => items.push((name_of(&merged.name), merged.output())),
+                Shown::Own(relation) => {
+                    let hidden = |column: &&String| {
+                        relation.pseudo && **column == ROWKEY
+                            || relation.shared.iter().any(|shared| name_of(shared) == **column)
+                    };
+                    for column in relation.columns.as_ref()?.iter().filter(|column| !hidden(column)) {
+                        let expr = relation.column(&Ident::with_quote('"', column))?;
+                        items.push((column.clone(), SelectItem::UnnamedExpr(expr)));
+                    }
+                }
+            }
+        }
+        items.retain(|(name, _)| !excluded(options).any(|column| name_of(column) == *name));
+        let item = |(name, item): (String, SelectItem)| match replaced(options)
+            .find(|replaced| name_of(&replaced.column_name) == name)
+        {
+            Some(replaced) => {
+                SelectItem::ExprWithAlias { expr: replaced.expr.clone(), alias: replaced.column_name.clone() }
+            }
+            None => item,
+        };
+        Some(items.into_iter().map(item).collect())
+    }
+
     /// What `*` becomes.
     fn expand(&self, options: WildcardAdditionalOptions) -> Result<Vec<SelectItem>> {
         let pseudo = self.each().filter(|r| r.pseudo).count();
@@ -268,10 +305,10 @@ impl FromItems {
             Error::unsupported(what).why(why).hint(hint).at(place)
         };
         if has_options(&options) {
-            return Err(refused(
-                "it is over several tables",
-                "name the columns, or write t.* for each table",
-            ));
+            let told = self.told(&options);
+            return told.ok_or_else(|| {
+                refused("it is over several tables, and not all columns are known", "name the columns")
+            });
         }
         if self.natural {
             return Err(refused("the join decides which side a column is from", "name the columns"));
@@ -454,7 +491,7 @@ mod tests {
     fn what_needs_the_schemas_is_refused() {
         for (sql, why) in [
             ("SELECT a FROM t NATURAL JOIN u", "both tables have a rowkey, and it would be joined on, too"),
-            ("SELECT * EXCLUDE (a) FROM t, u", "it is over several tables"),
+            ("SELECT * EXCLUDE (a) FROM t, u", "it is over several tables, and not all columns are known"),
             ("SELECT * FROM t, (SELECT 1)", "it is over a subquery without a name"),
             (
                 "SELECT a FROM t LEFT JOIN u ON true FULL JOIN v USING (a)",

@@ -521,9 +521,8 @@ fn is_within(plan: &LogicalPlan, schema: &DFSchema) -> bool {
 /// The plan is an aggregate that DataFusion can decorrelate by grouping.
 pub fn is_pulled_up_total(plan: &LogicalPlan) -> bool {
     match plan {
-        LogicalPlan::Projection(_) | LogicalPlan::SubqueryAlias(_) => {
-            !takes(plan) && is_pulled_up_total(plan.inputs()[0])
-        }
+        // Not below an alias, where it loses the column that tells whether there are rows.
+        LogicalPlan::Projection(_) => !takes(plan) && is_pulled_up_total(plan.inputs()[0]),
         LogicalPlan::Aggregate(aggregate) => {
             aggregate.group_expr.is_empty() && !takes(plan) && pulls_up(&aggregate.input, true)
         }
