@@ -23,9 +23,18 @@ const OF_TOTALS: [&str; 4] = ["abs", "coalesce", "ifnull", "round"];
 
 /// Rewrites the subqueries of a query. What is compared with a column stays, for the column may be that of a key.
 pub(super) fn out_of_subqueries(select: &mut Select) {
-    for item in &mut select.projection {
-        if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item {
-            let _ = visit_mut(expr, &mut Hoist { depth: 0, from: From::Anywhere });
+    let anywhere = |expr: &mut Expr| {
+        let _ = visit_mut(expr, &mut Hoist { depth: 0, from: From::Anywhere });
+    };
+    // An ORDER BY names the same as a SELECT DISTINCT.
+    if select.distinct.is_none() {
+        for item in &mut select.projection {
+            if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item {
+                anywhere(expr);
+            }
+        }
+        if let GroupByExpr::Expressions(groups, _) = &mut select.group_by {
+            groups.iter_mut().for_each(anywhere);
         }
     }
     for condition in [&mut select.selection, &mut select.having].into_iter().flatten() {
@@ -189,6 +198,10 @@ mod tests {
                 "SELECT id FROM t WHERE (SELECT coalesce(sum(x), 0) FROM u WHERE u.a = t.a) > $1",
                 "SELECT id FROM t WHERE coalesce((SELECT sum(x) FROM u WHERE u.a = t.a), 0) > $1",
             ),
+            (
+                "SELECT (SELECT max(x) + 1 FROM u) FROM t GROUP BY (SELECT max(x) + 1 FROM u)",
+                "SELECT (SELECT max(x) FROM u) + 1 FROM t GROUP BY (SELECT max(x) FROM u) + 1",
+            ),
         ];
         let same = [
             "SELECT (SELECT sum(x) FROM u) FROM t",
@@ -197,6 +210,7 @@ mod tests {
             "SELECT (SELECT coalesce(sum(x), t.a) FROM u) FROM t",
             "SELECT (SELECT sum(x) / count(*) FROM u) FROM t",
             "SELECT (SELECT coalesce(x, 0) FROM u) FROM t",
+            "SELECT DISTINCT (SELECT coalesce(max(x), 0) FROM u) FROM t",
             "SELECT id FROM t WHERE a = (SELECT coalesce(max(a), 0) FROM u)",
         ];
         for (from, to) in cases.into_iter().chain(same.map(|sql| (sql, sql))) {

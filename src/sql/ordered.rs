@@ -13,7 +13,7 @@ use sqlparser::ast::{
 
 use super::name_of;
 use super::natural::{ColumnNames, columns_of_factor};
-use super::rewrite::constraint_of;
+use super::rewrite::{call, constraint_of};
 use super::scopes::{Scopes, factors};
 use super::using::replace_names;
 use super::visit::visit_mut;
@@ -71,13 +71,21 @@ impl Ordered<'_> {
     fn column(&self, name: &Ident, renamed: &[String], from: &[TableWithJoins]) -> Option<Expr> {
         let column = Some(name_of(name)).filter(|name| renamed.contains(name))?;
         let tables = self.tables_with(&column, from);
-        let table = match &tables[..] {
-            [table] => table,
-            [left, others @ ..] if are_merged_into_left(from, &column, others.len()) => left,
-            _ => return None,
+        let of = |table: &ObjectName| {
+            let parts = table.0.iter().map(|part| part.as_ident().cloned());
+            parts.chain([Some(name.clone())]).collect::<Option<_>>().map(Expr::CompoundIdentifier)
         };
-        let parts = table.0.iter().map(|part| part.as_ident().cloned());
-        parts.chain([Some(name.clone())]).collect::<Option<_>>().map(Expr::CompoundIdentifier)
+        match (&tables[..], &merging(from, &column)[..]) {
+            ([table], _) => of(table),
+            ([left, right], [JoinOperator::FullOuter(_)]) => Some(call("coalesce", [of(left)?, of(right)?])),
+            ([_, right], [JoinOperator::Right(_) | JoinOperator::RightOuter(_)]) => of(right),
+            ([left, others @ ..], merging)
+                if others.len() == merging.len() && merging.iter().all(is_left) =>
+            {
+                of(left)
+            }
+            _ => None,
+        }
     }
 
     /// The tables that have a column of this name.
@@ -95,26 +103,24 @@ impl Ordered<'_> {
     }
 }
 
-/// This many joins USING a column merge it into that of their left side.
-fn are_merged_into_left(from: &[TableWithJoins], column: &String, joins: usize) -> bool {
-    let [table] = from else { return false };
-    let merging = table.joins.iter().filter(|join| match constraint_of(&join.join_operator) {
+/// The joins USING a column.
+fn merging<'a>(from: &'a [TableWithJoins], column: &String) -> Vec<&'a JoinOperator> {
+    let [table] = from else { return Vec::new() };
+    let merges = |operator: &&JoinOperator| match constraint_of(operator) {
         Some(JoinConstraint::Using(names)) => {
             names.iter().filter_map(last_ident).any(|name| name_of(&name) == *column)
         }
         _ => false,
-    });
-    let operators: Vec<&JoinOperator> = merging.map(|join| &join.join_operator).collect();
-    let is_left = |operator: &&JoinOperator| {
-        matches!(
-            operator,
-            JoinOperator::Join(_)
-                | JoinOperator::Inner(_)
-                | JoinOperator::Left(_)
-                | JoinOperator::LeftOuter(_)
-        )
     };
-    operators.len() == joins && operators.iter().all(is_left)
+    table.joins.iter().map(|join| &join.join_operator).filter(merges).collect()
+}
+
+/// What is merged is the column of the left side.
+fn is_left(operator: &&JoinOperator) -> bool {
+    matches!(
+        operator,
+        JoinOperator::Join(_) | JoinOperator::Inner(_) | JoinOperator::Left(_) | JoinOperator::LeftOuter(_)
+    )
 }
 
 /// The name of an output that may be another one than the column of this name.
@@ -160,7 +166,8 @@ mod tests {
             ("SELECT t.id AS d FROM t JOIN u ON t.id = u.id ORDER BY d + 1", "u.d + 1"),
             ("SELECT -t.id AS id FROM t JOIN u ON t.id = u.id ORDER BY -id", "-id"),
             ("SELECT -id AS id FROM t LEFT JOIN u USING (id) ORDER BY abs(id)", "abs(t.id)"),
-            ("SELECT -id AS id FROM t FULL JOIN u USING (id) ORDER BY abs(id)", "abs(id)"),
+            ("SELECT -id AS id FROM t RIGHT JOIN u USING (id) ORDER BY abs(id)", "abs(u.id)"),
+            ("SELECT -id AS id FROM t FULL JOIN u USING (id) ORDER BY abs(id)", "abs(coalesce(t.id, u.id))"),
             ("SELECT -x AS x FROM generate_series(1, 3) AS g(x) ORDER BY x + 0", "g.x + 0"),
             ("SELECT -x AS x FROM (VALUES (1), (2)) AS v(x) ORDER BY x + 0", "v.x + 0"),
             ("SELECT -c AS c FROM (SELECT * FROM t) AS s ORDER BY abs(c)", "abs(s.c)"),

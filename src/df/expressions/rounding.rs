@@ -49,10 +49,9 @@ static HALF_EVEN: LazyLock<ScalarUDF> = LazyLock::new(|| {
     create_udf("round_half_even", vec![double.clone()], double, Volatility::Immutable, Arc::new(round))
 });
 
-/// Gives the argument of FLOOR and CEIL of a decimal one more digit: `ceil(0.5)` has one before the point. An integer is
-/// its own FLOOR, CEIL and TRUNC; DataFusion takes it for a double, which is another number from 2^53 on. Makes the digits
-/// of ROUND an INTEGER literal: its result type depends on them, and a cast would hide them until run time. Runs before
-/// type coercion.
+/// Gives the argument of FLOOR and CEIL of a decimal one more digit: `ceil(0.5)` has one before the point. Makes the
+/// digits of ROUND an INTEGER literal: its result type depends on them, and a cast would hide them until run time. Runs
+/// before type coercion.
 pub fn rounded_decimals(mut expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     if let Expr::ScalarFunction(ScalarFunction { func, args }) = &mut expr
         && func.name() == "round"
@@ -61,13 +60,6 @@ pub fn rounded_decimals(mut expr: Expr, schema: &DFSchema) -> DfResult<Transform
     {
         *digits = Expr::Literal(ScalarValue::Int32(Some(known)), None);
         return Ok(Transformed::yes(expr));
-    }
-    if let Expr::ScalarFunction(ScalarFunction { func, args }) = &mut expr
-        && matches!(func.name(), "floor" | "ceil" | "trunc")
-        && let [arg] = &mut args[..]
-        && settled_type(arg, schema).is_some_and(|ty| ty.is_integer())
-    {
-        return Ok(Transformed::yes(std::mem::take(arg)));
     }
     if let Expr::ScalarFunction(ScalarFunction { func, args }) = &mut expr
         && matches!(func.name(), "floor" | "ceil")

@@ -3,8 +3,10 @@
 
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::error::Result as DfResult;
+use datafusion::logical_expr::expr::AggregateFunctionParams;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 
+use super::correlated::has_subquery;
 use crate::df::errors::to_df;
 use crate::error::{Error, sqlstate};
 
@@ -14,7 +16,7 @@ pub fn are_none(plan: &LogicalPlan) -> DfResult<()> {
         let LogicalPlan::Aggregate(aggregate) = node else { return Ok(TreeNodeRecursion::Continue) };
         for total in &aggregate.aggr_expr {
             total.apply(|expr| match expr {
-                Expr::AggregateFunction(call) if is_outer(&call.params.args)? => Err(to_df(
+                Expr::AggregateFunction(call) if is_outer(&call.params)? => Err(to_df(
                     Error::unsupported(format!("{} of columns of the query around it", call.func.name()))
                         .why("SQL adds up the rows of that query there, not those of the subquery")
                         .hint("leave the aggregate out, or move it into the outer query")
@@ -28,14 +30,16 @@ pub fn are_none(plan: &LogicalPlan) -> DfResult<()> {
     Ok(())
 }
 
-/// The arguments have columns of outer queries, and no others.
-fn is_outer(args: &[Expr]) -> DfResult<bool> {
+/// What an aggregate names are columns of outer queries, and no others; subqueries may name any.
+fn is_outer(params: &AggregateFunctionParams) -> DfResult<bool> {
+    let AggregateFunctionParams { args, filter, order_by, .. } = params;
+    let orders = order_by.iter().map(|by| &by.expr);
     let mut has_outer = false;
-    for arg in args {
-        if arg.exists(|expr| Ok(matches!(expr, Expr::Column(_))))? {
+    for expr in args.iter().chain(filter.as_deref()).chain(orders) {
+        if has_subquery(expr) || expr.exists(|expr| Ok(matches!(expr, Expr::Column(_))))? {
             return Ok(false);
         }
-        has_outer |= arg.exists(|expr| Ok(matches!(expr, Expr::OuterReferenceColumn(..))))?;
+        has_outer |= expr.exists(|expr| Ok(matches!(expr, Expr::OuterReferenceColumn(..))))?;
     }
     Ok(has_outer)
 }

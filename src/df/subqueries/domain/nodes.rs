@@ -62,7 +62,7 @@ impl Domain<'_> {
             LogicalPlan::Distinct(Distinct::All(input)) => {
                 LogicalPlanBuilder::from(self.inside(input)?).distinct()?.build()
             }
-            LogicalPlan::Distinct(Distinct::On(distinct)) => self.first_of_each(distinct),
+            LogicalPlan::Distinct(Distinct::On(distinct)) => self.first_of_each(distinct, None),
             LogicalPlan::Aggregate(aggregate) => self.aggregate(aggregate),
             LogicalPlan::Window(window) => self.window(window),
             LogicalPlan::Join(join) => self.join(join),
@@ -120,6 +120,10 @@ impl Domain<'_> {
             LogicalPlan::Sort(sort) if sort.fetch.is_none() => {
                 self.limited(&sort.input, &sort.expr, skip, fetch)
             }
+            // Its groups come in its own order.
+            LogicalPlan::Distinct(Distinct::On(distinct)) => {
+                self.first_of_each(distinct, Some((skip, fetch)))
+            }
             input => self.limited(input, &[], skip, fetch),
         }
     }
@@ -137,12 +141,20 @@ impl Domain<'_> {
         self.numbered(inside, self.own(), order, skip, fetch)?.project(columns)?.build()
     }
 
-    /// DISTINCT ON: the first row of each group of each combination.
-    fn first_of_each(&self, distinct: &DistinctOn) -> DfResult<LogicalPlan> {
+    /// DISTINCT ON: the first row of each group of each combination; of these groups, `skip` and `fetch` of them in their
+    /// order.
+    fn first_of_each(
+        &self,
+        distinct: &DistinctOn,
+        limit: Option<(usize, Option<usize>)>,
+    ) -> DfResult<LogicalPlan> {
         let groups = distinct.on_expr.iter().map(|expr| self.replaced(expr));
         let groups: Vec<Expr> = groups.chain(self.own().into_iter().map(Ok)).collect::<DfResult<_>>()?;
         let order = distinct.sort_expr.as_deref().unwrap_or_default();
-        let rows = self.numbered(self.inside(&distinct.input)?, groups, order, 0, Some(1))?.build()?;
+        let mut rows = self.numbered(self.inside(&distinct.input)?, groups, order, 0, Some(1))?.build()?;
+        if let Some((skip, fetch)) = limit {
+            rows = self.numbered(rows, self.own(), order, skip, fetch)?.build()?;
+        }
         let exprs = distinct.select_expr.iter().map(|expr| Ok(self.replaced(expr)?.unalias()));
         let exprs: Vec<Expr> = exprs.collect::<DfResult<_>>()?;
         self.renamed(rows, exprs.into_iter(), &distinct.schema)
