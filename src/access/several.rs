@@ -79,10 +79,10 @@ impl UnionPaths {
         let unprobed = Unprobed::new(stats);
         let combiner = IndexCombiner { table, need, found: &found, stats: &unprobed, only: None };
         let conjuncts = need.predicate.clone().conjuncts();
-        let (at, terms) = only_or(&conjuncts)?;
+        let (at, terms) = only_or(&conjuncts).filter(|(_, terms)| terms.len() == self.0.len())?;
         let mut branches = Vec::with_capacity(terms.len());
         for (term, (fields, path)) in terms.iter().zip(&self.0) {
-            if terms.len() != self.0.len() || term.fields() != *fields {
+            if term.fields() != *fields {
                 return None;
             }
             let walk = combiner.along(*path, &beside(&conjuncts, at, term.clone()))?;
