@@ -366,16 +366,16 @@ fn seen_from(index: &IndexDef, need: &Need) -> Need {
         other => other,
     };
     let by_pointer = |by: &OrderBy| OrderBy { field: pointer(by.field), ..*by };
-    let in_order = |by: &OrderBy| match differ_in_pointer(index, &|id| need.predicate.equals(id)) {
-        true => *by,
-        false => by_pointer(by),
+    let order = match differ_in_pointer(index, &|id| need.predicate.equals(id)) {
+        true => need.order.clone(),
+        false => need.order.iter().map(by_pointer).collect(),
     };
     let sure = |term: &Predicate| index.filter.as_ref().is_some_and(|filter| filter.implies(term));
     let open = need.predicate.clone().conjuncts().into_iter().filter(|term| !sure(term));
     Need {
         predicate: Predicate::and(open).map_fields(&pointer),
         output: need.output.clone(),
-        order: need.order.iter().map(in_order).collect(),
+        order,
         limit: need.limit,
         offset: need.offset,
         hints: need.hints.clone(),

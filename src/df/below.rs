@@ -11,8 +11,11 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::window::WindowExpr;
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 
 use super::operators::scan::ScanExec;
@@ -25,6 +28,19 @@ use crate::sql;
 pub fn passed_on(plan: &dyn ExecutionPlan) -> Option<&Arc<dyn ExecutionPlan>> {
     let is_passed_on = plan.is::<CooperativeExec>() || plan.is::<FixedExec>();
     plan.children().first().copied().filter(|_| is_passed_on)
+}
+
+/// The input of an operator that passes rows on, or brings those of several threads together: here there is one.
+pub fn brought_together(plan: &Arc<dyn ExecutionPlan>) -> Option<&Arc<dyn ExecutionPlan>> {
+    if let Some(merge) = plan.downcast_ref::<SortPreservingMergeExec>() {
+        let sort = merge.input().downcast_ref::<SortExec>()?;
+        let is_same = sort.expr() == merge.expr() && sort.fetch() == merge.fetch();
+        return is_same.then_some(merge.input());
+    }
+    if let Some(together) = plan.downcast_ref::<CoalescePartitionsExec>() {
+        return together.fetch().is_none().then_some(together.input());
+    }
+    passed_on(&**plan)
 }
 
 /// The scan, if the plan is one.

@@ -59,8 +59,9 @@ fn idle_clause(call: &ast::Function) -> Option<&'static str> {
 
 /// Rewrites numbers and calls for DataFusion: a number with an exponent is a double, one beyond BIGINT a decimal; a
 /// plus sign is dropped; `mod(a, b)` is `a % b`; NULL in `sum` and `avg` is a number; a cast to UUID or JSON, which are
-/// texts to DataFusion, becomes a call of a parsing function; SUBSTRING and POSITION are `substr` and `strpos`; VALUES have one type in a column; GROUP BY the name of an
-/// integer is not taken for a position. `type_of` gives the type of a parameter.
+/// texts to DataFusion, becomes a call of a parsing function; SUBSTRING and POSITION are `substr` and `strpos`; VALUES
+/// have one type in a column; GROUP BY the name of an integer is not taken for a position. `type_of` gives the type of a
+/// parameter.
 ///
 /// PostgreSQL's names without parentheses, such as `current_user`, are calls, too, unless a table has such a column
 /// (`is_column`).

@@ -24,7 +24,7 @@ const OF_TOTALS: [&str; 4] = ["abs", "coalesce", "ifnull", "round"];
 /// Rewrites the subqueries of a query. What is compared with a column stays, for the column may be that of a key.
 pub(super) fn out_of_subqueries(select: &mut Select) {
     let anywhere = |expr: &mut Expr| {
-        let _ = visit_mut(expr, &mut Hoist { depth: 0, from: From::Anywhere });
+        let _ = visit_mut(expr, &mut Hoist { depth: 0, reach: Reach::Anywhere });
     };
     // An ORDER BY names the same as a SELECT DISTINCT.
     if select.distinct.is_none() {
@@ -38,13 +38,13 @@ pub(super) fn out_of_subqueries(select: &mut Select) {
         }
     }
     for condition in [&mut select.selection, &mut select.having].into_iter().flatten() {
-        let _ = visit_mut(condition, &mut Hoist { depth: 0, from: From::BesideConstants });
+        let _ = visit_mut(condition, &mut Hoist { depth: 0, reach: Reach::BesideConstants });
     }
 }
 
 /// Where subqueries are rewritten.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum From {
+enum Reach {
     Anywhere,
     BesideConstants,
 }
@@ -52,7 +52,7 @@ enum From {
 struct Hoist {
     /// The number of queries around the position.
     depth: usize,
-    from: From,
+    reach: Reach,
 }
 
 impl VisitorMut for Hoist {
@@ -69,10 +69,10 @@ impl VisitorMut for Hoist {
     }
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Infallible> {
-        match (self.from, expr) {
+        match (self.reach, expr) {
             _ if self.depth > 0 => {}
-            (From::Anywhere, expr) => hoist(expr),
-            (From::BesideConstants, Expr::BinaryOp { left, op, right }) if compares(op) => {
+            (Reach::Anywhere, expr) => hoist(expr),
+            (Reach::BesideConstants, Expr::BinaryOp { left, op, right }) if compares(op) => {
                 match (is_constant(left), is_constant(right)) {
                     (true, false) => hoist(right),
                     (false, true) => hoist(left),

@@ -139,12 +139,19 @@ pub fn json_members(json: &str) -> serde_json::Result<Option<Vec<JsonMember<'_>>
 ///
 /// Errors: one of them is not JSON, or both are nested more than [`CONTAINED_DEPTH_MAX`] deep.
 pub fn json_contains(json: &str, part: &str) -> serde_json::Result<bool> {
-    let (ty, of_part) = (json_type(json)?, json_type(part)?);
-    if ty == "array" && !matches!(of_part, "array" | "object") {
-        let elements = json_elements(json)?.unwrap_or_default();
-        return Ok(elements.into_iter().any(|element| is_same_scalar(element, part)));
+    match (type_of(json), type_of(part)) {
+        // Both are checked as their members or elements are read.
+        ("object", "object") | ("array", "array") => contains(json, part, CONTAINED_DEPTH_MAX),
+        (of_json, of_part) => {
+            json_type(json)?;
+            json_type(part)?;
+            if of_json == "array" && of_part != "object" {
+                let elements = json_elements(json)?.unwrap_or_default();
+                return Ok(elements.into_iter().any(|element| is_same_scalar(element, part)));
+            }
+            Ok(is_same_scalar(json, part))
+        }
     }
-    contains(json, part, CONTAINED_DEPTH_MAX)
 }
 
 /// Levels (count) to which two values are compared.
@@ -448,10 +455,9 @@ impl Visitor<'_> for Unescaped {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-
-    use super::JsonStep::{Either, Element, Member};
     use serde_json::Value;
 
+    use super::JsonStep::{Either, Element, Member};
     use super::*;
 
     #[test]

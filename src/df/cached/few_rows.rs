@@ -20,14 +20,6 @@ use crate::exec::scan::BATCH_ROWS;
 /// Most rows (count) that are kept in memory; a scan whose estimate was so wrong goes through operators.
 const ROWS_MAX: usize = 2 * BATCH_ROWS;
 
-/// A scan is to end when its consumer has enough.
-fn is_stopped(plan: &Arc<dyn ExecutionPlan>) -> bool {
-    match plan.downcast_ref::<ScanExec>() {
-        Some(scan) => matches!(scan.request.rows, RowGoal::About { .. }) && scan.fetch().is_none(),
-        None => plan.children().into_iter().any(is_stopped),
-    }
-}
-
 /// The rows, which are read to their end, and the operators.
 #[derive(Debug)]
 pub struct FewRows {
@@ -72,5 +64,13 @@ impl FewRows {
         }
         let rows = concat_batches(&self.below, &batches)?;
         Ok(Some(Alone::Rows(Some(above.of(rows, &self.schema)?), run.plan_text())))
+    }
+}
+
+/// A scan is to end when its consumer has enough.
+fn is_stopped(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    match plan.downcast_ref::<ScanExec>() {
+        Some(scan) => matches!(scan.request.rows, RowGoal::About { .. }) && scan.fetch().is_none(),
+        None => plan.children().into_iter().any(is_stopped),
     }
 }

@@ -19,8 +19,8 @@ use datafusion::physical_plan::aggregates::group_values::new_group_values;
 use datafusion::physical_plan::aggregates::order::GroupOrdering;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 
-use super::on_top::brought_together;
 use super::parameters;
+use crate::df::below::brought_together;
 use crate::value::Value;
 
 /// An aggregate.

@@ -13,7 +13,6 @@ use datafusion::physical_expr::{PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_expr_common::utils::evaluate_expressions_to_arrays;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::AggregateExec;
-use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::filter::{FilterExec, batch_filter};
 use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::projection::ProjectionExec;
@@ -23,7 +22,7 @@ use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMerge
 use super::grouping::Grouping;
 use super::windows::Windows;
 use super::{parameters, subquery_values};
-use crate::df::below::{passed_on, renamed};
+use crate::df::below::{brought_together, renamed};
 use crate::df::errors::df_error;
 use crate::error::Result;
 use crate::value::Value;
@@ -134,19 +133,6 @@ impl Above {
         let rows = self.steps.iter().try_fold(rows, |rows, step| step.of_rows(rows)).map_err(df_error)?;
         renamed(rows.columns().to_vec(), rows.num_rows(), schema)
     }
-}
-
-/// The input of an operator that passes rows on, or brings those of several threads together: here there is one.
-pub(super) fn brought_together(plan: &Arc<dyn ExecutionPlan>) -> Option<&Arc<dyn ExecutionPlan>> {
-    if let Some(merge) = plan.downcast_ref::<SortPreservingMergeExec>() {
-        let sort = merge.input().downcast_ref::<SortExec>()?;
-        let is_same = sort.expr() == merge.expr() && sort.fetch() == merge.fetch();
-        return is_same.then_some(merge.input());
-    }
-    if let Some(together) = plan.downcast_ref::<CoalescePartitionsExec>() {
-        return together.fetch().is_none().then_some(together.input());
-    }
-    passed_on(&**plan)
 }
 
 fn computed(projection: &ProjectionExec) -> SimpleOperator {

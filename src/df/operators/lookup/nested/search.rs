@@ -433,15 +433,11 @@ impl Join {
         let has_both = self.found[1].get().is_some();
         if let Some(found) = self.found[0].get().filter(|found| has_both || !found.scan.request.is_known()) {
             // The values of other conditions may be those of this run only: `k.kind <> $1`.
-            if has_both {
-                if own.get().is_none() {
-                    let _ = own.set(self.settled(params, binding)?);
-                }
-                if let Some(Some(found)) = own.get()
-                    && let Some(scan) = found.scan.run_known(binding, counters)?
-                {
-                    return Ok(Some(source(scan, found)));
-                }
+            if has_both
+                && let Some(found) = self.settled(params, binding, own)?
+                && let Some(scan) = found.scan.run_known(binding, counters)?
+            {
+                return Ok(Some(source(scan, found)));
             }
             return run(found);
         }
@@ -457,14 +453,22 @@ impl Join {
         Ok(None)
     }
 
-    /// The best way that the rows behind this one can take, too.
-    fn settled(&self, params: usize, binding: &Binding) -> Result<Option<Found>> {
-        for found in self.ways(params) {
-            if let Some(scan) = found.scan.settled(binding)? {
-                return Ok(Some(Found { scan, ..found }));
-            }
+    /// The best way that the rows behind this one can take, too, which `own` keeps for them.
+    fn settled<'o>(
+        &self,
+        params: usize,
+        binding: &Binding,
+        own: &'o OnceCell<Option<Found>>,
+    ) -> Result<Option<&'o Found>> {
+        if let Some(known) = own.get() {
+            return Ok(known.as_ref());
         }
-        Ok(None)
+        let way = |found: Found| {
+            let scan = found.scan.settled(binding).transpose()?;
+            Some(scan.map(|scan| Found { scan, ..found }))
+        };
+        let best = self.ways(params).find_map(way).transpose()?;
+        Ok(own.get_or_init(|| best).as_ref())
     }
 
     /// Scans for one outer row, best first: of the first matches in their order, then in ever shorter fronts of it.
