@@ -7,8 +7,8 @@
 //! of the tree with the memtables above it; when these are empty, reads go straight into LMDB's map.
 //!
 //! Four kinds of writes bypass the log and go into the tree directly: loads ([`bulk`]), very large commits, large
-//! ones whose changes lie close together, and commits that create or clear a keyspace. Acknowledged changes that would go to a damaged page are kept beside the
-//! tree of their keyspace ([`tree::aside`]).
+//! ones whose changes lie close together, and commits that create or clear a keyspace. Acknowledged changes that would
+//! go to a damaged page are kept beside the tree of their keyspace ([`tree::aside`]).
 //!
 //! Versions number the commits. After a disk failure nothing is written any more ([`trust`](super::trust)).
 //!
@@ -179,7 +179,9 @@ impl EmbeddedStore {
         let mut lock = shared.writer.lock();
         let WriterState { log, recent } = &mut *lock;
         shared.trust.check()?;
-        let version = shared.newest().version + 1;
+        let newest = shared.newest();
+        newest.view.check_free_pages()?;
+        let version = newest.version + 1;
         let (results, accepted) = recent.accept(group);
         if accepted.iter().all(|batch| batch.is_empty()) {
             return Ok(results);

@@ -33,8 +33,10 @@ use std::io;
 use std::sync::Arc;
 
 use heed::types::Bytes;
-use heed::{CommitOrAbort, CommitToken, Env, EnvFlags, EnvOpenOptions, MdbError, OnCommit, WithoutTls};
-use parking_lot::RwLock;
+use heed::{
+    CommitOrAbort, CommitToken, Env, EnvFlags, EnvOpenOptions, MdbError, OnCommit, RoTxn, WithoutTls,
+};
+use parking_lot::{Mutex, RwLock};
 
 use crate::error::{Error, Kind, Result, sqlstate};
 use crate::store::KeyspaceId;
@@ -48,9 +50,9 @@ pub(super) use writer::{PutPosition, TreeWriter};
 /// Addresses to reserve for the map, in bytes: the first size tried and the smallest.
 pub(super) const MAP_BYTES: (usize, usize) = (1 << 40, 1 << 30);
 
-/// Keyspaces that can be created before the database must be reopened. Every transaction carries a table of 49 bytes
-/// for each of these and each existing one.
-pub(super) const KEYSPACES_SPARE: u32 = 4096;
+/// Keyspaces that can be created before the database must be reopened, those aside that take the place of dropped ones.
+/// LMDB allocates some 100 bytes for each of these and each existing one when it is opened, and 49 for each transaction.
+pub(super) const KEYSPACES_SPARE: u32 = 1024;
 
 /// Most read transactions open at once.
 const READERS_MAX: u32 = 1024;
@@ -81,6 +83,8 @@ pub(super) struct Tree {
     trust: Arc<Trust>,
     /// A second descriptor of the data file: the system tells it of every flush that failed since it was opened.
     witness: File,
+    /// Held while they are checked, so that nothing is written meanwhile.
+    are_free_pages_checked: Mutex<bool>,
     directory: Directory,
 }
 
@@ -88,21 +92,18 @@ impl Tree {
     /// Opens the tree in `directory`, creating it if the directory is new.
     pub(super) fn open(directory: Directory, trust: Arc<Trust>) -> Result<Tree> {
         let file = directory.data_file();
-        let checked = if directory.is_new() { None } else { Some(header::check(&file)?) };
-        let existing = checked.as_ref().map_or(0, |checked| checked.meta.keyspaces.entries);
+        let existing = if directory.is_new() { 0 } else { header::check(&file)?.keyspaces.entries };
         directory.reserve_readers(READERS_BYTES)?;
         let (env, map, witness) = map_file(&directory, Some(existing))?;
         env.clear_stale_readers()?;
         // If readers kept the environment open, LMDB takes the newest transaction number from `lock.mdb`, where its
         // last writer, perhaps killed, has left it. Beginning to write corrects that.
         env.write_txn()?.abort();
-        let mut tree = Tree { env, map, keyspaces: RwLock::default(), trust, witness, directory };
+        let tree = Tree::of(env, map, trust, witness, directory);
+        let txn = tree.env.read_txn()?;
         // Before LMDB itself reads pages that may be damaged.
-        let trees = view::trees(&tree, tree.env.read_txn()?.id() as u64)?.1;
-        if let Some(checked) = checked {
-            checked.check_trees(&file, trees.values())?;
-        }
-        tree.keyspaces = RwLock::new(Arc::new(open_keyspaces(&tree.env, &trees)?));
+        let trees = view::trees(&tree, txn.id() as u64)?.1;
+        *tree.keyspaces.write() = Arc::new(open_keyspaces(&tree.env, txn, &trees)?);
         if tree.directory.is_new() {
             tree.begin()?.commit(0)?;
             tree.env.force_sync()?;
@@ -115,7 +116,23 @@ impl Tree {
         // Fails on a read-only disk, which has no reader table, but no writers either.
         let _ = directory.reserve_readers(READERS_BYTES);
         let (env, map, witness) = map_file(&directory, None)?;
-        Ok(Tree { env, map, keyspaces: RwLock::default(), trust: Arc::default(), witness, directory })
+        Ok(Tree::of(env, map, Arc::default(), witness, directory))
+    }
+
+    fn of(env: Env<WithoutTls>, map: Map, trust: Arc<Trust>, witness: File, directory: Directory) -> Tree {
+        let (keyspaces, are_free_pages_checked) = Default::default();
+        Tree { env, map, keyspaces, trust, witness, are_free_pages_checked, directory }
+    }
+
+    /// Checks, before anything is written for the first time, the list from which LMDB takes pages for new data.
+    /// `trees`: the newest ones.
+    fn check_free_pages(&self, trees: &Trees) -> Result<()> {
+        let mut checked = self.are_free_pages_checked.lock();
+        if !*checked {
+            header::check_free(&self.directory.data_file(), trees)?;
+            *checked = true;
+        }
+        Ok(())
     }
 
     pub(super) fn directory(&self) -> &Directory {
@@ -188,8 +205,12 @@ fn is_too_much(e: &io::Error) -> bool {
 
 /// Opens the handles of all keyspaces in the file, for writing. All at once: a handle serves only transactions that
 /// begin after it was opened, and any keyspace may be asked for at any time.
-fn open_keyspaces(env: &Env<WithoutTls>, trees: &Trees) -> Result<Keyspaces> {
-    let opened = env.open_databases_and_commit(env.read_txn()?, |opener, txn| -> Result<_> {
+fn open_keyspaces<'e>(
+    env: &'e Env<WithoutTls>,
+    txn: RoTxn<'e, WithoutTls>,
+    trees: &Trees,
+) -> Result<Keyspaces> {
+    let opened = env.open_databases_and_commit(txn, |opener, txn| -> Result<_> {
         let mut opened = OpenedHandles(Vec::new());
         for (id, root) in trees {
             let database = opener.open_database(txn, Some(&name_of(*id, root.given_up)))?;

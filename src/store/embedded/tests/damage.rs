@@ -108,6 +108,34 @@ fn the_commit_before_the_last_is_not_taken_for_it() {
     }
 }
 
+#[test]
+fn a_damaged_list_of_free_pages_holds_up_writes_and_no_reads() {
+    let place = Place::new();
+    let store = place.open().unwrap();
+    put(&store, B, "kept", b"1");
+    fill(&store, A, 100);
+    store.commit(batch(|b| b.clear(A))).unwrap();
+    drop(store);
+    let mut data = fs::read(place.file("data.mdb")).unwrap();
+    let page_bytes = page_bytes(&data);
+    let number = |at: usize| u64::from_ne_bytes(*data[at..].first_chunk().unwrap());
+    let newest = [0, page_bytes].into_iter().max_by_key(|meta| number(meta + 144)).unwrap();
+    // A leaf is filled from its end, where a list has its last page.
+    let end = (number(newest + 80) as usize + 1) * page_bytes;
+    data[end - 8..end].copy_from_slice(&u64::MAX.to_ne_bytes());
+    fs::write(place.file("data.mdb"), &data).unwrap();
+    for _ in 0..2 {
+        let store = place.open().unwrap();
+        assert_eq!(get(&store, B, "kept"), Some(b"1".to_vec()));
+        for refused in [store.commit(batch(|b| b.put(B, "new", b"2".to_vec()))), store.bulk().map(drop)] {
+            let error = refused.unwrap_err();
+            assert_eq!(error.kind(), Kind::Corrupt);
+            assert_eq!(error.reason(), Some("its list of free pages makes no sense"));
+        }
+    }
+    assert_eq!(fs::read(place.file("data.mdb")).unwrap(), data);
+}
+
 /// The entries of a keyspace, and the result of verifying it.
 fn verified(place: &Place, keyspace: KeyspaceId) -> Result<(testing::Entries, Result<()>)> {
     let snapshot = place.open()?.snapshot()?;

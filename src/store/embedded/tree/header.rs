@@ -3,68 +3,57 @@
 //!
 //! Example: with page size 4096 and last page 5, the file must be at least 24576 bytes long.
 //!
-//! One exception: free pages at the end may never have been written. So we read the free list, a B-tree whose values
-//! are lists of page numbers in descending order, and refuse the file unless every missing page is on it. We also
-//! refuse a malformed free list: LMDB would overwrite pages in use. After LMDB 0.9.70, `mdb.c`.
+//! One exception: free pages at the end may never have been written. So where pages are missing we read the free list,
+//! a B-tree whose values are lists of page numbers in descending order, and refuse the file unless each is on it.
+//!
+//! Before the first write the free list is read in any case, for LMDB takes the pages for new data from it: if it is
+//! malformed, LMDB would overwrite pages in use. After LMDB 0.9.70, `mdb.c`.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use super::meta::{META_BYTES, Meta, MetaHead, Root};
+use super::meta::{META_BYTES, Meta, MetaHead};
 use super::page::{HEADER_BYTES, Page, Stored, pages_of_long, u64_at};
+use super::view::Trees;
 use crate::error::{Error, Kind, Result, sqlstate};
 
 #[cfg(not(target_pointer_width = "64"))]
 compile_error!("the embedded store needs 64-bit addresses: it maps the whole database");
 
-/// Refuses a data file that LMDB could not map and read safely.
+/// Refuses a data file that LMDB could not map and read safely. Gives its newest meta page.
 ///
-/// Errors: `Corrupt`, naming the file, when it is missing, truncated or no LMDB file, or its free list is malformed.
-pub(in crate::store::embedded) fn check(path: &Path) -> Result<FileHeader> {
-    let mut file = DataFile::open(path).map_err(|e| match e.kind() {
-        io::ErrorKind::NotFound => damaged(path, "it is missing"),
-        _ => Error::new(Kind::Unavailable, format!("{} cannot be read", path.display()))
-            .why(e.to_string())
-            .state(sqlstate::IO)
-            .caused_by(e),
-    })?;
-    let meta = file.newest_meta().map_err(|why| damaged(path, why))?;
+/// Errors: `Corrupt`, naming the file, when it is missing, truncated or no LMDB file.
+pub(in crate::store::embedded) fn check(path: &Path) -> Result<Meta> {
+    let (mut file, meta) = DataFile::with_meta(path)?;
     let mut missing = file.bytes / meta.page_bytes..=meta.last_page;
-    match file.free_pages(&meta) {
-        Some(free) if missing.all(|page| free.contains(page)) => return Ok(FileHeader { meta, free }),
-        None if missing.is_empty() => return Err(damaged(path, "its list of free pages makes no sense")),
-        _ => {}
+    if missing.is_empty()
+        || file.free_pages(&meta).is_some_and(|free| missing.all(|page| free.contains(page)))
+    {
+        return Ok(meta);
     }
     let promised = (meta.last_page.saturating_add(1)).saturating_mul(meta.page_bytes);
     Err(damaged(path, &format!("it is truncated: {} bytes of {promised}", file.bytes)))
 }
 
-/// What the file's header says.
-#[derive(Debug)]
-pub(in crate::store::embedded) struct FileHeader {
-    /// Its newest meta page.
-    pub(super) meta: Meta,
-    free: FreePages,
-}
-
-impl FileHeader {
-    /// Checks that no tree's root is on the free list, and that trees and free pages together fit into the file.
-    pub(super) fn check_trees<'r>(
-        &'r self,
-        path: &Path,
-        trees: impl Iterator<Item = &'r Root> + Clone,
-    ) -> Result<()> {
-        let roots = || trees.clone().chain([&self.meta.keyspaces, &self.meta.free]);
-        let is_free = |root: &Root| root.page.is_some_and(|page| self.free.contains(page));
-        if roots().any(is_free) {
+/// Refuses a data file that LMDB could not write safely.
+///
+/// Errors: `Corrupt`, naming the file, when its free list is malformed or has the root of a tree, or when trees and
+/// free pages together do not fit into the file.
+pub(super) fn check_free(path: &Path, trees: &Trees) -> Result<()> {
+    let (mut file, meta) = DataFile::with_meta(path)?;
+    let free =
+        file.free_pages(&meta).ok_or_else(|| damaged(path, "its list of free pages makes no sense"))?;
+    let mut pages = free.count;
+    for root in trees.values().chain([&meta.keyspaces, &meta.free]) {
+        if root.page.is_some_and(|page| free.contains(page)) {
             return Err(damaged(path, "the root of a tree is on its list of free pages"));
         }
-        let pages = roots().fold(self.free.count, |pages, root| pages.saturating_add(root.pages));
-        match pages <= self.meta.last_page.saturating_add(1) {
-            true => Ok(()),
-            false => Err(damaged(path, "its trees have more pages than it has")),
-        }
+        pages = pages.saturating_add(root.pages);
+    }
+    match pages <= meta.last_page.saturating_add(1) {
+        true => Ok(()),
+        false => Err(damaged(path, "its trees have more pages than it has")),
     }
 }
 
@@ -80,6 +69,19 @@ struct DataFile {
 }
 
 impl DataFile {
+    /// The file, and its newest meta page.
+    fn with_meta(path: &Path) -> Result<(DataFile, Meta)> {
+        let mut file = DataFile::open(path).map_err(|e| match e.kind() {
+            io::ErrorKind::NotFound => damaged(path, "it is missing"),
+            _ => Error::new(Kind::Unavailable, format!("{} cannot be read", path.display()))
+                .why(e.to_string())
+                .state(sqlstate::IO)
+                .caused_by(e),
+        })?;
+        let meta = file.newest_meta().map_err(|why| damaged(path, why))?;
+        Ok((file, meta))
+    }
+
     fn open(path: &Path) -> io::Result<Self> {
         let file = File::open(path)?;
         let bytes = file.metadata()?.len();
@@ -236,6 +238,7 @@ impl FreePages {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::embedded::tree::meta::Root;
 
     /// A file with a newer and an older meta page with these numbers, `bytes` long.
     fn file(page_bytes: u32, last_page: u64, bytes: u64) -> tempfile::NamedTempFile {

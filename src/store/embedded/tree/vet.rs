@@ -51,6 +51,11 @@ impl<'t> Vet<'t> {
         Ok(Vet { pages, trees, seen: HashSet::new(), last: None, ends: HashSet::new() })
     }
 
+    /// The trees as they were.
+    pub(super) fn trees(&self) -> &Trees {
+        &self.trees
+    }
+
     /// Checks the pages that LMDB will read. Errors: `Corrupt`, naming page and keyspace, when it must not read them.
     pub(super) fn before(&mut self, keyspace: KeyspaceId, key: &[u8], deed: Deed) -> Result<()> {
         let is_seen = |seen: &CheckedLeaf<'_>| {

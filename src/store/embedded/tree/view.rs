@@ -99,6 +99,11 @@ impl TreeView {
         })
     }
 
+    /// Checks, before the first commit, that the tree will be able to take it. The view must be the newest.
+    pub(in crate::store::embedded) fn check_free_pages(&self) -> Result<()> {
+        self.tree.check_free_pages(&self.trees)
+    }
+
     pub(in crate::store::embedded) fn reader(&self) -> TreeReader<'_> {
         TreeReader { pages: self.tree.map.pages_of(self.present), view: self }
     }

@@ -65,6 +65,7 @@ impl<'t> TreeWriter<'t> {
     pub(super) fn begin(tree: &'t Tree) -> Result<Self> {
         let txn = tree.env.write_txn()?;
         let vet = Vet::new(tree, txn.id() as u64 - 1)?;
+        tree.check_free_pages(vet.trees())?;
         let held = vet.held();
         // Read with LMDB's write lock held: only writers add keyspaces.
         let keyspaces = tree.keyspaces();
