@@ -86,9 +86,10 @@ impl Directory {
     pub(super) fn open(path: &Path, engine: Option<Engine>) -> Result<Self> {
         create(path)?;
         // Inspected before locking too, so that no LOCK file is left in a directory that is not ours.
-        inspect(path)?;
+        let before = inspect(path)?;
         let lock = take_lock(path)?;
-        let content = inspect(path)?;
+        // A database stays one.
+        let content = if before == Content::Database { before } else { inspect(path)? };
         let found = match content {
             Content::Database => Some(check_format(path)?),
             Content::Unfinished => {
