@@ -4,11 +4,11 @@
 //! [`Kind`] tells the caller what to do next; its SQLSTATE tells programs the same.
 //!
 //! ```text
-//! error: rowkey part "note" has no end
+//! error: rowkey part "id" has no end
 //!   why: it is variable-width and "day" follows it
-//!  hint: write rpad(note, n, ' '), put a delimiter literal after it, or move it last
-//! LINE 2:   PRIMARY KEY (reverse(note), day)
-//!                        ^^^^^^^^^^^^^
+//!  hint: write lpad(id, n), put a delimiter literal after it, or move it last
+//! LINE 2:   PRIMARY KEY (cast(id AS varchar), day)
+//!                        ^^^^^^^^^^^^^^^^^^^
 //! ```
 
 use std::error::Error as StdError;
@@ -487,15 +487,15 @@ mod tests {
 
     #[test]
     fn caret_points_at_the_place() {
-        let sql = "CREATE TABLE t (note TEXT, day DATE,\n  PRIMARY KEY (reverse(note), day))";
-        let error = Error::invalid("rowkey part \"note\" has no end")
+        let sql = "CREATE TABLE t (id INT, day DATE,\n  PRIMARY KEY (cast(id AS varchar), day))";
+        let error = Error::invalid("rowkey part \"id\" has no end")
             .why("it is variable-width and \"day\" follows it")
             .hint("move it last")
-            .at(Span { line: 2, column: 16, len: 13 });
+            .at(Span { line: 2, column: 16, len: 19 });
         assert_eq!(
             error.render(sql),
-            "error: rowkey part \"note\" has no end\n  why: it is variable-width and \"day\" follows it\n \
-             hint: move it last\nLINE 2:   PRIMARY KEY (reverse(note), day))\n                       ^^^^^^^^^^^^^"
+            "error: rowkey part \"id\" has no end\n  why: it is variable-width and \"day\" follows it\n \
+             hint: move it last\nLINE 2:   PRIMARY KEY (cast(id AS varchar), day))\n                       ^^^^^^^^^^^^^^^^^^^"
         );
     }
 

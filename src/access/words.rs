@@ -31,7 +31,7 @@ fn plain_reason(access: &Access, layout: &KeyLayout, need: &Need) -> String {
                 false => format!("no condition bounds the leading part {first}; "),
             };
             let read = match (need.limit, access.path) {
-                (Some(_), _) if access.ordered => "reading stops at the limit",
+                (Some(_), _) if access.ordered || need.order.is_empty() => "reading stops at the limit",
                 (_, Path::IndexOnly(_)) => "every entry is read, but no row of the table",
                 _ => "every entry is read",
             };

@@ -283,9 +283,8 @@ fn follow_join(
         (columns == order.len() || columns > 0 && joins != Joins::Around).then_some(columns)
     };
     let (mut left, mut right) = (Arc::clone(&join.left), Arc::clone(&join.right));
-    // With a residual filter, the number of rows needed is unknown.
-    let is_filtered = join.filter.is_some() && joins != Joins::Around;
-    if join.on.is_empty() || is_filtered {
+    // Without a condition, each row of one side is joined with all of the other.
+    if join.on.is_empty() && join.filter.is_none() {
         return Ok(None);
     }
     let [keeps_left, keeps_right] = keeps(join.join_type);

@@ -82,6 +82,7 @@ use super::rules::above_totals::above_totals;
 use super::rules::anti_join::anti_join;
 use super::rules::carried::carried;
 use super::rules::drawn_once::DrawnOnce;
+use super::rules::filled_groups::filled_groups;
 use super::rules::frames::{frames_of_bytes, wide_frames};
 use super::rules::join_order::fewest_first;
 use super::rules::kept_apart;
@@ -335,7 +336,7 @@ fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     ]
 }
 
-/// DataFusion's logical rules, with four of our own; those that can give wrong results are wrapped or replaced.
+/// DataFusion's logical rules, with five of our own; those that can give wrong results are wrapped or replaced.
 fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let mut rules = Vec::new();
     for rule in Optimizer::new().rules {
@@ -346,6 +347,7 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
             }
             "eliminate_join" => rules.push(Arc::new(LogicalAround(rule, by_true_keys)) as _),
             "optimize_projections" => rules.extend([
+                Arc::new(LogicalRule("filled_groups", Some(ApplyOrder::TopDown), filled_groups)) as _,
                 Arc::new(LogicalRule("wide_columns", None, wide_columns)) as _,
                 Arc::new(LogicalAround(rule, by_true_keys)) as _,
             ]),

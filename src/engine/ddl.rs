@@ -353,7 +353,9 @@ fn layout(
     columns: &[Column],
     tail: Tail,
 ) -> Result<KeyLayout> {
-    KeyLayout::new(specs, &|id| columns[usize::from(id.0)].info(), tail).map_err(|e: LayoutError| {
+    let made = KeyLayout::new(specs, &|id| columns[usize::from(id.0)].info(), tail);
+    let checked = made.and_then(|layout| layout.why_no_row_fits().map_or(Ok(layout), Err));
+    checked.map_err(|e: LayoutError| {
         let span: Option<Span> = keys.get(e.part).map(|key| key.span);
         Error::from(e).at(span)
     })

@@ -3,11 +3,12 @@
 use super::layout::Tail;
 use super::part::{ColumnInfo, Ending, KeyPart, PartSpec};
 use super::problem::LayoutError;
+use super::rowkey::KEY_BYTES_MAX;
 use super::scalar;
 use super::text;
 use super::time_format::TimeFormat;
 use super::transform::{ColumnId, Form, Shape, Transform};
-use crate::value::{ColumnType, name_sql};
+use crate::value::{ColumnType, Value, name_sql};
 
 type ColumnLookup<'f, 'a> = &'f dyn Fn(ColumnId) -> ColumnInfo<'a>;
 
@@ -58,6 +59,42 @@ pub(super) fn parts(
         tells_rows_apart(&parts, column)?;
     }
     Ok(parts)
+}
+
+/// Why no row at all has a key, if that is so. Layouts are refused for it when they are declared; a layout that is stored
+/// may have been declared before it was checked.
+pub(super) fn why_no_row_fits(parts: &[KeyPart]) -> Option<LayoutError> {
+    let bytes: usize = parts.iter().map(KeyPart::least_bytes).sum();
+    if bytes > KEY_BYTES_MAX {
+        return Some(LayoutError {
+            part: (0..parts.len()).max_by_key(|part| parts[*part].least_bytes())?,
+            what: format!("every key would be too long: {bytes} bytes or more"),
+            why: format!("a key has {KEY_BYTES_MAX} bytes at most"),
+            hint: "pad no wider than values need, and use numbers and codes instead of text".into(),
+        });
+    }
+    let is_cut = |part: &&KeyPart| {
+        sample(part).is_some_and(|value| part.bytes_of(&|_| value, &mut Vec::new()).is_err())
+    };
+    let (at, part) = parts.iter().enumerate().find(|(_, part)| is_cut(part))?;
+    let Ending::Delimiter(delimiter) = &part.ending else { return None };
+    Some(LayoutError {
+        part: at,
+        what: format!("rowkey part {} cannot be told from its delimiter", part.sql),
+        why: format!("every value holds '{delimiter}', which ends the part"),
+        hint: "choose another delimiter, or a part of fixed width".into(),
+    })
+}
+
+/// A value of a part that a delimiter ends, if all values of its type are written with the same marks.
+fn sample(part: &KeyPart) -> Option<&'static Value> {
+    match (&part.ending, part.form.ty()?) {
+        (Ending::Delimiter(_), ColumnType::Date) => Some(&Value::Date(0)),
+        (Ending::Delimiter(_), ColumnType::Timestamp) => Some(&Value::Timestamp(0)),
+        (Ending::Delimiter(_), ColumnType::TimestampTz) => Some(&Value::TimestampTz(0)),
+        (Ending::Delimiter(_), ColumnType::Uuid) => Some(&Value::Uuid([0; 16])),
+        _ => None,
+    }
 }
 
 /// Binds one form to its columns' types.
@@ -229,7 +266,9 @@ fn ending(
         Some(Transform::Literal(delimiter)) if is_text => {
             codes_avoid(part, spec, delimiter).map(|()| Ending::Delimiter(delimiter.clone()))
         }
-        Some(_) if form.is_plain() => Ok(Ending::Escaped),
+        Some(_) if form.is_plain() || matches!(form.transform, Transform::Reverse { .. }) => {
+            Ok(Ending::Escaped)
+        }
         Some(_) => Err(no_end(part, form, specs, column)),
     }
 }
@@ -259,11 +298,7 @@ fn no_end(part: usize, form: &Form, specs: &[PartSpec], column: ColumnLookup<'_,
         Transform::Text(_) if form.ty().and_then(text::scale_of).is_some() => {
             format!("write lpad({name}, n), ")
         }
-        Transform::Reverse { .. } if form.ty().and_then(text::scale_of).is_some() => {
-            format!("write reverse(lpad({name}, n)), ")
-        }
         Transform::Text(_) => format!("use {name} itself, "),
-        Transform::Reverse { .. } => String::new(),
         _ => format!("write rpad({name}, n, ' '), "),
     };
     LayoutError {

@@ -257,6 +257,25 @@ impl KeyLayout {
         self.parts.iter().all(KeyPart::is_text)
     }
 
+    /// The character at place `at` (from 0 on) of every key, if keys are text and have a delimiter there, behind parts of
+    /// fixed width: `_` at 6 of `lpad(id, 6), '_', day`.
+    pub fn delimiter_at(&self, at: usize) -> Option<char> {
+        let mut left = at;
+        for part in self.parts.iter().filter(|_| self.is_text()) {
+            let width = part.width_in_chars()?;
+            if left < width {
+                return part.delimiter().and_then(|text| text.chars().nth(left));
+            }
+            left -= width;
+        }
+        None
+    }
+
+    /// Why no row at all has a key of this layout, if that is so.
+    pub fn why_no_row_fits(&self) -> Option<LayoutError> {
+        check::why_no_row_fits(&self.parts)
+    }
+
     /// Warnings about the layout; never reasons to refuse it.
     pub fn warnings<'a>(&self, column: &dyn Fn(ColumnId) -> ColumnInfo<'a>) -> Vec<Warning> {
         warn::warnings(&self.parts, column)

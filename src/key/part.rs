@@ -139,7 +139,15 @@ impl KeyPart {
 
     /// Is it a literal delimiter?
     pub fn is_literal(&self) -> bool {
-        matches!(self.form.transform, Transform::Literal(_))
+        self.delimiter().is_some()
+    }
+
+    /// The delimiter that the part is, if it is one.
+    pub(super) fn delimiter(&self) -> Option<&str> {
+        match &self.form.transform {
+            Transform::Literal(text) => Some(text),
+            _ => None,
+        }
     }
 
     /// Are its bytes drawn at insert (`random(n)`)? They depend on no column; [`KeyPart::fan_out`] lists
@@ -182,6 +190,29 @@ impl KeyPart {
         // Where values run backwards, NULL is FF bytes, which are no text.
         let null = self.null == NullMark::Never || (self.null != NullMark::Presence && self.null_byte() == 0);
         text && null && !self.descending
+    }
+
+    /// Bytes that it has at least, in every key.
+    pub(super) fn least_bytes(&self) -> usize {
+        match self.form.shape() {
+            Shape::Binary(n) | Shape::Text(n) => n,
+            Shape::Chars(n) => n.into(),
+            Shape::Variable => 0,
+        }
+    }
+
+    /// Number of characters of a text part, if that is the same for all values.
+    pub(super) fn width_in_chars(&self) -> Option<usize> {
+        match (&self.ending, &self.form.transform) {
+            (_, Transform::Literal(text)) => Some(text.chars().count()),
+            (Ending::Bytes(_), Transform::ToChar { format, .. }) if !format.is_ascii() => None,
+            (Ending::Bytes(_), Transform::Code { codes, .. }) if !codes.iter().all(|(_, c)| c.is_ascii()) => {
+                None
+            }
+            (Ending::Bytes(n), _) => Some(*n),
+            (Ending::Chars(n), _) => Some((*n).into()),
+            (Ending::Escaped | Ending::Delimiter(_) | Ending::Rest, _) => None,
+        }
     }
 
     /// Do its bytes begin as the text that it holds, whatever marks follow?

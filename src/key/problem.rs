@@ -90,7 +90,7 @@ pub enum Rule {
     #[error("it is greater than {0}, from which the part subtracts it")]
     AboveMax(i64),
     /// The text contains the delimiter, or overlaps with it.
-    #[error("the delimiter '{0}' ends the part, so the text may not contain it")]
+    #[error("the delimiter '{0}' ends the part, so it may not begin in the text")]
     Delimiter(String),
     /// The text holds a NUL character, which stands for NULL.
     #[error("the part is plain text, in which a NUL character stands for NULL")]

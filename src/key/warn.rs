@@ -3,7 +3,7 @@
 use super::part::{ColumnInfo, KeyPart};
 use super::problem::{Concern, Warning};
 use super::text;
-use super::transform::{ColumnId, Shape, Transform};
+use super::transform::{ColumnId, Transform};
 use crate::value::{ColumnType, Literal, ValueRef, name_sql};
 
 type ColumnLookup<'f, 'a> = &'f dyn Fn(ColumnId) -> ColumnInfo<'a>;
@@ -135,16 +135,11 @@ fn drawn_key(parts: &[KeyPart], column: ColumnLookup<'_, '_>) -> Option<Warning>
 }
 
 fn long_key(parts: &[KeyPart]) -> Option<Warning> {
-    let width = |part: &KeyPart| match part.form.shape() {
-        Shape::Binary(n) | Shape::Text(n) => n,
-        Shape::Chars(n) => n.into(),
-        Shape::Variable => 0,
-    };
-    let total: usize = parts.iter().map(width).sum();
+    let total: usize = parts.iter().map(KeyPart::least_bytes).sum();
     let long = |p: &KeyPart| matches!(p.form.transform, Transform::Lpad { width, .. } | Transform::Rpad { width, .. } if width > LONG_PART);
     let part = match parts.iter().position(long) {
         Some(part) => part,
-        None if total > LONG_KEY => (0..parts.len()).max_by_key(|&i| width(&parts[i]))?,
+        None if total > LONG_KEY => (0..parts.len()).max_by_key(|&i| parts[i].least_bytes())?,
         None => return None,
     };
     Some(Warning {
@@ -152,7 +147,7 @@ fn long_key(parts: &[KeyPart]) -> Option<Warning> {
         part,
         what: format!(
             "keys take {total} bytes or more, {} of them for {}",
-            width(&parts[part]),
+            parts[part].least_bytes(),
             parts[part].sql
         ),
         why: "every index entry and every row carries its key".into(),

@@ -92,6 +92,23 @@ impl LikePattern {
         pattern
     }
 
+    /// The same pattern for texts of which some characters are `known`, by their places (from 0 on): each `_` in such a
+    /// place, as far as it is told by what the pattern begins with, stands for that character.
+    #[must_use]
+    pub fn knowing(&self, known: impl Fn(usize) -> Option<char>) -> LikePattern {
+        let (mut run, mut at) = (PatternRun::default(), 0);
+        for piece in &self.runs[0].pieces {
+            match (piece, known(at)) {
+                (PatternPiece::AnyChar, Some(c)) => run.push(c),
+                (PatternPiece::AnyChar, None) => run.pieces.push(PatternPiece::AnyChar),
+                (PatternPiece::Literal(text), _) => text.chars().for_each(|c| run.push(c)),
+            }
+            at += if let PatternPiece::Literal(text) = piece { text.chars().count() } else { 1 };
+        }
+        let runs = std::iter::once(run).chain(self.runs[1..].iter().cloned()).collect();
+        LikePattern { written: self.written.clone(), runs }
+    }
+
     /// The pattern as written.
     pub fn text(&self) -> &str {
         &self.written.text

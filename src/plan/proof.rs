@@ -362,7 +362,8 @@ impl RowkeyTerm {
         bytes.extend_from_slice(&self.extra);
         let text = String::from_utf8(bytes.clone());
         if self.like {
-            let escaped = text.ok()?.replace(['%', '_', '!'], "") + "%";
+            // A `_` of the key may be one of its delimiters.
+            let escaped = text.ok()?.replace(['%', '!'], "") + "%";
             let pattern = LikePattern::new(escaped, Some('!')).ok()?;
             return Some(Predicate::like(Field::Rowkey, pattern, false));
         }
@@ -485,6 +486,12 @@ fn check_short(case: &Case, layout: &KeyLayout, rows: &[(Vec<u8>, Row)]) -> Resu
             if columns.count() > layout.columns().len() {
                 // A part that repeats a part before it, behind an unknown one: jumps would pass nothing.
                 searched.skipping = None;
+                // It may hold none of the values: the search alone looks at that.
+                if searched.ranges.is_empty() {
+                    let is_found = |row: &Row| predicate.eval(row).unwrap() == Some(true);
+                    prop_assert!(!rows.iter().any(|(_, row)| is_found(row)), "{}", predicate.show(&name));
+                    continue;
+                }
             }
             prop_assert_eq!(found, searched, "{} {:?}", predicate.show(&name), layout);
         }

@@ -72,7 +72,7 @@ pub(super) fn search(
     role: LayoutRole,
     limits: RangeLimits,
 ) -> Ranges {
-    let conjuncts = predicate.clone().conjuncts();
+    let conjuncts = delimited(predicate.clone(), layout).conjuncts();
     let mut union = Union::new(limits.ranges_max.max(1));
     let mut possible = Possible::default();
     for terms in alternatives(&conjuncts, limits.alternatives_max) {
@@ -88,6 +88,21 @@ pub(super) fn search(
         found.skipping = possible.skipping(layout, role, narrowed, &found.residual);
     }
     found
+}
+
+/// The condition with the delimiters of the layout in place of `_` in patterns for the rowkey, where every key has them: so
+/// `rowkey LIKE '000123_2017%'` is a prefix of `lpad(id, 6), '_', day`.
+fn delimited(predicate: Predicate, layout: &KeyLayout) -> Predicate {
+    let all = |terms: Vec<Predicate>| terms.into_iter().map(|term| delimited(term, layout)).collect();
+    match predicate {
+        Predicate::Like { field: Field::Rowkey, pattern, negated, case_insensitive } => {
+            let pattern = pattern.knowing(|at| layout.delimiter_at(at));
+            Predicate::Like { field: Field::Rowkey, pattern, negated, case_insensitive }
+        }
+        Predicate::And(terms) => Predicate::And(all(terms)),
+        Predicate::Or(terms) => Predicate::Or(all(terms)),
+        other => other,
+    }
 }
 
 /// The ranges of one alternative.

@@ -41,6 +41,13 @@ impl ValueSet {
         ValueSet { null: true, intervals: Arc::default() }
     }
 
+    /// Keeps the intervals that `keep` says; what is not, is left out whole.
+    pub fn retain(&mut self, keep: impl Fn(&Interval) -> bool) {
+        if !self.intervals.iter().all(&keep) {
+            Arc::make_mut(&mut self.intervals).retain(keep);
+        }
+    }
+
     /// The values between two bounds; empty if the bounds cross.
     pub fn interval(lower: Bound<Value>, upper: Bound<Value>) -> Self {
         Self::of_intervals(false, vec![Interval { lower, upper }])

@@ -95,6 +95,7 @@ impl FieldConstraints {
             return None;
         }
         known.list_short_ranges(layout);
+        known.leave_out_what_no_key_has(layout);
         if known.values.values().any(ValueSet::is_empty) {
             return None;
         }
@@ -150,6 +151,18 @@ impl FieldConstraints {
         }
     }
 
+    /// Leaves out values that a part cannot hold, as a name without a code: no row has them.
+    fn leave_out_what_no_key_has(&mut self, layout: &KeyLayout) {
+        for part in layout.parts() {
+            let &[column] = part.columns() else { continue };
+            if let Some(set) = self.values.get_mut(&Field::Column(column))
+                && set.intervals().len() <= LISTED_MAX
+            {
+                set.retain(|interval| may_hold(part, interval));
+            }
+        }
+    }
+
     /// The possible values of a field, if restricted.
     pub(super) fn values(&self, field: Field) -> Option<&ValueSet> {
         self.values.get(&field).filter(|_| !self.idle.contains(&field))
@@ -186,6 +199,14 @@ impl FieldConstraints {
         };
         let whole = walk.run();
         walk.finish(whole && role == LayoutRole::Primary)
+    }
+}
+
+/// May the part of some key hold a value in the interval?
+fn may_hold(part: &KeyPart, interval: &Interval) -> bool {
+    match as_point(interval) {
+        Some(value) => part.bytes_of(&|_| value, &mut Vec::new()).is_ok(),
+        None => part.image(interval).is_none_or(|image| !image.range.is_empty()),
     }
 }
 

@@ -221,14 +221,15 @@ impl<'a> StatementText<'a> {
         {
             return error.at(self.span(at, at));
         }
+        let is_dollar_quoted = message.contains("dollar");
         let what = match message {
             m if m.contains("string literal") => "this text has no closing quote".to_owned(),
             m if m.contains("multi-line comment") => "this comment has no closing */".to_owned(),
             m if m.contains("close delimiter") => "this quoted name has no closing \"".to_owned(),
-            m if m.contains("dollar") => "this $-quoted text has no closing delimiter".to_owned(),
+            _ if is_dollar_quoted => "this $-quoted text has no closing delimiter".to_owned(),
             m => format!("cannot read this: {}", lower_first(m)),
         };
-        let at = if message.contains("multi-line comment") { from } else { at };
+        let at = if is_dollar_quoted || message.contains("multi-line comment") { from } else { at };
         let mut error = Error::invalid(what).at(self.span(at, at)).state(sqlstate::SYNTAX);
         let lines = self.sql.lines().count().saturating_sub(at.line as usize - usize::from(at.line > 0));
         if lines > 1 {
@@ -237,6 +238,7 @@ impl<'a> StatementText<'a> {
         }
         match message.contains("string literal") {
             true => error.hint("a quote inside text is doubled: 'it''s'"),
+            false if is_dollar_quoted => error.hint("end it as it begins: $$it's$$, or $tag$it's$tag$"),
             false => error,
         }
     }

@@ -4,7 +4,7 @@
 //! packed row without copying it. Both order the same way: NULL first, then by the type's order.
 
 use std::cmp::Ordering;
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime};
 use serde::{Deserialize, Serialize};
@@ -445,12 +445,13 @@ impl fmt::Display for Value {
     }
 }
 
-/// A value as an SQL literal: text, times and bytes in quotes.
+/// A value as an SQL literal: text, times and bytes in quotes; `E'two\nlines'`, so that it stays in its line.
 pub struct Literal<'a>(pub ValueRef<'a>);
 
 impl fmt::Display for Literal<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
+            ValueRef::Text(t) if t.contains(char::is_control) => write_escaped(f, t),
             ValueRef::Text(t) => write!(f, "'{}'", t.replace('\'', "''")),
             ValueRef::Bytes(_) => write!(f, "X'{}'", self.0),
             ValueRef::Date(_) | ValueRef::Timestamp(_) | ValueRef::TimestampTz(_) | ValueRef::Uuid(_) => {
@@ -459,6 +460,21 @@ impl fmt::Display for Literal<'_> {
             other => write!(f, "{other}"),
         }
     }
+}
+
+fn write_escaped(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
+    f.write_str("E'")?;
+    for c in text.chars() {
+        match c {
+            '\n' => f.write_str("\\n")?,
+            '\r' => f.write_str("\\r")?,
+            '\t' => f.write_str("\\t")?,
+            '\'' | '\\' => write!(f, "\\{c}")?,
+            c if c.is_control() => write!(f, "\\u{:04x}", u32::from(c))?,
+            c => f.write_char(c)?,
+        }
+    }
+    f.write_char('\'')
 }
 
 /// A DOUBLE in JSON, which has no number for NaN and the infinities: those are text.

@@ -240,6 +240,12 @@ fn names(text: &str) -> Option<Error> {
                 .hint("an alias hides the name of its table"),
         );
     }
+    if text.starts_with("SELECT * with no tables specified") {
+        return Some(
+            error("* stands for the columns of a table, and there is none", sqlstate::SYNTAX)
+                .hint("write SELECT * FROM t"),
+        );
+    }
     if let Some(name) = between(text, "WITH query name \"", "\" specified more than once") {
         return Some(
             error(format!("WITH defines \"{name}\" twice"), sqlstate::DUPLICATE_ALIAS)
@@ -613,6 +619,14 @@ mod tests {
             (
                 "Function 'bit_and' requires Integer, but received DOUBLE (DataType: DOUBLE).",
                 "bit_and does not take DOUBLE",
+            ),
+            (
+                "Function 'upper' requires String, but received VARBINARY (DataType: VARBINARY).\n\nHint: Use CAST.",
+                "upper does not take VARBINARY",
+            ),
+            (
+                "SELECT * with no tables specified is not valid",
+                "* stands for the columns of a table, and there is none",
             ),
             ("The function 'uuid' expected zero argument but received 1", "uuid takes no arguments, not 1"),
             ("LIMIT must be >= 0, '-1' was provided", "LIMIT takes a number of rows, not -1"),

@@ -19,6 +19,7 @@ use futures::TryStreamExt;
 
 use crate::df::operators::lookup::LookupJoinExec;
 use crate::df::operators::scan::ScanExec;
+use crate::df::operators::seek::SeekJoinExec;
 use crate::df::operators::{in_one_part, is_one_part, operator};
 use crate::df::parallel;
 use crate::df::tree::RewriteTree;
@@ -120,8 +121,12 @@ impl ExecutionPlan for TrialExec {
 
 /// The first lookups of each join take no more than that.
 fn begins_within(plan: &Arc<dyn ExecutionPlan>, work: f64) -> bool {
-    let join = plan.downcast_ref::<LookupJoinExec>();
-    join.is_none_or(|join| join.work_at_first().is_some_and(|first| first <= work))
+    let first = match (plan.downcast_ref::<LookupJoinExec>(), plan.downcast_ref::<SeekJoinExec>()) {
+        (Some(join), _) => join.work_at_first(),
+        (_, Some(join)) => Some(join.work_at_first()),
+        _ => Some(0.0),
+    };
+    first.is_some_and(|first| first <= work)
         && plan.children().into_iter().all(|child| begins_within(child, work))
 }
 

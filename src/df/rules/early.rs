@@ -1,7 +1,7 @@
 //! Top-k above joins: stops reading early, in the order of one side, or in none.
 //!
 //! DataFusion sorts the output of a join, as its hash join keeps the order of one side only and reads the other
-//! completely. A [`LookupJoinExec`] keeps the order of its outer rows. So the sort above becomes a limit, and reading
+//! completely. A [`LookupJoinExec`] and a [`SeekJoinExec`] keep the order of their outer rows. So the sort above becomes a limit, and reading
 //! ends as soon as there are enough rows; and where only a prefix of the sort keys is in order, the sort ends once all
 //! ties of that prefix have come. That pays off where nearly each outer row finds a match. Otherwise such a plan would
 //! read a table along an index for nothing, so it is given up.
@@ -16,10 +16,11 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, InputOrderMode};
 
-use crate::df::below::passed_on;
+use crate::df::below::{holds, passed_on};
 use crate::df::operators::is_one_part;
 use crate::df::operators::lookup::{self, LookupBy, LookupJoinExec};
 use crate::df::operators::scan::ScanExec;
+use crate::df::operators::seek::{self, SeekJoinExec};
 use crate::df::tree::RewriteTree;
 
 /// A plan of lookup joins whose consumer may stop its scans.
@@ -32,12 +33,13 @@ pub enum Early {
     No,
 }
 
-/// Converts a plan to lookup joins and removes sorts of sorted rows.
+/// Converts a plan to lookup and seek joins and removes sorts of sorted rows.
 pub fn stopping(plan: Arc<dyn ExecutionPlan>) -> DfResult<Early> {
     let plan = lookup::instead_of_hashes_either_way(plan, LookupBy::Ranges)?;
-    let plan = plan.rewrite_up(without_sort).data()?;
+    let plan = seek::in_order_of_rows(plan)?.rewrite_up(without_sort).data()?;
+    let seeks = holds(&plan, &|node| node.is::<SeekJoinExec>());
     Ok(match may_stop(&plan) && !limits_sorted_groups(&plan) {
-        true if stops(&plan, false, &LookupJoinExec::is_promising) => Early::Stops(plan),
+        true if !seeks && stops(&plan, false, &LookupJoinExec::is_promising) => Early::Stops(plan),
         true if stops(&plan, false, &|_| true) => Early::MayStop(plan),
         _ => Early::No,
     })
@@ -86,6 +88,9 @@ fn stops(plan: &Arc<dyn ExecutionPlan>, limited: bool, promising: &dyn Fn(&Looku
     }
     if let Some(join) = plan.downcast_ref::<LookupJoinExec>() {
         return stops(join.rows(), limited && promising(join), promising);
+    }
+    if let Some(join) = plan.downcast_ref::<SeekJoinExec>() {
+        return stops(join.rows(), limited, promising);
     }
     let is_sorted = |groups: &AggregateExec| *groups.input_order_mode() != InputOrderMode::Linear;
     let passes_on = plan.is::<ProjectionExec>()

@@ -6,6 +6,7 @@ pub(super) mod carried;
 pub(super) mod drawn_once;
 pub(super) mod early;
 pub(super) mod extremes;
+pub(super) mod filled_groups;
 pub(super) mod first_left;
 pub(super) mod frames;
 pub(super) mod inner_orders;

@@ -498,15 +498,16 @@ fn move_rows(table: &TableDef, stmt: &Update) -> String {
     // The filter may match the new rows too, which must stay.
     let new: Vec<String> = keys.iter().map(|a| format!("{} = {}", a.column, a.value)).collect();
     let (find, remove) = (format!(" WHERE {filter}"), format!("({filter}) AND NOT ({})", new.join(" AND ")));
-    // If the whole key is assigned, a second row would collide; then the DELETE must not run.
+    // If a new key is taken, the DELETE must not run; if the whole key is assigned, a second row takes it.
     let is_whole = table.key.columns().into_iter().all(is_assigned);
-    let only = if is_whole { "for one row, and only if the INSERT succeeds: " } else { "" };
+    let only =
+        if is_whole { "for one row, and only if the INSERT succeeds" } else { "only if the INSERT succeeds" };
     let mut identities = table.live_columns().filter_map(|(_, column)| column.identity.as_ref());
     let has_always = identities.any(|identity| identity.always);
     let overriding = if has_always { " OVERRIDING SYSTEM VALUE" } else { "" };
     let alias = stmt.alias.as_ref().map(|alias| format!(" AS {alias}")).unwrap_or_default();
     format!(
-        "{only}BEGIN; INSERT INTO {t} ({}){overriding} SELECT {} FROM {t}{alias}{find}; DELETE FROM {t}{alias} WHERE {remove}; COMMIT",
+        "{only}: BEGIN; INSERT INTO {t} ({}){overriding} SELECT {} FROM {t}{alias}{find}; DELETE FROM {t}{alias} WHERE {remove}; COMMIT",
         names.join(", "),
         values.join(", "),
         t = name_sql(&table.name),

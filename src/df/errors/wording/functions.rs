@@ -182,7 +182,8 @@ fn types(text: &str) -> Option<Error> {
 /// About too many or too few arguments, and about one of another type.
 fn arguments(text: &str) -> Option<Error> {
     let name = between(text, "Function '", "' ").or_else(|| between(text, "The function '", "' "))?;
-    let given = text.split(" but received ").nth(1)?;
+    // Behind an empty line comes advice that our own replaces.
+    let given = text.split(" but received ").nth(1)?.split("\n\n").next()?;
     if let Some(wanted) =
         between(text, " expects ", " arguments but").or_else(|| between(text, " expected ", " argument"))
     {
@@ -205,8 +206,12 @@ fn arguments(text: &str) -> Option<Error> {
         "Boolean" => "a condition",
         given => given,
     };
+    let wanted = match &*wanted.to_lowercase() {
+        "string" => "a text".to_owned(),
+        wanted => wanted.to_owned(),
+    };
     let error = error(format!("{name} does not take {given}"), sqlstate::UNDEFINED_FUNCTION);
-    Some(error.why(format!("it takes {}", wanted.to_lowercase())).hint("CAST what has another type"))
+    Some(error.why(format!("it takes {wanted}")).hint("CAST what has another type"))
 }
 
 pub(super) fn operators(text: &str) -> Option<Error> {

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::common::{JoinSide, JoinType};
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::expressions::{BinaryExpr, CastExpr, Column};
 use datafusion::physical_expr::utils::collect_columns;
-use datafusion::physical_expr::{PhysicalExpr, conjunction, split_conjunction};
+use datafusion::physical_expr::{PhysicalExpr, PhysicalSortExpr, conjunction, split_conjunction};
 use datafusion::physical_expr_common::physical_expr::is_volatile;
 use datafusion::physical_plan::joins::utils::{ColumnIndex, JoinFilter, build_join_schema};
 use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec};
@@ -48,17 +48,31 @@ const PLACES_MAX: usize = 8;
 /// Outer rows (count) if there is no estimate.
 const ROWS_UNKNOWN: f64 = 1000.0;
 
+/// When a join becomes a seek join.
+#[derive(Clone, Copy, Default)]
+struct How {
+    /// There are few outer rows, so it does in any case.
+    are_few: bool,
+    /// Their order is declared as that of the join; else the rest of the plan was made without it.
+    shows_order: bool,
+}
+
 /// Replaces joins that compare pairs by seek joins, where these cost less.
 pub fn instead_of_pairs(plan: Arc<dyn ExecutionPlan>) -> DfResult<Transformed<Arc<dyn ExecutionPlan>>> {
-    replaced(plan, false)
+    replaced(plan, How::default())
 }
 
 /// Replaces every join that can be a seek join, as if there were few outer rows.
 pub fn instead_of_all_pairs(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
-    replaced(plan, true).data()
+    replaced(plan, How { are_few: true, shows_order: false }).data()
 }
 
-fn replaced(plan: Arc<dyn ExecutionPlan>, are_few: bool) -> DfResult<Transformed<Arc<dyn ExecutionPlan>>> {
+/// [`instead_of_all_pairs`]; the joins declare that they keep the order of the outer rows.
+pub fn in_order_of_rows(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
+    replaced(plan, How { are_few: true, shows_order: true }).data()
+}
+
+fn replaced(plan: Arc<dyn ExecutionPlan>, how: How) -> DfResult<Transformed<Arc<dyn ExecutionPlan>>> {
     plan.rewrite_up(|node| {
         let (join, fetch) = if let Some(join) = node.downcast_ref::<NestedLoopJoinExec>() {
             (PairwiseJoin::of_loop(join), None)
@@ -67,7 +81,7 @@ fn replaced(plan: Arc<dyn ExecutionPlan>, are_few: bool) -> DfResult<Transformed
         } else {
             (None, None)
         };
-        let Some(seek) = join.map(|join| join.seek(are_few)).transpose()?.flatten() else {
+        let Some(seek) = join.map(|join| join.seek(how)).transpose()?.flatten() else {
             return Ok(Transformed::no(node));
         };
         let seek: Arc<dyn ExecutionPlan> = Arc::new(seek);
@@ -113,8 +127,8 @@ impl<'j> PairwiseJoin<'j> {
     }
 
     /// The join as a seek join from either side, if that costs less, or there are few outer rows.
-    fn seek(&self, are_few: bool) -> DfResult<Option<SeekJoinExec>> {
-        let work = |side| self.seek_for(side, are_few);
+    fn seek(&self, how: How) -> DfResult<Option<SeekJoinExec>> {
+        let work = |side| self.seek_for(side, how);
         let sides = [JoinSide::Left, JoinSide::Right].into_iter().filter_map(|side| work(side).transpose());
         let mut best: Option<(SeekJoinExec, f64)> = None;
         for found in sides {
@@ -128,7 +142,7 @@ impl<'j> PairwiseJoin<'j> {
 
     /// The seek join with one side as outer rows, and its cost; `None` if that is impossible, or costs more and these
     /// are not few.
-    fn seek_for(&self, rows_are: JoinSide, are_few: bool) -> DfResult<Option<(SeekJoinExec, f64)>> {
+    fn seek_for(&self, rows_are: JoinSide, how: How) -> DfResult<Option<(SeekJoinExec, f64)>> {
         let Some((kind, sides)) = self.sides_for(rows_are) else { return Ok(None) };
         let (rows, scan) = (sides.rows, sides.scan);
         let Some(mut terms) = sides.equal(self.on) else { return Ok(None) };
@@ -156,7 +170,7 @@ impl<'j> PairwiseJoin<'j> {
         let rows_expected = rows_of(rows).unwrap_or(ROWS_UNKNOWN);
         let (found, work_of_row) = of_a_row(&keys, first.as_ref());
         let work = rows_expected * work_of_row;
-        if !are_few && work >= self.work(rows_expected, &sides)? {
+        if !how.are_few && work >= self.work(rows_expected, &sides)? {
             return Ok(None);
         }
         let filter = self.filter.zip(conjunction_of(rest)).map(|(filter, rest)| {
@@ -174,6 +188,20 @@ impl<'j> PairwiseJoin<'j> {
             paths: key.paths.into(),
         };
         let places: Arc<[SeekTarget]> = places.into_iter().zip(keys).map(place).collect();
+        let mut equivalence = self.properties.equivalence_properties().clone();
+        if let Some(order) = rows.output_ordering().filter(|_| how.shows_order) {
+            let above = |by: &PhysicalSortExpr| {
+                let place = |of_rows: usize| {
+                    let is_it = |column: &ColumnIndex| column.side == rows_are && column.index == of_rows;
+                    let at = output.iter().position(is_it)?;
+                    let name = equivalence.schema().field(at).name();
+                    Some(Arc::new(Column::new(name, at)) as Arc<dyn PhysicalExpr>)
+                };
+                Some(PhysicalSortExpr::new(with_columns(&by.expr, &place)?, by.options))
+            };
+            let order: Vec<PhysicalSortExpr> = order.iter().map_while(above).collect();
+            equivalence.add_ordering(order);
+        }
         let seek = SeekJoinExec {
             rows: Arc::clone(rows),
             table: Arc::new(scan.for_each_row(words(&places, rows))),
@@ -183,8 +211,9 @@ impl<'j> PairwiseJoin<'j> {
             kind,
             first,
             each,
+            work_of_row,
             output,
-            properties: one_part(self.properties.equivalence_properties().clone()),
+            properties: one_part(equivalence),
         };
         Ok(Some((seek, work)))
     }
@@ -401,6 +430,9 @@ impl Sides<'_> {
         if *compared.op() == Operator::Or {
             return self.equal_to_any(compared, filter);
         }
+        if let Some(term) = self.by_day(compared, filter) {
+            return Some(term);
+        }
         let index = |expr: &Arc<dyn PhysicalExpr>| filter.column_indices().get(place(not_widened(expr))?);
         let of_table = |expr| index(expr).filter(|index| index.side != self.rows_are);
         let (column, op, value) = match (of_table(compared.left()), of_table(compared.right())) {
@@ -410,6 +442,25 @@ impl Sides<'_> {
         };
         let op = comparison(op).filter(|op| *op != CmpOp::Ne)?;
         self.term(column.index, op, self.of_row(value, filter)?)
+    }
+
+    /// The day of the table's time that is not before a date of the row, or is: it is its time that is not before the
+    /// midnight, or is. `expressions::dates` compares days where either could be part of a key.
+    fn by_day(&self, compared: &BinaryExpr, filter: &JoinFilter) -> Option<SeekTerm> {
+        let (day, op, date) = match compared.op() {
+            Operator::GtEq | Operator::Lt => (compared.left(), *compared.op(), compared.right()),
+            Operator::LtEq | Operator::Gt => (compared.right(), compared.op().swap()?, compared.left()),
+            _ => return None,
+        };
+        let day = day.downcast_ref::<CastExpr>().filter(|day| *day.cast_type() == DataType::Date32)?;
+        let index = filter.column_indices().get(place(day.expr())?)?;
+        let time = day.expr().data_type(filter.schema()).ok()?;
+        let is_time = matches!(time, DataType::Timestamp(TimeUnit::Microsecond, _));
+        if index.side == self.rows_are || !is_time {
+            return None;
+        }
+        let midnight = Arc::new(CastExpr::new(self.of_row(date, filter)?, time, None));
+        self.term(index.index, comparison(op)?, midnight)
     }
 
     /// `table.a = row.x OR table.a = row.y` as one term.

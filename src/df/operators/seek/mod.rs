@@ -27,7 +27,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use futures::TryStreamExt;
 
-pub use self::instead::{instead_of_all_pairs, instead_of_pairs};
+pub use self::instead::{in_order_of_rows, instead_of_all_pairs, instead_of_pairs};
 use super::lookup::{JoinKind, pieces};
 use super::scan::{ExpectedAccess, ScanExec};
 use crate::access::Path;
@@ -60,8 +60,9 @@ pub struct SeekJoinExec {
     kind: JoinKind,
     /// Set if the first matches of each outer row are enough.
     first: Option<FirstFound>,
-    /// Expected output rows (count) for each outer row.
+    /// Expected output rows (count) for each outer row, and what it costs to find them, in entries walked.
     each: f64,
+    work_of_row: f64,
     output: Arc<[ColumnIndex]>,
     properties: Arc<PlanProperties>,
 }
@@ -147,6 +148,11 @@ impl SeekJoinExec {
             _ => scan.expected_in_places(&terms),
         };
         Some((scan, expected))
+    }
+
+    /// Cost of the first lookups, before any row comes out.
+    pub fn work_at_first(&self) -> f64 {
+        ROWS_FIRST as f64 * self.work_of_row
     }
 
     /// Which rows come out.

@@ -6,11 +6,8 @@
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
-use datafusion::common::ScalarValue;
-use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
-use datafusion::physical_expr::expressions::{BinaryExpr, CastExpr, Literal};
+use datafusion::physical_expr::expressions::{CastExpr, Literal};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::joins::HashJoinExec;
@@ -162,16 +159,6 @@ impl TotalsOf {
     }
 }
 
-/// `count(1)`
-fn is_count_of_rows(function: &AggregateFunctionExpr) -> bool {
-    let counts_all = |arg: &Arc<dyn PhysicalExpr>| {
-        arg.downcast_ref::<Literal>().is_some_and(|literal| !literal.value().is_null())
-    };
-    function.fun().name() == "count"
-        && !function.is_distinct()
-        && function.expressions().iter().all(counts_all)
-}
-
 /// The aggregate of a plan, and the aggregate columns that the plan outputs; [`Output::Equal`] is a grouping column
 /// here.
 fn outputs(plan: &Arc<dyn ExecutionPlan>) -> Option<(&AggregateExec, Vec<Output>)> {
@@ -180,10 +167,6 @@ fn outputs(plan: &Arc<dyn ExecutionPlan>) -> Option<(&AggregateExec, Vec<Output>
     }
     if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
         let (aggregate, below) = outputs(projection.input())?;
-        let counts = |output: &Output| match output {
-            Output::Total(at) => is_count_of_rows(aggregate.aggr_expr().get(*at)?).then_some(()),
-            _ => None,
-        };
         let output = |expr: &Arc<dyn PhysicalExpr>| {
             if let Some(literal) = expr.downcast_ref::<Literal>() {
                 return value_of(literal.value()).ok().map(Output::Constant);
@@ -193,17 +176,7 @@ fn outputs(plan: &Arc<dyn ExecutionPlan>) -> Option<(&AggregateExec, Vec<Output>
                 let ty = cast.cast_type();
                 return ty.is_signed_integer().then(|| Output::Equal(*group, Some(ty.clone())));
             }
-            let Some(compared) = expr.downcast_ref::<BinaryExpr>() else {
-                return below.get(place(expr)?).cloned();
-            };
-            // EXISTS: a group has rows.
-            counts(below.get(place(compared.left())?)?)?;
-            let zero = compared.right().downcast_ref::<Literal>()?.value();
-            match (compared.op(), zero) {
-                (Operator::Gt, ScalarValue::Int64(Some(0))) => Some(Output::Constant(Value::Boolean(true))),
-                (Operator::Eq, ScalarValue::Int64(Some(0))) => Some(Output::Constant(Value::Boolean(false))),
-                _ => None,
-            }
+            below.get(place(expr)?).cloned()
         };
         let output = projection.expr().iter().map(|of| output(&of.expr)).collect::<Option<_>>()?;
         return Some((aggregate, output));
