@@ -196,6 +196,6 @@ impl Keeper<'_> {
         let plan =
             parameters::settled(plan, params, settled).and_then(|plan| parameters::typed(plan, params));
         let ways = planner.ways(plan.map_err(df_error)?, Keep::Yes(threads), cancel).await?;
-        UnboundPlan::new(&ways.alone, ways.shared, planner.state.config_options())
+        UnboundPlan::new(ways, planner.state.config_options())
     }
 }

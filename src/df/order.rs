@@ -123,7 +123,7 @@ fn joins_rows(plan: &LogicalPlan) -> bool {
         LogicalPlan::Aggregate(aggregate) => {
             matches!(computed_from(&aggregate.input), LogicalPlan::Join(_))
         }
-        LogicalPlan::Filter(filter) => groups_rows(&filter.input) && joins_rows(&filter.input),
+        LogicalPlan::Filter(filter) => joins_rows(&filter.input),
         _ => false,
     }
 }
@@ -204,7 +204,9 @@ fn follow(
                 WantedRows::Led(_) | WantedRows::Groups(_) => return Ok(None),
                 WantedRows::Found(_) => what,
                 // The source cannot count rows that are filtered above it.
-                WantedRows::First { rows, .. } | WantedRows::About(rows) if is_of_rows(&filter.input) => {
+                WantedRows::First { rows, .. } | WantedRows::About(rows)
+                    if joins != Joins::Around || is_of_rows(&filter.input) =>
+                {
                     WantedRows::About(rows.saturating_mul(FILTERED))
                 }
                 _ => WantedRows::All,

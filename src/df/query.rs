@@ -482,7 +482,7 @@ impl Planner {
         by_one_thread: bool,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         Ok(match self.ways(plan, Keep::No(limits.now_us), limits.cancel).await? {
-            Ways { shared: Shared::Plan(shared), alone }
+            Ways { shared: Shared::Plan(shared), alone, .. }
                 if !by_one_thread && super::parallel::is_shorter(&shared, &alone) =>
             {
                 shared

@@ -20,9 +20,11 @@ use crate::df::rules::{extremes, first_left, join_keys, null_order, unique_side}
 use crate::error::Result;
 
 /// A physical plan for one thread, and one for all threads.
-pub(super) struct Ways {
-    pub(super) alone: Arc<dyn ExecutionPlan>,
-    pub(super) shared: Shared<Arc<dyn ExecutionPlan>>,
+pub struct Ways {
+    pub alone: Arc<dyn ExecutionPlan>,
+    pub shared: Shared<Arc<dyn ExecutionPlan>>,
+    /// A plan to be kept that ends with the first rows that it wants, as nested joins.
+    pub ending: Option<Arc<dyn ExecutionPlan>>,
 }
 
 /// A plan for all threads.
@@ -79,7 +81,8 @@ pub(super) async fn ways(mut state: SessionState, plan: LogicalPlan, keep: Keep)
     let planner = Arc::clone(state.query_planner());
     // Handing out little work to threads costs more than the work.
     let threads = std::mem::replace(&mut state.config_mut().options_mut().execution.target_partitions, 1);
-    let mut tried: Option<Arc<dyn ExecutionPlan>> = None;
+    let (mut tried, mut ending): (Option<Arc<dyn ExecutionPlan>>, Option<Arc<dyn ExecutionPlan>>) =
+        (None, None);
     for joins in [Joins::Left, Joins::Right] {
         let first = order::advise(plan.clone(), joins).map_err(df_error)?;
         if !first.transformed {
@@ -91,10 +94,18 @@ pub(super) async fn ways(mut state: SessionState, plan: LogicalPlan, keep: Keep)
         let first = planner.create_physical_plan(&finish(first.data)?, &state).await.map_err(df_error)?;
         state.config_mut().options_mut().optimizer.enable_join_dynamic_filter_pushdown = true;
         let with_filters = |plan| push_down::of_joins(plan, state.config_options()).map_err(df_error);
+        eprintln!(
+            "FIRST {} {}",
+            lookup::ends_early(&first),
+            datafusion::physical_plan::displayable(&*first).indent(true)
+        );
         match early::stopping(first).map_err(df_error)? {
-            Early::Stops(alone) => return Ok(Ways { alone: with_filters(alone)?, shared: Shared::Never }),
+            Early::Stops(alone) => {
+                return Ok(Ways { alone: with_filters(alone)?, shared: Shared::Never, ending: None });
+            }
             Early::MayStop(first) if tried.is_none() => tried = Some(with_filters(first)?),
-            Early::MayStop(_) | Early::No => {}
+            Early::No(first) if is_kept && lookup::ends_early(&first) => ending = ending.or(Some(first)),
+            Early::MayStop(_) | Early::No(_) => {}
         }
     }
     let after_trial = |plan| match &tried {
@@ -121,5 +132,6 @@ pub(super) async fn ways(mut state: SessionState, plan: LogicalPlan, keep: Keep)
     } else {
         Shared::Later
     };
-    Ok(Ways { alone: after_trial(alone), shared })
+    let ending = ending.filter(|_| tried.is_none());
+    Ok(Ways { alone: after_trial(alone), shared, ending })
 }

@@ -79,6 +79,12 @@ fn the_first_rows_of_a_join_are_the_first_of_all() {
                     "WHERE EXISTS (SELECT 1 FROM e x WHERE x.a = a.id AND x.id > 2400) AND a.k < 2",
                     "WHERE NOT EXISTS (SELECT 1 FROM e x WHERE x.a = a.id AND x.id > 70)",
                     "WHERE a.id IN (SELECT x.a FROM d x WHERE x.name LIKE 'd1%') AND a.id > 40",
+                    "WHERE EXISTS (SELECT 1 FROM e x WHERE x.a = a.id AND x.id >= a.c AND x.id < a.c + 700)",
+                    "WHERE NOT EXISTS (SELECT 1 FROM d x WHERE x.a = a.id AND x.line > a.k)",
+                    "WHERE EXISTS (SELECT 1 FROM a x WHERE x.k = a.k AND x.t > a.t AND x.id < a.c)",
+                    "WHERE (SELECT count(*) FROM d x WHERE x.a = a.id) > 1",
+                    "WHERE (SELECT count(*) FROM e x WHERE x.a = a.id AND x.k = 1) = 0",
+                    "WHERE (SELECT max(x.id) FROM e x WHERE x.a = a.id) > a.c AND a.k < 2",
                 ])
             } else {
                 dice.pick(&["", "WHERE a.k = 1", "WHERE a.k < 2 AND a.t > 3", "WHERE b.id > 4"])

@@ -44,7 +44,7 @@ use crate::df::operators::with_query::WithQueryExec;
 use crate::df::operators::{lookup, seek};
 use crate::df::parallel;
 use crate::df::table::Binding;
-use crate::df::ways::Shared;
+use crate::df::ways::{Shared, Ways};
 use crate::error::Result;
 use crate::exec::scan::ScanSpec;
 use crate::value::Value;
@@ -130,11 +130,9 @@ impl BoundPlan {
 impl UnboundPlan {
     /// Keeps a plan for one thread and possibly one for several. `None` for a plan that reads something which cannot
     /// be read twice.
-    pub fn new(
-        root: &Arc<dyn ExecutionPlan>,
-        shared: Shared<Arc<dyn ExecutionPlan>>,
-        options: &Arc<ConfigOptions>,
-    ) -> Result<Option<UnboundPlan>> {
+    pub fn new(ways: Ways, options: &Arc<ConfigOptions>) -> Result<Option<UnboundPlan>> {
+        let Ways { alone: root, shared, ending } = ways;
+        let root = &root;
         let trial = root.downcast_ref::<TrialExec>();
         let joins = |node: &dyn ExecutionPlan| node.is::<HashJoinExec>() || node.is::<NestedLoopJoinExec>();
         let joins = holds(root, &joins);
@@ -149,7 +147,10 @@ impl UnboundPlan {
         let nested = nested.and_then(|root| Nested::of(root, &schema));
         let hashes = if joins { parallel::known_work(otherwise) } else { None };
         let nested = nested.map(|nested| nested.beside(hashes));
-        let tried = trial.and_then(|trial| Nested::of_trial(trial, &schema));
+        let tried = match trial {
+            Some(trial) => Nested::ending(trial.first(), trial.work_otherwise(), &schema),
+            None => ending.and_then(|plan| Nested::ending(&plan, hashes?, &schema)),
+        };
         let nested_below = match nested.as_ref().is_none_or(Nested::gathers) {
             true => match nested_below(seeking.as_ref(), hashes)? {
                 None => nested_below(looking_up.as_ref(), hashes)?,

@@ -74,12 +74,7 @@ impl TrialExec {
         &self.otherwise
     }
 
-    /// Budget of the trial, as of [`Access::work`](crate::access::Access::work).
-    pub fn work(&self) -> f64 {
-        self.work
-    }
-
-    /// Work of the other plan.
+    /// Work of the other plan, as of [`Access::work`](crate::access::Access::work).
     pub fn work_otherwise(&self) -> f64 {
         self.work / SHARE
     }

@@ -29,8 +29,8 @@ pub enum Early {
     Stops(Arc<dyn ExecutionPlan>),
     /// Its scans stop early if the outer rows find enough matches, which is uncertain.
     MayStop(Arc<dyn ExecutionPlan>),
-    /// Some scan would be read to its end.
-    No,
+    /// Some scan would be read to its end, unless the plan runs as [nested joins](lookup::Nested).
+    No(Arc<dyn ExecutionPlan>),
 }
 
 /// Converts a plan to lookup and seek joins and removes sorts of sorted rows.
@@ -41,7 +41,7 @@ pub fn stopping(plan: Arc<dyn ExecutionPlan>) -> DfResult<Early> {
     Ok(match may_stop(&plan) && !limits_sorted_groups(&plan) {
         true if !seeks && stops(&plan, false, &LookupJoinExec::is_promising) => Early::Stops(plan),
         true if stops(&plan, false, &|_| true) => Early::MayStop(plan),
-        _ => Early::No,
+        _ => Early::No(plan),
     })
 }
 

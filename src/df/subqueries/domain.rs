@@ -355,17 +355,18 @@ fn at_least_one_row(plan: LogicalPlan) -> Transformed<LogicalPlan> {
     }
 }
 
-/// Conditions that each pair is equal, or both NULL.
+/// Conditions that each pair is equal, or both NULL. All in one way: a hash join has one for all of its keys, and would
+/// take those of the other for a filter.
 fn same(pairs: impl Iterator<Item = (Column, Column)>, left: &DFSchema) -> DfResult<Vec<Expr>> {
-    pairs
-        .map(|(a, b)| {
-            let op = match left.field_from_column(&a)?.is_nullable() {
-                true => Operator::IsNotDistinctFrom,
-                false => Operator::Eq,
-            };
-            Ok(Expr::BinaryExpr(BinaryExpr::new(Box::new(Expr::Column(a)), op, Box::new(Expr::Column(b)))))
-        })
-        .collect()
+    let pairs: Vec<(Column, Column)> = pairs.collect();
+    let mut op = Operator::Eq;
+    for (a, _) in &pairs {
+        if left.field_from_column(a)?.is_nullable() {
+            op = Operator::IsNotDistinctFrom;
+        }
+    }
+    let compared = |(a, b)| BinaryExpr::new(Box::new(Expr::Column(a)), op, Box::new(Expr::Column(b)));
+    Ok(pairs.into_iter().map(|pair| Expr::BinaryExpr(compared(pair))).collect())
 }
 
 /// The plan has one row at most.

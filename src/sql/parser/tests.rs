@@ -53,7 +53,7 @@ const STATEMENTS: &[(&str, &str)] = &[
     ("TABLE t", "SELECT * FROM t"),
     ("PRAGMA foreign_keys=OFF", "PRAGMA foreign_keys=OFF"),
     ("ALTER TABLE public.t OWNER TO postgres", "ALTER TABLE public.t OWNER TO postgres"),
-    ("COPY t (a) FROM stdin", "COPY t (a) FROM STDIN WITH (FORMAT text, DELIMITER '\t', NULL '\\N')"),
+    ("COPY t (a) FROM stdin", "COPY t (a) FROM STDIN WITH (FORMAT text, DELIMITER E'\\t', NULL '\\N')"),
     ("COPY t TO STDOUT WITH CSV", "COPY t TO STDOUT WITH (FORMAT csv, HEADER false, DELIMITER ',', NULL '')"),
     (
         "ALTER TABLE t ADD note TEXT DEFAULT '' FAMILY c",
@@ -189,7 +189,7 @@ const STATEMENTS: &[(&str, &str)] = &[
     ),
     (
         "COPY t FROM 'f.tsv' CSV HEADER ON_ERROR 'skip'",
-        "COPY t FROM 'f.tsv' WITH (FORMAT csv, HEADER true, DELIMITER '\t', NULL '', ON_ERROR skip)",
+        "COPY t FROM 'f.tsv' WITH (FORMAT csv, HEADER true, DELIMITER E'\\t', NULL '', ON_ERROR skip)",
     ),
     ("COPY (SELECT 1) TO 'f.jsonl'", "COPY (SELECT 1) TO 'f.jsonl' WITH (FORMAT jsonl)"),
     ("COPY t TO 'f' (FORMAT parquet)", "COPY t TO 'f' WITH (FORMAT parquet)"),

@@ -213,10 +213,14 @@ fn replaced(
     })
 }
 
-/// The join without the sort of its right side, and its output order, if it has one for that reason.
+/// The join without the sort of its right side, and its output order, if it has one for that reason. It must have all of
+/// that sort's keys: a projection of the join may leave out some.
 fn unsorted(join: &HashJoinExec) -> DfResult<Option<(HashJoinExec, LexOrdering)>> {
     let sort = join.right().downcast_ref::<SortExec>().filter(|sort| sort.fetch().is_none());
     let (Some(sort), Some(order)) = (sort, join.properties().output_ordering()) else { return Ok(None) };
+    if order.len() < sort.expr().len() {
+        return Ok(None);
+    }
     let sides = vec![Arc::clone(join.left()), Arc::clone(sort.input())];
     Ok(Some((join.builder().with_new_children(sides)?.build()?, order.clone())))
 }

@@ -27,7 +27,7 @@ use self::asks::Asked;
 use self::cut::SortLimit;
 pub use self::operator::NestedExec;
 use self::parts::NestedParts;
-pub use self::parts::{finds_for_each, led};
+pub use self::parts::{ends_early, finds_for_each, led};
 use self::scope::Scope;
 use self::search::NestedSearch;
 use self::totals::TotalsOf;
@@ -35,7 +35,7 @@ use super::JoinKind;
 use crate::access::Guards;
 use crate::df::cached::on_top::Above;
 use crate::df::operators::scan::ScanExec;
-use crate::df::operators::trial::{SHARE, TrialExec};
+use crate::df::operators::trial::SHARE;
 use crate::df::table::template::Template;
 use crate::df::table::{Binding, OfRow};
 use crate::df::wanted::FirstFound;
@@ -118,6 +118,8 @@ struct Join {
     totals: Option<TotalsOf>,
     /// Conditions on an outer row and its match that no key serves.
     residual: Vec<Asked>,
+    /// Conditions on what the join gives, null-extended rows included.
+    filter: Vec<Asked>,
     /// Set if the first matches are enough.
     first: Option<FirstFound>,
     /// The semi or anti join of several tables that it is part of.
@@ -175,13 +177,15 @@ impl Nested {
         self
     }
 
-    /// The first plan of a trial, if it consists of lookups and ends as soon as there are enough rows.
-    pub fn of_trial(trial: &TrialExec, schema: &SchemaRef) -> Option<Nested> {
-        let nested = Nested::of(trial.first(), schema)?;
+    /// A plan of lookups that ends as soon as there are enough rows; it is tried for a while in place of one that is
+    /// `otherwise` so much work.
+    pub fn ending(plan: &Arc<dyn ExecutionPlan>, otherwise: f64, schema: &SchemaRef) -> Option<Nested> {
+        let nested = Nested::of(plan, schema)?;
         let ends = nested.cuts.iter().all(SortLimit::may_end) && !nested.above.changes_rows();
         // The other plan would have to be set up, too.
-        let few = Few { work: trial.work() + SHARE * HASH_JOINS, ..BY_ROWKEYS };
-        ends.then(|| Nested { few, tried: Some(trial.work_otherwise() + HASH_JOINS), ..nested })
+        let otherwise = otherwise + HASH_JOINS;
+        let few = Few { work: SHARE * otherwise, ..BY_ROWKEYS };
+        ends.then(|| Nested { few, tried: Some(otherwise), ..nested })
     }
 
     /// All rows; `None` if they are not few, or the plan does not hold for this run.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::compute::SortOptions;
 use arrow::datatypes::SchemaRef;
 use datafusion::common::JoinType;
-use datafusion::physical_expr::{PhysicalExpr, PhysicalSortExpr};
+use datafusion::physical_expr::{LexOrdering, PhysicalExpr, PhysicalSortExpr, split_conjunction};
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::HashJoinExec;
@@ -35,6 +35,7 @@ use crate::df::wanted::FirstFound;
 use crate::exec::next_rows::ColumnOf;
 use crate::key::ColumnId;
 use crate::plan::Field;
+use crate::value::ColumnType;
 
 /// The parts of a plan.
 pub struct NestedParts {
@@ -60,6 +61,9 @@ impl NestedParts {
         if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
             return NestedParts::of(projection.input())?.projected(projection, plan);
         }
+        if let Some(parts) = NestedParts::of_first_that_pass(plan) {
+            return Some(parts);
+        }
         if let Some(limit) = plan.downcast_ref::<GlobalLimitExec>() {
             let below = NestedParts::of(limit.input())?;
             // Limit below projections: they need to compute the limited rows only.
@@ -71,7 +75,7 @@ impl NestedParts {
         if let Some(sort) = plan.downcast_ref::<SortExec>() {
             let below = NestedParts::of(sort.input())?;
             return match below.order(sort.expr()) {
-                Some(order) => Some(below.sorted(order, led(sort)).limited(0, sort.fetch())),
+                Some(order) => Some(below.sorted_for(sort, order)),
                 None => below.made(plan),
             };
         }
@@ -113,13 +117,32 @@ impl NestedParts {
     /// The parts of a join whose right side is looked up for each row of its left side.
     fn of_hash_join(join: &HashJoinExec) -> Option<NestedParts> {
         let parts = NestedParts::finding(join)?;
-        // A hash join's order is that of its right side: operators above may rely on it.
-        let order = join.properties().output_ordering().map(|order| parts.order(order));
-        let parts = match order {
+        // A hash join's order is that of its right side: operators above may rely on it, also on keys that do not come out.
+        let (own, right) = (join.properties().output_ordering(), join.right().output_ordering());
+        let parts = match own.zip(right) {
             None => parts,
-            Some(order) => parts.sorted(order?, 0),
+            Some((own, right)) => {
+                let order = parts.order_of_found(join, right);
+                let order = order.or_else(|| parts.order(own).filter(|_| own.len() == right.len()));
+                parts.sorted(order?, 0)
+            }
         };
         Some(parts.limited(0, join.fetch()))
+    }
+
+    /// The order of the right side of a join whose rows are found last, if they are those of a scan.
+    fn order_of_found(
+        &self,
+        join: &HashJoinExec,
+        order: &LexOrdering,
+    ) -> Option<Vec<(ColumnOf, SortOptions)>> {
+        let (_, columns) = picked(join.right()).filter(|_| self.above.is_empty())?;
+        let table = self.joins.len();
+        let by = |by: &PhysicalSortExpr| {
+            let column = *columns.get(place(&by.expr)?)?;
+            Some((ColumnOf { table, column }, by.options))
+        };
+        order.iter().map(by).collect()
     }
 
     fn finding(join: &HashJoinExec) -> Option<NestedParts> {
@@ -148,6 +171,59 @@ impl NestedParts {
             None => Some(parts),
             Some(projection) => parts.projected(projection, &turned),
         }
+    }
+
+    /// The parts of a limit above a filter of joined rows. Each row is held against the filter as it is found, and the first
+    /// that pass are enough.
+    fn of_first_that_pass(plan: &Arc<dyn ExecutionPlan>) -> Option<NestedParts> {
+        let (sort, limit) = (plan.downcast_ref::<SortExec>(), plan.downcast_ref::<GlobalLimitExec>());
+        let mut input = match (sort, limit) {
+            (Some(sort), _) => sort.fetch().map(|_| sort.input())?,
+            (_, limit) => limit?.input(),
+        };
+        while let Some(below) = passed_on(&**input) {
+            input = below;
+        }
+        let parts = NestedParts::of_passing(input.downcast_ref()?)?;
+        let parts = match (sort, limit) {
+            (Some(sort), _) => {
+                let order = parts.order(sort.expr())?;
+                parts.sorted_for(sort, order)
+            }
+            (_, limit) => parts.limited(limit?.skip(), limit?.fetch()),
+        };
+        parts.cuts.last().is_some_and(SortLimit::may_end).then_some(parts)
+    }
+
+    /// The rows of a join that pass a filter.
+    fn of_passing(filter: &FilterExec) -> Option<NestedParts> {
+        let mut parts = NestedParts::of(filter.input())?;
+        let is_of_all =
+            parts.cuts.last().is_some_and(|cut| cut.joins == parts.joins.len() && cut.cuts_nothing());
+        if !is_of_all || !parts.above.is_empty() {
+            return None;
+        }
+        let asked = |term| Asked::of(term, ColumnType::Boolean, &parts.schema, &parts.output);
+        let terms =
+            split_conjunction(filter.predicate()).into_iter().map(asked).collect::<Option<Vec<_>>>()?;
+        let join = parts.joins.last_mut().filter(|join| join.scope.is_none())?;
+        join.filter.extend(terms);
+        if let Some(columns) = filter.projection() {
+            parts.output = columns.iter().map(|at| parts.output.get(*at).copied()).collect::<Option<_>>()?;
+        }
+        Some(NestedParts { schema: filter.schema(), ..parts })
+    }
+
+    /// Sorts the rows for `sort`, whose keys are these columns. They come in the order of the first table.
+    fn sorted_for(self, sort: &SortExec, order: Vec<(ColumnOf, SortOptions)>) -> NestedParts {
+        let is_sorted = self.cuts.iter().any(|cut| !cut.order.is_empty());
+        let given = self.first.properties().output_ordering().filter(|_| !is_sorted);
+        let is_given = |((of, options), by): &(&(ColumnOf, SortOptions), &PhysicalSortExpr)| {
+            of.table == 0 && place(&by.expr) == Some(of.column) && by.options == *options
+        };
+        let by_first = given.map_or(0, |given| order.iter().zip(given.iter()).take_while(is_given).count());
+        let led = led(sort).max(by_first);
+        self.sorted(order, led).limited(0, sort.fetch())
     }
 
     /// Applies a projection, which is `plan`.
@@ -366,6 +442,7 @@ impl NestedParts {
             asked,
             totals,
             residual,
+            filter: Vec::new(),
             first,
             scope: None,
             found,
@@ -389,6 +466,16 @@ impl NestedParts {
         let output = output.iter().map(|at| all.get(*at).copied()).collect::<Option<_>>()?;
         Some(NestedParts { output, schema, ..self })
     }
+}
+
+/// The plan consists of lookups, and ends as soon as there are enough rows.
+pub fn ends_early(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    NestedParts::of(plan).is_some_and(|parts| {
+        !parts.joins.is_empty()
+            && !parts.above.changes_rows()
+            && parts.cuts.iter().all(SortLimit::may_end)
+            && parts.cuts.iter().any(|cut| cut.least() < usize::MAX)
+    })
 }
 
 /// Nested joins take the totals or the first matches of few rows on one side of this join, instead of looking up these

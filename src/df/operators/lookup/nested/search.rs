@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use arrow::compute::SortOptions;
 
+use super::asks::Asked;
 use super::parts::columns;
 use super::{CHOOSING, Found, Join, Nested, Scope, SortLimit, TotalsOf};
 use crate::df::operators::lookup::JoinKind;
@@ -264,7 +265,7 @@ impl<'n> NestedSearch<'n> {
                 if self.at == 0 && cut.ends_before(&self.out, |column| level.value(column))? {
                     break;
                 }
-                match join.map_or(Ok(Some(true)), |join| self.passes(join))? {
+                match join.map_or(Ok(Some(true)), |join| self.holds(&join.residual))? {
                     Some(true) => {}
                     Some(false) => continue,
                     None => return Ok(false),
@@ -283,6 +284,11 @@ impl<'n> NestedSearch<'n> {
                 }
                 if asks_for_one {
                     level.close();
+                }
+                match join.map_or(Ok(Some(true)), |join| self.holds(&join.filter))? {
+                    Some(true) => {}
+                    Some(false) => continue,
+                    None => return Ok(false),
                 }
                 if kind != JoinKind::Anti && !self.go_on()? {
                     return Ok(false);
@@ -309,6 +315,11 @@ impl<'n> NestedSearch<'n> {
             } else if !level.has_found && matches!(kind, JoinKind::Left | JoinKind::Anti) {
                 level.has_found = true;
                 level.close();
+                match join.map_or(Ok(Some(true)), |join| self.holds(&join.filter))? {
+                    Some(true) => {}
+                    Some(false) => continue,
+                    None => return Ok(false),
+                }
                 if !self.go_on()? {
                     return Ok(false);
                 }
@@ -333,9 +344,9 @@ impl<'n> NestedSearch<'n> {
         work > few.work && !tried.is_some_and(is_ahead)
     }
 
-    /// The current match passes the residual filter; `None` if that cannot be computed.
-    fn passes(&self, join: &Join) -> Result<Option<bool>> {
-        for term in &join.residual {
+    /// The current row passes a filter; `None` if that cannot be computed.
+    fn holds(&self, filter: &[Asked]) -> Result<Option<bool>> {
+        for term in filter {
             match term.value(&self.levels[..=self.at], &self.binding.params)? {
                 Some(Value::Boolean(true)) => {}
                 Some(_) => return Ok(Some(false)),
