@@ -94,11 +94,6 @@ pub(super) async fn ways(mut state: SessionState, plan: LogicalPlan, keep: Keep)
         let first = planner.create_physical_plan(&finish(first.data)?, &state).await.map_err(df_error)?;
         state.config_mut().options_mut().optimizer.enable_join_dynamic_filter_pushdown = true;
         let with_filters = |plan| push_down::of_joins(plan, state.config_options()).map_err(df_error);
-        eprintln!(
-            "FIRST {} {}",
-            lookup::ends_early(&first),
-            datafusion::physical_plan::displayable(&*first).indent(true)
-        );
         match early::stopping(first).map_err(df_error)? {
             Early::Stops(alone) => {
                 return Ok(Ways { alone: with_filters(alone)?, shared: Shared::Never, ending: None });

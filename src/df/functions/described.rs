@@ -20,9 +20,10 @@ pub struct DescribedFunction {
 }
 
 /// Our functions, and those whose documentation would be wrong here: how they are called, and what they return.
-const OWN: [(&str, &str, &str); 54] = [
+const OWN: [(&str, &str, &str); 56] = [
     ("age", "age(timestamp [, timestamp])", "the time between two timestamps, or since one until now"),
     ("bool_or", "bool_or(condition)", "whether the condition holds for any row of a group"),
+    ("coalesce", "coalesce(value, ..)", "the first of these that is not NULL"),
     ("code", "code(text, 'Taobao=tb, ..')", "the short code of a value in such a list, as in key layouts"),
     ("covar_pop", "covar_pop(y, x)", "the population covariance of two numbers"),
     ("current_catalog", "current_catalog", "the name of every database: rowkeydb"),
@@ -55,6 +56,7 @@ const OWN: [(&str, &str, &str); 54] = [
     ("json_array_length", "json_array_length(json)", "number of elements; NULL for what is no array"),
     ("json_build_array", "json_build_array(value, ..)", "a JSON array of values"),
     ("json_build_object", "json_build_object('name', value, ..)", "a JSON object of names and values"),
+    ("json_concat", "json_concat(json, json)", "the members or elements of both, also json || json"),
     (
         "json_contains",
         "json_contains(json, part)",
@@ -138,7 +140,9 @@ const OWN: [(&str, &str, &str); 54] = [
 ];
 
 /// Functions of values that no column has, of files, or that others are made of; these are not shown.
-const USELESS: [&str; 17] = [
+const USELESS: [&str; 21] = [
+    "as_json",
+    "as_uuid",
     "cast_to_type",
     DATE_OF_PATTERN,
     "file_row_index",
@@ -152,6 +156,8 @@ const USELESS: [&str; 17] = [
     "row",
     "struct",
     TIME_OF_PATTERN,
+    "try_as_json",
+    "try_as_uuid",
     "try_cast_to_type",
     "union_extract",
     "union_tag",
@@ -199,10 +205,25 @@ fn described(name: &str, kind: &'static str, of: (&str, Option<&Documentation>))
     DescribedFunction { name: name.to_owned(), kind, call, gives }
 }
 
-/// The first sentence of a description: what a function returns, in one line and without its full stop.
+/// The first sentence of a description: what a function returns, in one line and without marks and its full stop.
 fn first_sentence(text: &str) -> String {
     let words: Vec<&str> = text.split("\n\n").next().unwrap_or_default().split_whitespace().collect();
-    let line = words.join(" ");
+    let line = without_links(&words.join(" ")).replace('`', "");
     let end = line.find(". ").unwrap_or(line.trim_end_matches(['.', ':']).len());
     line[..end].trim_start_matches("Returns ").to_owned()
+}
+
+/// `a [regular expression](https://..)` as `a regular expression`.
+fn without_links(text: &str) -> String {
+    let (mut plain, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some((before, link)) = rest.split_once('[')
+        && let Some((words, behind)) = link.split_once("](")
+        && !words.contains('[')
+        && let Some((_, behind)) = behind.split_once(')')
+    {
+        plain.push_str(before);
+        plain.push_str(words);
+        rest = behind;
+    }
+    plain + rest
 }

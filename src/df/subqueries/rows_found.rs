@@ -72,14 +72,20 @@ fn correlated(filter: &Filter) -> impl Iterator<Item = &Expr> {
 fn compared_along_key(filter: &Filter) -> DfResult<Option<Column>> {
     let (mut compared_along_key, mut are_equal) = (None, true);
     for term in correlated(filter) {
-        let Expr::BinaryExpr(compared) = term else { continue };
-        are_equal &= compared.op == Operator::Eq;
-        for side in [&compared.left, &compared.right] {
-            // NULL compares with nothing.
-            if matches!(
-                compared.op,
-                Operator::Eq | Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq
-            ) && let Expr::Column(column) = &**side
+        // NULL compares with nothing.
+        let sides = match term {
+            Expr::BinaryExpr(compared) => match compared.op {
+                Operator::Eq | Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq => {
+                    vec![&compared.left, &compared.right]
+                }
+                _ => Vec::new(),
+            },
+            Expr::Between(between) if !between.negated => vec![&between.expr],
+            _ => Vec::new(),
+        };
+        are_equal &= matches!(term, Expr::BinaryExpr(compared) if compared.op == Operator::Eq);
+        for side in sides {
+            if let Expr::Column(column) = &**side
                 && leads(column, &filter.input)?
             {
                 compared_along_key = Some(column.clone());

@@ -135,6 +135,7 @@ pub(super) fn convert(parsed: &DataType, written: &str) -> Result<TypeSpec> {
         }
         DataType::Uuid => plain(ColumnType::Uuid),
         DataType::JSON | DataType::JSONB => plain(ColumnType::Json),
+        DataType::Custom(..) if written.eq_ignore_ascii_case("long") => plain(ColumnType::BigInt),
         DataType::Custom(..) => Err(unknown(written)),
         _ => Err(Error::unsupported(format!("columns of type {written} are not supported"))
             .hint(signed(written).unwrap_or_else(list_of_types))),
