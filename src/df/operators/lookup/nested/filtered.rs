@@ -4,16 +4,14 @@ use std::sync::Arc;
 
 use arrow::datatypes::Schema;
 use datafusion::common::JoinSide;
-use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{PhysicalExpr, split_conjunction};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::joins::utils::{ColumnIndex, JoinFilter};
-use datafusion::physical_plan::projection::ProjectionExec;
 
 use super::asks::Asked;
-use super::parts::{Matches, NestedParts, columns};
-use crate::df::below::{passed_on, picked, place, with_columns};
+use super::parts::{Matches, NestedParts, columns, nameless};
+use crate::df::below::{picked, place, with_columns};
 use crate::df::join_sides::output_of;
 use crate::df::operators::lookup::JoinKind;
 use crate::df::operators::lookup::instead::{compares_plainly, equal_columns};
@@ -29,17 +27,9 @@ impl NestedParts {
     /// The parts of a join in which each outer row gives a range of keys. What it compares may be computed right below
     /// the join.
     pub(super) fn seeking(join: &SeekJoinExec) -> Option<NestedParts> {
-        let SeekLookup { mut rows, table, terms, filter, first, output } = join.as_lookup()?;
-        while let Some(input) = passed_on(&**rows) {
-            rows = input;
-        }
-        let computed = rows.downcast_ref::<ProjectionExec>();
-        let parts = NestedParts::of(computed.map_or(rows, |computed| computed.input()))?;
-        // A column of the outer rows.
-        let below = |at: usize| match computed {
-            Some(computed) => Some(Arc::clone(&computed.expr().get(at)?.expr)),
-            None => Some(column(at)),
-        };
+        let SeekLookup { rows, table, terms, filter, first, output } = join.as_lookup()?;
+        let (parts, computed) = NestedParts::of_computed(rows)?;
+        let below = |at: usize| computed.of(at);
         let term = |(value, ty, term): (&Arc<dyn PhysicalExpr>, ColumnType, OfRow)| {
             let value = with_columns(value, &below)?;
             Some((Asked::of(&value, ty, &parts.schema, &parts.output)?, term))
@@ -54,7 +44,7 @@ impl NestedParts {
         let residual = match filter {
             Some((filter, rows_are)) => parts.residual(filter, table, &|at| match at.side == rows_are {
                 true => below(at.index),
-                false => Some(column(parts.output.len() + at.index)),
+                false => Some(nameless(parts.output.len() + at.index)),
             })?,
             None => Vec::new(),
         };
@@ -75,8 +65,8 @@ impl NestedParts {
         let (of_rows, shown) = (self.output.len(), table.request.schema.fields().len());
         let of_table = |at: usize| picked.get(at).map(|column| of_rows + column);
         let residual = self.residual(join.filter()?, table, &|at| match at.side {
-            JoinSide::Left => Some(column(at.index)),
-            _ => of_table(at.index).map(column),
+            JoinSide::Left => Some(nameless(at.index)),
+            _ => of_table(at.index).map(nameless),
         })?;
         let output = (0..join.schema().fields().len()).map(|at| match output_of(join, at)? {
             (0, of_row) => Some(of_row),
@@ -109,9 +99,4 @@ impl NestedParts {
         };
         split_conjunction(filter.expression()).into_iter().map(term).collect()
     }
-}
-
-/// A column by its position: its name does not matter here.
-fn column(at: usize) -> Arc<dyn PhysicalExpr> {
-    Arc::new(Column::new("", at))
 }

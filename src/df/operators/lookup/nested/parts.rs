@@ -5,6 +5,7 @@ use std::sync::Arc;
 use arrow::compute::SortOptions;
 use arrow::datatypes::SchemaRef;
 use datafusion::common::JoinType;
+use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{LexOrdering, PhysicalExpr, PhysicalSortExpr, split_conjunction};
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::filter::FilterExec;
@@ -80,7 +81,7 @@ impl NestedParts {
             };
         }
         if let Some(join) = plan.downcast_ref::<LookupJoinExec>() {
-            return NestedParts::of(&join.rows)?.looking_up(join);
+            return NestedParts::looking_up(join);
         }
         if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
             return NestedParts::of_hash_join(join).or_else(|| NestedParts::of_turned(join));
@@ -260,21 +261,42 @@ impl NestedParts {
         self
     }
 
-    /// Adds a lookup join.
-    fn looking_up(self, join: &LookupJoinExec) -> Option<NestedParts> {
+    /// The parts of a lookup join. What it looks up may be computed right below it.
+    fn looking_up(join: &LookupJoinExec) -> Option<NestedParts> {
         // Right semi joins need to know what other rows have found.
         if join.kind == JoinKind::Found || join.in_order {
             return None;
         }
+        let (parts, computed) = NestedParts::of_computed(&join.rows)?;
         let table = scan_of(&join.table)?;
-        let shown = if join.kind.shows_found() { table.request.schema.fields().len() } else { 0 };
         let is_asked = |id: ColumnId| join.on.iter().any(|equal| equal.key == id);
-        let by_ranges = self.by_ranges || !table.request.is_rowkey(&is_asked);
+        let by_ranges = parts.by_ranges || !table.request.is_rowkey(&is_asked);
         let first = matches!(join.kind, JoinKind::Semi | JoinKind::Anti).then(FirstFound::any_one);
         let matches = Matches { first, ..Matches::default() };
-        let on = self.equal(&join.on)?;
-        let joined = NestedParts { by_ranges, ..self }.joined(join.kind, table, on, matches)?;
-        joined.with_output(&join.output, shown, join.schema())
+        let equal = |equal: &JoinColumn| {
+            let value = computed.of(equal.of_row.index())?;
+            let asked = Asked::of(&value, equal.ty, &parts.schema, &parts.output)?;
+            Some((asked, OfRow::equal(equal.key, equal.ty)))
+        };
+        let on = join.on.iter().map(equal).collect::<Option<Vec<_>>>()?;
+        let (of_rows, found) = (join.rows.schema().fields().len(), parts.joins.len() + 1);
+        let column = |at: &usize| match at.checked_sub(of_rows) {
+            Some(column) => Some(ColumnOf { table: found, column }),
+            None => parts.output.get(place(&computed.of(*at)?)?).copied(),
+        };
+        let output = join.output.iter().map(column).collect::<Option<_>>()?;
+        let joined = NestedParts { by_ranges, ..parts }.joined(join.kind, table, on, matches)?;
+        Some(NestedParts { output, schema: join.schema(), ..joined })
+    }
+
+    /// The parts of the outer rows of a join, and what is computed of them right below it.
+    pub(super) fn of_computed(rows: &Arc<dyn ExecutionPlan>) -> Option<(NestedParts, ComputedColumns<'_>)> {
+        let mut rows = rows;
+        while let Some(input) = passed_on(&**rows) {
+            rows = input;
+        }
+        let computed = ComputedColumns(rows.downcast_ref());
+        Some((NestedParts::of(computed.0.map_or(rows, ProjectionExec::input))?, computed))
     }
 
     /// Adds a join with aggregates of a table.
@@ -466,6 +488,24 @@ impl NestedParts {
         let output = output.iter().map(|at| all.get(*at).copied()).collect::<Option<_>>()?;
         Some(NestedParts { output, schema, ..self })
     }
+}
+
+/// The columns of outer rows, by what is below the projection that computes them, if there is one.
+pub(super) struct ComputedColumns<'p>(Option<&'p ProjectionExec>);
+
+impl ComputedColumns<'_> {
+    /// The column at this position.
+    pub(super) fn of(&self, at: usize) -> Option<Arc<dyn PhysicalExpr>> {
+        match self.0 {
+            Some(computed) => Some(Arc::clone(&computed.expr().get(at)?.expr)),
+            None => Some(nameless(at)),
+        }
+    }
+}
+
+/// A column by its position: its name does not matter here.
+pub(super) fn nameless(at: usize) -> Arc<dyn PhysicalExpr> {
+    Arc::new(Column::new("", at))
 }
 
 /// The plan consists of lookups, and ends as soon as there are enough rows.
