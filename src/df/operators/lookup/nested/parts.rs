@@ -36,6 +36,7 @@ use crate::df::wanted::FirstFound;
 use crate::exec::next_rows::ColumnOf;
 use crate::key::ColumnId;
 use crate::plan::Field;
+use crate::row::column_type_of;
 use crate::value::ColumnType;
 
 /// The parts of a plan.
@@ -174,30 +175,28 @@ impl NestedParts {
         }
     }
 
-    /// The parts of a limit above a filter of joined rows. Each row is held against the filter as it is found, and the first
-    /// that pass are enough.
+    /// The parts of a limit above a filter of joined rows, or in it. Each row is held against the filter as it is found, and
+    /// the first that pass are enough.
     fn of_first_that_pass(plan: &Arc<dyn ExecutionPlan>) -> Option<NestedParts> {
-        let (sort, limit) = (plan.downcast_ref::<SortExec>(), plan.downcast_ref::<GlobalLimitExec>());
-        let mut input = match (sort, limit) {
-            (Some(sort), _) => sort.fetch().map(|_| sort.input())?,
-            (_, limit) => limit?.input(),
-        };
-        while let Some(below) = passed_on(&**input) {
-            input = below;
-        }
-        let parts = NestedParts::of_passing(input.downcast_ref()?)?;
-        let parts = match (sort, limit) {
-            (Some(sort), _) => {
-                let order = parts.order(sort.expr())?;
-                parts.sorted_for(sort, order)
-            }
-            (_, limit) => parts.limited(limit?.skip(), limit?.fetch()),
+        let parts = if let Some(sort) = plan.downcast_ref::<SortExec>() {
+            let parts = NestedParts::of_passing(sort.fetch().map(|_| sort.input())?)?;
+            let order = parts.order(sort.expr())?;
+            parts.sorted_for(sort, order)
+        } else if let Some(limit) = plan.downcast_ref::<GlobalLimitExec>() {
+            NestedParts::of_passing(limit.input())?.limited(limit.skip(), limit.fetch())
+        } else {
+            plan.downcast_ref::<FilterExec>()?.fetch()?;
+            NestedParts::of_passing(plan)?
         };
         parts.cuts.last().is_some_and(SortLimit::may_end).then_some(parts)
     }
 
     /// The rows of a join that pass a filter.
-    fn of_passing(filter: &FilterExec) -> Option<NestedParts> {
+    fn of_passing(plan: &Arc<dyn ExecutionPlan>) -> Option<NestedParts> {
+        if let Some(input) = passed_on(&**plan) {
+            return NestedParts::of_passing(input);
+        }
+        let filter: &FilterExec = plan.downcast_ref()?;
         let mut parts = NestedParts::of(filter.input())?;
         let is_of_all =
             parts.cuts.last().is_some_and(|cut| cut.joins == parts.joins.len() && cut.cuts_nothing());
@@ -212,7 +211,7 @@ impl NestedParts {
         if let Some(columns) = filter.projection() {
             parts.output = columns.iter().map(|at| parts.output.get(*at).copied()).collect::<Option<_>>()?;
         }
-        Some(NestedParts { schema: filter.schema(), ..parts })
+        Some(NestedParts { schema: filter.schema(), ..parts }.limited(0, filter.fetch()))
     }
 
     /// Sorts the rows for `sort`, whose keys are these columns. They come in the order of the first table.
@@ -275,7 +274,10 @@ impl NestedParts {
         let matches = Matches { first, ..Matches::default() };
         let equal = |equal: &JoinColumn| {
             let value = computed.of(equal.of_row.index())?;
-            let asked = Asked::of(&value, equal.ty, &parts.schema, &parts.output)?;
+            // An integer may be beyond the column's type: it equals nothing then.
+            let given = value.return_field(&parts.schema).ok().and_then(|given| column_type_of(&given));
+            let ty = given.filter(|given| given.is_integer()).unwrap_or(equal.ty);
+            let asked = Asked::of(&value, ty, &parts.schema, &parts.output)?;
             Some((asked, OfRow::equal(equal.key, equal.ty)))
         };
         let on = join.on.iter().map(equal).collect::<Option<Vec<_>>>()?;
