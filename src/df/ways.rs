@@ -81,8 +81,8 @@ pub(super) async fn ways(mut state: SessionState, plan: LogicalPlan, keep: Keep)
     let planner = Arc::clone(state.query_planner());
     // Handing out little work to threads costs more than the work.
     let threads = std::mem::replace(&mut state.config_mut().options_mut().execution.target_partitions, 1);
-    let (mut tried, mut ending): (Option<Arc<dyn ExecutionPlan>>, Option<Arc<dyn ExecutionPlan>>) =
-        (None, None);
+    let mut tried: Option<Arc<dyn ExecutionPlan>> = None;
+    let mut ending: Option<Arc<dyn ExecutionPlan>> = None;
     for joins in [Joins::Left, Joins::Right] {
         let first = order::advise(plan.clone(), joins).map_err(df_error)?;
         if !first.transformed {

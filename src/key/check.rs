@@ -86,9 +86,11 @@ pub(super) fn why_no_row_fits(parts: &[KeyPart]) -> Option<LayoutError> {
     })
 }
 
-/// A value of a part that a delimiter ends, if all values of its type are written with the same marks.
+/// A value of a part that a delimiter ends, if all values of its type are written with the marks that the delimiter is.
 fn sample(part: &KeyPart) -> Option<&'static Value> {
+    let is_of_marks = |text: &str| !text.chars().any(char::is_alphanumeric);
     match (&part.ending, part.form.ty()?) {
+        (Ending::Delimiter(text), _) if !is_of_marks(text) => None,
         (Ending::Delimiter(_), ColumnType::Date) => Some(&Value::Date(0)),
         (Ending::Delimiter(_), ColumnType::Timestamp) => Some(&Value::Timestamp(0)),
         (Ending::Delimiter(_), ColumnType::TimestampTz) => Some(&Value::TimestampTz(0)),

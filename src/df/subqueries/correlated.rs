@@ -10,7 +10,7 @@ use std::cell::Cell;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use arrow::datatypes::FieldRef;
+use arrow::datatypes::{DataType, FieldRef, TimeUnit};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, ExprSchema, Spans};
 use datafusion::config::ConfigOptions;
@@ -31,7 +31,7 @@ use super::first_found::FirstRowsFound;
 use super::first_rows::first_rows;
 use super::membership::{in_one_set, is_joined_well, spell_out};
 use super::totals_found::TotalsFound;
-use crate::df::rewrite::rename_kept;
+use crate::df::rewrite::{rename_kept, widens};
 use crate::df::tree::{RewritePlan, RewriteTree};
 use crate::df::with_queries::{draws, shared_rows};
 
@@ -539,7 +539,8 @@ fn pulls_up(plan: &LogicalPlan, under_totals: bool) -> bool {
             let mut terms = terms.filter(|term| takes_outer(term, &filter.input)).peekable();
             // Of conditions in two filters, one above the other, it loses columns.
             let has_terms = terms.peek().is_some();
-            terms.all(|term| !has_subquery(term) && (!under_totals || is_key(term)))
+            let schema = filter.input.schema();
+            terms.all(|term| !has_subquery(term) && (!under_totals || is_key(term, schema)))
                 && pulls_up(&filter.input, under_totals)
                 && (!has_terms || outer_columns(&filter.input).is_empty())
         }
@@ -562,16 +563,38 @@ pub fn takes(plan: &LogicalPlan) -> bool {
     plan.expressions().iter().any(|expr| !of_expr(expr, &inputs).is_empty())
 }
 
-/// `column = expression of the outer row`.
-fn is_key(term: &Expr) -> bool {
-    let is_column = |expr: &Expr| match expr {
-        Expr::Cast(Cast { expr, .. }) => matches!(**expr, Expr::Column(_)),
-        expr => matches!(expr, Expr::Column(_)),
+/// `column = expression of the outer row`. DataFusion groups by the column, though it joins by what that is cast to: an
+/// outer row must equal one value of it at most.
+fn is_key(term: &Expr, schema: &DFSchema) -> bool {
+    let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) = term else { return false };
+    let is_column = |side: &Expr, other: &Expr| {
+        let column = match side {
+            Expr::Cast(Cast { expr, .. }) => expr,
+            side => side,
+        };
+        let types = [column, side, other].map(|expr| expr.get_type(schema));
+        let [Ok(of_column), Ok(of_side), Ok(of_other)] = types else { return false };
+        let are_apart = |from: &DataType, to: &DataType| from == to || stay_apart(from, to);
+        matches!(column, Expr::Column(_))
+            && !other.any_column_refs()
+            && are_apart(&of_column, &of_side)
+            && (are_apart(&of_side, &of_other) || stay_apart(&of_other, &of_side))
     };
-    match term {
-        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => {
-            is_column(left) && !right.any_column_refs() || is_column(right) && !left.any_column_refs()
-        }
-        _ => false,
+    is_column(left, right) || is_column(right, left)
+}
+
+/// Different values of the first type are different ones of the second.
+fn stay_apart(from: &DataType, to: &DataType) -> bool {
+    let digits = match from {
+        DataType::Int16 => 5,
+        DataType::Int32 => 10,
+        DataType::Int64 => 19,
+        _ => 0,
+    };
+    match to {
+        DataType::Float64 => (1..=10).contains(&digits),
+        DataType::Decimal128(all, behind) => digits > 0 && i16::from(*all) - i16::from(*behind) >= digits,
+        DataType::Timestamp(TimeUnit::Microsecond, _) => *from == DataType::Date32,
+        to => widens(from, to),
     }
 }

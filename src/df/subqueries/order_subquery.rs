@@ -7,7 +7,7 @@ use std::sync::Arc;
 use datafusion::common::Column;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result as DfResult;
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, SortExpr};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Sort, SortExpr};
 
 use super::correlated::{outer_columns, subquery_in};
 
@@ -29,6 +29,9 @@ pub fn subqueries_in_order(plan: LogicalPlan) -> DfResult<Transformed<LogicalPla
     if missing.is_empty() {
         return Ok(Transformed::no(plan));
     }
+    if let Ok(Some(sorted)) = carried(sort, &missing) {
+        return Ok(Transformed::yes(sorted));
+    }
     let more = missing.into_iter().map(|column| SortExpr::new(Expr::Column(column), true, true));
     let by: Vec<SortExpr> = sort.expr.iter().cloned().chain(more).collect();
     let sorted = LogicalPlanBuilder::from(Arc::clone(&sort.input)).sort_with_limit(by, sort.fetch);
@@ -37,4 +40,19 @@ pub fn subqueries_in_order(plan: LogicalPlan) -> DfResult<Transformed<LogicalPla
         Ok(sorted) => Transformed::yes(sorted),
         Err(_) => Transformed::no(plan),
     })
+}
+
+/// The sort above the select list with these columns, which are left out above it: the sort may know them by other names
+/// only, as of `SELECT k AS id .. ORDER BY (SELECT .. k ..)`. `None` if they are not there below the select list.
+fn carried(sort: &Sort, columns: &[Column]) -> DfResult<Option<LogicalPlan>> {
+    let LogicalPlan::Projection(list) = &*sort.input else { return Ok(None) };
+    if !columns.iter().all(|column| list.input.schema().has_column(column)) {
+        return Ok(None);
+    }
+    let more = columns.iter().cloned().map(Expr::Column);
+    let rows =
+        LogicalPlanBuilder::from(Arc::clone(&list.input)).project(list.expr.iter().cloned().chain(more))?;
+    let sorted = Sort { input: Arc::new(rows.build()?), ..sort.clone() };
+    let shown = sort.input.schema().columns().into_iter().map(Expr::Column);
+    LogicalPlanBuilder::from(LogicalPlan::Sort(sorted)).project(shown)?.build().map(Some)
 }
