@@ -151,9 +151,10 @@ impl FieldConstraints {
         }
     }
 
-    /// Leaves out values that a part cannot hold, as a name without a code: no row has them.
+    /// Leaves out values that a part cannot hold, as a name without a code: no row has them. The walk leaves out those of the
+    /// first part.
     fn leave_out_what_no_key_has(&mut self, layout: &KeyLayout) {
-        for part in layout.parts() {
+        for part in layout.parts().iter().skip(1) {
             let &[column] = part.columns() else { continue };
             if let Some(set) = self.values.get_mut(&Field::Column(column))
                 && set.intervals().len() <= LISTED_MAX
