@@ -245,7 +245,7 @@ fn a_statement_of_several_steps_is_done_or_undone() {
     let alter = "ALTER TABLE r ADD COLUMN a INT, ADD COLUMN c TEXT DEFAULT md5(repeat('a', 3)) || 'b'";
     for (sql, is_in_transaction) in [(&*copy, false), (&copy, true), (alter, false), (alter, true)] {
         let mut seen = 0;
-        for times in [0, 1].into_iter().chain((1..).map(|n| 3 << n)) {
+        for times in [0; 20].into_iter().chain([1]).chain((1..).map(|n| 3 << n)) {
             let db = Database::in_memory().unwrap();
             let deep = "(".repeat(70) + "md5(repeat('x', 2))" + &")".repeat(70);
             let create = format!(
@@ -261,6 +261,10 @@ fn a_statement_of_several_steps_is_done_or_undone() {
                 session.execute("BEGIN", &[]).unwrap();
             }
             if dropped(&mut session, sql, times) {
+                // What another thread computes may have been there at once.
+                if times == 0 {
+                    continue;
+                }
                 break;
             }
             seen += 1;
