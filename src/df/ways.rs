@@ -23,8 +23,8 @@ use crate::error::Result;
 pub struct Ways {
     pub alone: Arc<dyn ExecutionPlan>,
     pub shared: Shared<Arc<dyn ExecutionPlan>>,
-    /// A plan to be kept that ends with the first rows that it wants, as nested joins.
-    pub ending: Option<Arc<dyn ExecutionPlan>>,
+    /// Plans in the order of their first rows, which may end with these if they are kept as nested joins.
+    pub ending: Vec<Arc<dyn ExecutionPlan>>,
 }
 
 /// A plan for all threads.
@@ -82,7 +82,7 @@ pub(super) async fn ways(mut state: SessionState, plan: LogicalPlan, keep: Keep)
     // Handing out little work to threads costs more than the work.
     let threads = std::mem::replace(&mut state.config_mut().options_mut().execution.target_partitions, 1);
     let mut tried: Option<Arc<dyn ExecutionPlan>> = None;
-    let mut ending: Option<Arc<dyn ExecutionPlan>> = None;
+    let mut ending: Vec<Arc<dyn ExecutionPlan>> = Vec::new();
     for joins in [Joins::Left, Joins::Right] {
         let first = order::advise(plan.clone(), joins).map_err(df_error)?;
         if !first.transformed {
@@ -96,11 +96,11 @@ pub(super) async fn ways(mut state: SessionState, plan: LogicalPlan, keep: Keep)
         let with_filters = |plan| push_down::of_joins(plan, state.config_options()).map_err(df_error);
         match early::stopping(first).map_err(df_error)? {
             Early::Stops(alone) => {
-                return Ok(Ways { alone: with_filters(alone)?, shared: Shared::Never, ending: None });
+                return Ok(Ways { alone: with_filters(alone)?, shared: Shared::Never, ending: Vec::new() });
             }
             Early::MayStop(first) if tried.is_none() => tried = Some(with_filters(first)?),
-            Early::No(first) if is_kept && lookup::ends_early(&first) => ending = ending.or(Some(first)),
-            Early::MayStop(_) | Early::No(_) => {}
+            Early::MayStop(_) => {}
+            Early::No(first) => ending.push(first),
         }
     }
     let after_trial = |plan| match &tried {
@@ -127,6 +127,8 @@ pub(super) async fn ways(mut state: SessionState, plan: LogicalPlan, keep: Keep)
     } else {
         Shared::Later
     };
-    let ending = ending.filter(|_| tried.is_none());
+    if tried.is_some() {
+        ending.clear();
+    }
     Ok(Ways { alone: after_trial(alone), shared, ending })
 }

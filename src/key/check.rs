@@ -61,8 +61,8 @@ pub(super) fn parts(
     Ok(parts)
 }
 
-/// Why no row at all has a key, if that is so. Layouts are refused for it when they are declared; a layout that is stored
-/// may have been declared before it was checked.
+/// Why no row at all has a key, if that is so. Layouts are refused for it when they are declared; a layout that is
+/// stored may have been declared before it was checked.
 pub(super) fn why_no_row_fits(parts: &[KeyPart]) -> Option<LayoutError> {
     let bytes: usize = parts.iter().map(KeyPart::least_bytes).sum();
     if bytes > KEY_BYTES_MAX {
@@ -73,30 +73,29 @@ pub(super) fn why_no_row_fits(parts: &[KeyPart]) -> Option<LayoutError> {
             hint: "pad no wider than values need, and use numbers and codes instead of text".into(),
         });
     }
-    let is_cut = |part: &&KeyPart| {
-        sample(part).is_some_and(|value| part.bytes_of(&|_| value, &mut Vec::new()).is_err())
-    };
-    let (at, part) = parts.iter().enumerate().find(|(_, part)| is_cut(part))?;
-    let Ending::Delimiter(delimiter) = &part.ending else { return None };
+    let (part, delimiter) =
+        parts.iter().enumerate().find_map(|(at, part)| Some((at, delimiter_in_all(part)?)))?;
     Some(LayoutError {
-        part: at,
-        what: format!("rowkey part {} cannot be told from its delimiter", part.sql),
+        part,
+        what: format!("rowkey part {} cannot be told from its delimiter", parts[part].sql),
         why: format!("every value holds '{delimiter}', which ends the part"),
         hint: "choose another delimiter, or a part of fixed width".into(),
     })
 }
 
-/// A value of a part that a delimiter ends, if all values of its type are written with the marks that the delimiter is.
-fn sample(part: &KeyPart) -> Option<&'static Value> {
-    let is_of_marks = |text: &str| !text.chars().any(char::is_alphanumeric);
-    match (&part.ending, part.form.ty()?) {
-        (Ending::Delimiter(text), _) if !is_of_marks(text) => None,
-        (Ending::Delimiter(_), ColumnType::Date) => Some(&Value::Date(0)),
-        (Ending::Delimiter(_), ColumnType::Timestamp) => Some(&Value::Timestamp(0)),
-        (Ending::Delimiter(_), ColumnType::TimestampTz) => Some(&Value::TimestampTz(0)),
-        (Ending::Delimiter(_), ColumnType::Uuid) => Some(&Value::Uuid([0; 16])),
-        _ => None,
-    }
+/// The delimiter that ends a part, if every value of the part has it: it is of the marks with which all values of the
+/// type are written.
+fn delimiter_in_all(part: &KeyPart) -> Option<&str> {
+    let Ending::Delimiter(delimiter) = &part.ending else { return None };
+    let any = match part.form.ty()? {
+        ColumnType::Date => Value::Date(0),
+        ColumnType::Timestamp => Value::Timestamp(0),
+        ColumnType::TimestampTz => Value::TimestampTz(0),
+        ColumnType::Uuid => Value::Uuid([0; 16]),
+        _ => return None,
+    };
+    let is_of_marks = !delimiter.contains(char::is_alphanumeric);
+    (is_of_marks && part.bytes_of(&|_| &any, &mut Vec::new()).is_err()).then_some(delimiter)
 }
 
 /// Binds one form to its columns' types.

@@ -257,11 +257,14 @@ impl KeyLayout {
         self.parts.iter().all(KeyPart::is_text)
     }
 
-    /// The character at place `at` (from 0 on) of every key, if keys are text and have a delimiter there, behind parts of
-    /// fixed width: `_` at 6 of `lpad(id, 6), '_', day`.
+    /// The character at place `at` (from 0 on) of every key, if keys are text and have a delimiter there, behind parts
+    /// of fixed width: `_` at 6 of `lpad(id, 6), '_', day`.
     pub fn delimiter_at(&self, at: usize) -> Option<char> {
+        if !self.is_text() {
+            return None;
+        }
         let mut left = at;
-        for part in self.parts.iter().filter(|_| self.is_text()) {
+        for part in &self.parts {
             let width = part.width_in_chars()?;
             if left < width {
                 return part.delimiter().and_then(|text| text.chars().nth(left));

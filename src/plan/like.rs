@@ -98,12 +98,19 @@ impl LikePattern {
     pub fn knowing(&self, known: impl Fn(usize) -> Option<char>) -> LikePattern {
         let (mut run, mut at) = (PatternRun::default(), 0);
         for piece in &self.runs[0].pieces {
-            match (piece, known(at)) {
-                (PatternPiece::AnyChar, Some(c)) => run.push(c),
-                (PatternPiece::AnyChar, None) => run.pieces.push(PatternPiece::AnyChar),
-                (PatternPiece::Literal(text), _) => text.chars().for_each(|c| run.push(c)),
+            match piece {
+                PatternPiece::Literal(text) => {
+                    text.chars().for_each(|c| run.push(c));
+                    at += text.chars().count();
+                }
+                PatternPiece::AnyChar => {
+                    match known(at) {
+                        Some(c) => run.push(c),
+                        None => run.pieces.push(PatternPiece::AnyChar),
+                    }
+                    at += 1;
+                }
             }
-            at += if let PatternPiece::Literal(text) = piece { text.chars().count() } else { 1 };
         }
         let runs = std::iter::once(run).chain(self.runs[1..].iter().cloned()).collect();
         LikePattern { written: self.written.clone(), runs }

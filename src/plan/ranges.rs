@@ -90,8 +90,8 @@ pub(super) fn search(
     found
 }
 
-/// The condition with the delimiters of the layout in place of `_` in patterns for the rowkey, where every key has them: so
-/// `rowkey LIKE '000123_2017%'` is a prefix of `lpad(id, 6), '_', day`.
+/// The condition with the delimiters of the layout in place of `_` in patterns for the rowkey, where every key has them:
+/// so `rowkey LIKE '000123_2017%'` is a prefix of `lpad(id, 6), '_', day`.
 fn delimited(predicate: Predicate, layout: &KeyLayout) -> Predicate {
     let all = |terms: Vec<Predicate>| terms.into_iter().map(|term| delimited(term, layout)).collect();
     match predicate {

@@ -151,8 +151,8 @@ impl FieldConstraints {
         }
     }
 
-    /// Leaves out values that a part cannot hold, as a name without a code: no row has them. The walk leaves out those of the
-    /// first part.
+    /// Leaves out values that a part cannot hold, as a name without a code: no row has them. The walk leaves out those
+    /// of the first part.
     fn leave_out_what_no_key_has(&mut self, layout: &KeyLayout) {
         for part in layout.parts().iter().skip(1) {
             let &[column] = part.columns() else { continue };

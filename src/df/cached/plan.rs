@@ -149,7 +149,7 @@ impl UnboundPlan {
         let nested = nested.map(|nested| nested.beside(hashes));
         let tried = match trial {
             Some(trial) => Nested::ending(trial.first(), trial.work_otherwise(), &schema),
-            None => ending.and_then(|plan| Nested::ending(&plan, hashes?, &schema)),
+            None => ending.iter().find_map(|plan| Nested::ending(plan, hashes?, &schema)),
         };
         let nested_below = match nested.as_ref().is_none_or(Nested::gathers) {
             true => match nested_below(seeking.as_ref(), hashes)? {

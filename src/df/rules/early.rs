@@ -1,10 +1,10 @@
 //! Top-k above joins: stops reading early, in the order of one side, or in none.
 //!
 //! DataFusion sorts the output of a join, as its hash join keeps the order of one side only and reads the other
-//! completely. A [`LookupJoinExec`] and a [`SeekJoinExec`] keep the order of their outer rows. So the sort above becomes a
-//! limit, and reading ends as soon as there are enough rows; and where only a prefix of the sort keys is in order, the sort
-//! ends once all ties of that prefix have come. That pays off where nearly each outer row finds a match. Otherwise such a
-//! plan would read a table along an index for nothing, so it is given up.
+//! completely. A [`LookupJoinExec`] and a [`SeekJoinExec`] keep the order of their outer rows. So the sort above becomes
+//! a limit, and reading ends as soon as there are enough rows; and where only a prefix of the sort keys is in order, the
+//! sort ends once all ties of that prefix have come. That pays off where nearly each outer row finds a match. Otherwise
+//! such a plan would read a table along an index for nothing, so it is given up.
 
 use std::sync::Arc;
 

@@ -6,6 +6,7 @@
 use datafusion::common::Column;
 use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result as DfResult;
+use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, Operator, Projection, lit};
 use datafusion::scalar::ScalarValue;
 
@@ -67,12 +68,19 @@ fn settled(expr: &Expr, counts: &[Column]) -> Option<Expr> {
     }
 }
 
-/// `count(*)`
 fn is_count_of_rows(total: &Expr) -> bool {
-    let Expr::AggregateFunction(function) = total.clone().unalias_nested().data else { return false };
+    match total {
+        Expr::Alias(alias) => is_count_of_rows(&alias.expr),
+        Expr::AggregateFunction(total) => counts_rows(total),
+        _ => false,
+    }
+}
+
+/// `count(*)`
+pub fn counts_rows(AggregateFunction { func, params }: &AggregateFunction) -> bool {
     let counts_all = |arg: &Expr| matches!(arg, Expr::Literal(value, _) if !value.is_null());
-    function.func.name() == "count"
-        && !function.params.distinct
-        && function.params.filter.is_none()
-        && function.params.args.iter().all(counts_all)
+    func.name() == "count"
+        && !params.distinct
+        && params.filter.is_none()
+        && params.args.iter().all(counts_all)
 }

@@ -14,6 +14,7 @@ use super::correlated::{UniqueNames, has_subquery};
 use super::rows_found::{Beside, RowsFound};
 use crate::df::parallel::OF_A_SET;
 use crate::df::rewrite::below;
+use crate::df::rules::filled_groups::counts_rows;
 use crate::df::tree::{RewriteTree, changed};
 
 /// Totals of the rows of a table that an outer row finds.
@@ -130,11 +131,8 @@ fn total_of_found(total: Expr) -> Option<AggregateFunction> {
     let Expr::AggregateFunction(total) = total.unalias() else { return None };
     let AggregateFunctionParams { args, filter: None, order_by, .. } = &total.params else { return None };
     let [arg] = &args[..] else { return None };
-    let counts = matches!(arg, Expr::Literal(value, _) if !value.is_null())
-        && total.func.name() == "count"
-        && !total.params.distinct;
     let is_plain = OF_A_SET.contains(&total.func.name()) && order_by.is_empty();
-    (is_plain && (counts || is_null_of_nulls(arg) && arg.any_column_refs())).then_some(total)
+    (is_plain && (counts_rows(&total) || is_null_of_nulls(arg) && arg.any_column_refs())).then_some(total)
 }
 
 /// The expression is NULL if its columns are.

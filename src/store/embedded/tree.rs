@@ -120,7 +120,7 @@ impl Tree {
     }
 
     fn of(env: Env<WithoutTls>, map: Map, trust: Arc<Trust>, witness: File, directory: Directory) -> Tree {
-        let (keyspaces, are_free_pages_checked) = Default::default();
+        let (keyspaces, are_free_pages_checked) = (RwLock::default(), Mutex::new(false));
         Tree { env, map, keyspaces, trust, witness, are_free_pages_checked, directory }
     }
 

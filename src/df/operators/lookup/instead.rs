@@ -328,7 +328,7 @@ impl LookupJoinExec {
         equivalence.clear_orderings();
         if let Some(order) = rows.output_ordering() {
             let schema = equivalence.schema().clone();
-            equivalence.add_ordering(order.iter().map_while(|by| above(by, &self.output, &schema)));
+            equivalence.add_ordering(order_above(order, &come_out_at(&self.output), &schema));
         }
         let properties = PlanProperties::clone(&self.properties).with_eq_properties(equivalence);
         let (together, wanted) = (wanted.clamp(ROWS_FIRST, ROWS_MAX), Some(wanted));
@@ -385,7 +385,7 @@ impl LookupJoinExec {
         let asks = how.by == LookupBy::Ranges && is_stopped;
         let declares = kind.shows_row() && (asks || !how.any_order);
         if let Some(order) = rows.output_ordering().filter(|_| declares) {
-            equivalence.add_ordering(order.iter().map_while(|by| above(by, &output, &join.schema())));
+            equivalence.add_ordering(order_above(order, &come_out_at(&output), &join.schema()));
         }
         let of_scan = |column: usize| column.checked_sub(of_rows).map_or(column, |at| of_rows + columns[at]);
         Ok(Some(LookupJoinExec {
@@ -423,13 +423,24 @@ pub(super) fn compares_plainly(join: &HashJoinExec) -> bool {
     nulls_match_nothing(join) && is_one_part(join.left())
 }
 
-/// A sort key over the outer rows as one over the output.
-fn above(by: &PhysicalSortExpr, output: &[usize], schema: &Schema) -> Option<PhysicalSortExpr> {
+/// Where a column comes out.
+fn come_out_at(output: &[usize]) -> impl Fn(usize) -> Option<usize> {
+    |below| output.iter().position(|at| *at == below)
+}
+
+/// The order of outer rows as one of the output, up to the first key that does not come out. `at`: where a column does.
+pub fn order_above(
+    order: &LexOrdering,
+    at: &dyn Fn(usize) -> Option<usize>,
+    schema: &Schema,
+) -> Vec<PhysicalSortExpr> {
     let moved = |below: usize| {
-        let at = output.iter().position(|at| *at == below)?;
+        let at = at(below)?;
         Some(Arc::new(Column::new(schema.field(at).name(), at)) as Arc<dyn PhysicalExpr>)
     };
-    Some(PhysicalSortExpr::new(with_columns(&by.expr, &moved)?, by.options))
+    let above =
+        |by: &PhysicalSortExpr| Some(PhysicalSortExpr::new(with_columns(&by.expr, &moved)?, by.options));
+    order.iter().map_while(above).collect()
 }
 
 /// A pair of equal expressions: of the left side of a join, of its right side.

@@ -33,8 +33,9 @@ use self::found::{FoundBy, JoinKeys, JoinedPairs, SeenKeys};
 pub use self::instead::{
     EqualPair, are_all_lookups, are_worth_it, given_as, in_recursions, instead_of_all_hashes,
     instead_of_hashes, instead_of_hashes_either_way, nulls_match_nothing, once_is_enough, only_equates,
+    order_above,
 };
-pub use self::nested::{Nested, NestedExec, NestedRun, ends_early, led};
+pub use self::nested::{Nested, NestedExec, NestedRun, led};
 pub use self::sorted::sorted_first;
 use super::scan::{ExpectedAccess, FEW_ROWS, ScanExec};
 use crate::access::{COST, Method};

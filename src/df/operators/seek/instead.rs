@@ -9,7 +9,7 @@ use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::expressions::{BinaryExpr, CastExpr, Column};
 use datafusion::physical_expr::utils::collect_columns;
-use datafusion::physical_expr::{PhysicalExpr, PhysicalSortExpr, conjunction, split_conjunction};
+use datafusion::physical_expr::{PhysicalExpr, conjunction, split_conjunction};
 use datafusion::physical_expr_common::physical_expr::is_volatile;
 use datafusion::physical_plan::joins::utils::{ColumnIndex, JoinFilter, build_join_schema};
 use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec};
@@ -23,7 +23,7 @@ use crate::df::below::{column, picked, place, with_columns};
 use crate::df::expr::comparison;
 use crate::df::operators::few_first::few_first;
 use crate::df::operators::join_rows::rows_of;
-use crate::df::operators::lookup::{EqualPair, JoinKind, given_as, nulls_match_nothing};
+use crate::df::operators::lookup::{EqualPair, JoinKind, given_as, nulls_match_nothing, order_above};
 use crate::df::operators::scan::ScanExec;
 use crate::df::operators::{is_one_part, one_part};
 use crate::df::tree::RewriteTree;
@@ -190,16 +190,9 @@ impl<'j> PairwiseJoin<'j> {
         let places: Arc<[SeekTarget]> = places.into_iter().zip(keys).map(place).collect();
         let mut equivalence = self.properties.equivalence_properties().clone();
         if let Some(order) = rows.output_ordering().filter(|_| how.shows_order) {
-            let above = |by: &PhysicalSortExpr| {
-                let place = |of_rows: usize| {
-                    let is_it = |column: &ColumnIndex| column.side == rows_are && column.index == of_rows;
-                    let at = output.iter().position(is_it)?;
-                    let name = equivalence.schema().field(at).name();
-                    Some(Arc::new(Column::new(name, at)) as Arc<dyn PhysicalExpr>)
-                };
-                Some(PhysicalSortExpr::new(with_columns(&by.expr, &place)?, by.options))
-            };
-            let order: Vec<PhysicalSortExpr> = order.iter().map_while(above).collect();
+            let at =
+                |row: usize| output.iter().position(|column| column.side == rows_are && column.index == row);
+            let order = order_above(order, &at, equivalence.schema());
             equivalence.add_ordering(order);
         }
         let seek = SeekJoinExec {

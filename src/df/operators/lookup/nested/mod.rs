@@ -27,7 +27,7 @@ use self::asks::Asked;
 use self::cut::SortLimit;
 pub use self::operator::NestedExec;
 use self::parts::NestedParts;
-pub use self::parts::{ends_early, finds_for_each, led};
+pub use self::parts::{finds_for_each, led};
 use self::scope::Scope;
 use self::search::NestedSearch;
 use self::totals::TotalsOf;
@@ -181,7 +181,10 @@ impl Nested {
     /// `otherwise` so much work.
     pub fn ending(plan: &Arc<dyn ExecutionPlan>, otherwise: f64, schema: &SchemaRef) -> Option<Nested> {
         let nested = Nested::of(plan, schema)?;
-        let ends = nested.cuts.iter().all(SortLimit::may_end) && !nested.above.changes_rows();
+        let ends = nested.cuts.iter().all(SortLimit::may_end)
+            && nested.cuts.iter().any(|cut| cut.least() < usize::MAX)
+            && !nested.joins.is_empty()
+            && !nested.above.changes_rows();
         // The other plan would have to be set up, too.
         let otherwise = otherwise + HASH_JOINS;
         let few = Few { work: SHARE * otherwise, ..BY_ROWKEYS };

@@ -119,7 +119,8 @@ impl NestedParts {
     /// The parts of a join whose right side is looked up for each row of its left side.
     fn of_hash_join(join: &HashJoinExec) -> Option<NestedParts> {
         let parts = NestedParts::finding(join)?;
-        // A hash join's order is that of its right side: operators above may rely on it, also on keys that do not come out.
+        // A hash join's order is that of its right side: operators above may rely on it, also on keys that do not come
+        // out.
         let (own, right) = (join.properties().output_ordering(), join.right().output_ordering());
         let parts = match own.zip(right) {
             None => parts,
@@ -175,8 +176,8 @@ impl NestedParts {
         }
     }
 
-    /// The parts of a limit above a filter of joined rows, or in it. Each row is held against the filter as it is found, and
-    /// the first that pass are enough.
+    /// The parts of a limit above a filter of joined rows, or in it. Each row is held against the filter as it is found,
+    /// and the first that pass are enough.
     fn of_first_that_pass(plan: &Arc<dyn ExecutionPlan>) -> Option<NestedParts> {
         let parts = if let Some(sort) = plan.downcast_ref::<SortExec>() {
             let parts = NestedParts::of_passing(sort.fetch().map(|_| sort.input())?)?;
@@ -508,16 +509,6 @@ impl ComputedColumns<'_> {
 /// A column by its position: its name does not matter here.
 pub(super) fn nameless(at: usize) -> Arc<dyn PhysicalExpr> {
     Arc::new(Column::new("", at))
-}
-
-/// The plan consists of lookups, and ends as soon as there are enough rows.
-pub fn ends_early(plan: &Arc<dyn ExecutionPlan>) -> bool {
-    NestedParts::of(plan).is_some_and(|parts| {
-        !parts.joins.is_empty()
-            && !parts.above.changes_rows()
-            && parts.cuts.iter().all(SortLimit::may_end)
-            && parts.cuts.iter().any(|cut| cut.least() < usize::MAX)
-    })
 }
 
 /// Nested joins take the totals or the first matches of few rows on one side of this join, instead of looking up these
