@@ -21,7 +21,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result, sqlstate};
 use crate::key::{ColumnId, KeyRange};
-use crate::schema::{IndexDef, IndexId, IndexState, Rekey, TableDef, TableId, TableStatistics, ViewDef};
+use crate::schema::{
+    IndexDef, IndexId, IndexState, Reference, Rekey, TableDef, TableId, TableStatistics, ViewDef,
+};
 use crate::store::{Direction, KeyspaceId, Reader, Reads, WriteBatch, damaged_entry};
 use crate::suggest::with_suggestion;
 
@@ -57,6 +59,24 @@ pub struct Catalog {
     owners: OnceLock<Arc<HashMap<KeyspaceId, Arc<TableDef>>>>,
     /// The result of [`Catalog::tells_times`], computed on first use.
     tells_times: OnceLock<bool>,
+    /// The result of [`Catalog::references_to`], computed on first use.
+    referrers: OnceLock<Arc<HashMap<TableId, Vec<Referrer>>>>,
+}
+
+/// A foreign key, with the table that has it.
+#[derive(Clone, Debug)]
+pub struct Referrer {
+    /// The table whose rows refer to others.
+    pub child: Arc<TableDef>,
+    /// Position among its references.
+    at: usize,
+}
+
+impl Referrer {
+    /// The foreign key.
+    pub fn reference(&self) -> &Reference {
+        &self.child.references[self.at]
+    }
 }
 
 /// The object that a name refers to.
@@ -134,6 +154,7 @@ impl Catalog {
             statistics: BTreeMap::new(),
             owners: OnceLock::new(),
             tells_times: OnceLock::new(),
+            referrers: OnceLock::new(),
         }
     }
 
@@ -178,6 +199,26 @@ impl Catalog {
     /// Some table records when its rows were written, so statements depend on the current time.
     pub fn tells_times(&self) -> bool {
         *self.tells_times.get_or_init(|| self.tables().any(|table| table.written_at.is_some()))
+    }
+
+    /// The table with this identity.
+    pub fn table_by_id(&self, id: TableId) -> Option<&Arc<TableDef>> {
+        self.tables().find(|table| table.id == id)
+    }
+
+    /// The foreign keys that refer to rows of a table, its own included.
+    pub fn references_to(&self, table: TableId) -> &[Referrer] {
+        let all = self.referrers.get_or_init(|| {
+            let mut all: HashMap<TableId, Vec<Referrer>> = HashMap::new();
+            for child in self.tables() {
+                for (at, reference) in child.references.iter().enumerate() {
+                    let referrer = Referrer { child: Arc::clone(child), at };
+                    all.entry(reference.parent).or_default().push(referrer);
+                }
+            }
+            Arc::new(all)
+        });
+        all.get(&table).map_or(&[], Vec::as_slice)
     }
 
     /// Views by name, in order.
@@ -330,8 +371,8 @@ impl Catalog {
 
     /// Begins the next version.
     pub fn edit(&self) -> CatalogEdit {
-        let (owners, tells_times) = (OnceLock::new(), OnceLock::new());
-        let mut next = Catalog { draft: None, owners, tells_times, ..self.clone() };
+        let (owners, tells_times, referrers) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        let mut next = Catalog { draft: None, owners, tells_times, referrers, ..self.clone() };
         next.meta.version += 1;
         CatalogEdit { next, batch: WriteBatch::default() }
     }

@@ -96,6 +96,8 @@ pub mod sqlstate {
     pub const NOT_NULL: &str = "23502";
     /// A rowkey or a key of a UNIQUE index that exists already.
     pub const UNIQUE: &str = "23505";
+    /// A foreign key that is violated.
+    pub const FOREIGN_KEY: &str = "23503";
     /// A CHECK constraint that is violated.
     pub const CHECK: &str = "23514";
     /// A write in a read-only transaction or database.
@@ -184,6 +186,8 @@ pub mod sqlstate {
     pub const DUPLICATE_PREPARED: &str = "42P05";
     /// A column that cannot be named here.
     pub const INVALID_COLUMN_REFERENCE: &str = "42P10";
+    /// A foreign key that could not be kept.
+    pub const INVALID_FOREIGN_KEY: &str = "42830";
     /// A window, or a window function, where none can be.
     pub const WINDOWING: &str = "42P20";
 }

@@ -6,6 +6,7 @@ use futures::TryStreamExt;
 
 use super::bulk::{Skipped, is_of_one_row, load};
 use super::outcome::{Outcome, Warning};
+use super::references::check_own;
 use super::rows::PartialRows;
 use super::session::Session;
 use super::turns::Defeats;
@@ -222,7 +223,9 @@ async fn copy_from(session: &mut Session, copy: &Copy) -> Result<Outcome> {
     };
     // A load draws each rowkey once. Other buckets are tried where rows are read.
     let may_draw_again = table.key.is_drawn() && !session.in_transaction();
-    if may_draw_again && copy.file.skip_errors {
+    // Rows that refer to others of the same file are checked when all are written.
+    let refers_to_itself = table.references.iter().any(|reference| reference.parent == table.id);
+    if may_draw_again && copy.file.skip_errors || refers_to_itself && !session.in_transaction() {
         drop(view);
         return in_a_transaction(session, copy).await;
     }
@@ -245,6 +248,9 @@ async fn copy_from(session: &mut Session, copy: &Copy) -> Result<Outcome> {
         sqlstate::UNIQUE => e.hint("ON_ERROR skip leaves out such rows, and counts them"),
         _ => e,
     })?;
+    if refers_to_itself {
+        check_own(&session.view()?, &table).await?;
+    }
     let mut warnings = file.warnings();
     warnings.extend(left_out(
         &copy.file,

@@ -3,6 +3,7 @@
 mod alter;
 mod in_rows;
 mod options;
+pub mod references;
 mod retype;
 mod table_as;
 
@@ -22,8 +23,8 @@ use crate::error::{Error, Result, Span, sqlstate};
 use crate::key::{self, ColumnId, Concern, KeyLayout, LayoutError, PartSpec, Tail, Transform};
 use crate::row::Compression;
 use crate::schema::{
-    CheckConstraint, Column, FAMILIES_MAX, Family, FamilyId, Identity, IndexDef, IndexState, SortedBy,
-    TableDef, Traffic, ViewDef,
+    CheckConstraint, Column, FAMILIES_MAX, Family, FamilyId, Identity, IndexDef, IndexState, Reference,
+    SortedBy, TableDef, TableId, Traffic, ViewDef,
 };
 use crate::sql::rewrite::ROWKEY;
 use crate::sql::{
@@ -96,6 +97,7 @@ async fn alter_table(session: &mut Session, alter: &AlterTable) -> Result<Vec<Wa
             }
             in_rows::add_check(session, alter, check)
         }
+        AlterTableOp::AddReference(reference) => references::add_reference(session, alter, reference),
         AlterTableOp::SetOptions(options) => in_rows::set_options(session, alter, options),
         AlterTableOp::AlterColumn { name, change: ColumnChange::SetNotNull } => {
             in_rows::set_not_null(session, alter, name)
@@ -113,16 +115,19 @@ async fn alter_table(session: &mut Session, alter: &AlterTable) -> Result<Vec<Wa
 
 fn drop_tables(catalog: &Catalog, names: &[Ident], if_exists: bool) -> DdlResult<Vec<Warning>> {
     let mut edit = catalog.edit();
-    for name in names {
-        if let Some(table) = table_if(catalog, name, if_exists)? {
-            edit.drop_table(&table.name);
-        }
+    let of_name = |name| Ok(table_if(catalog, name, if_exists)?.map(|table| (name, table)));
+    let dropped = names.iter().filter_map(|name| of_name(name).transpose()).collect::<Result<Vec<_>>>()?;
+    let ids: Vec<TableId> = dropped.iter().map(|(_, table)| table.id).collect();
+    for (name, table) in dropped {
+        references::refuse_if_referred(catalog, &table, &ids, name)?;
+        edit.drop_table(&table.name);
     }
     finish(edit, Vec::new())
 }
 
 fn truncate(catalog: &Catalog, name: &Ident) -> DdlResult<Vec<Warning>> {
     let table = catalog.table(&name_of(name)).map_err(|e| e.at(span_of_name(name)))?;
+    references::refuse_if_referred(catalog, &table, &[], name)?;
     let mut edit = catalog.edit();
     table.keyspaces().for_each(|keyspace| edit.batch.clear(keyspace));
     edit.forget_builds(&table);
@@ -135,6 +140,7 @@ fn drop_index(catalog: &Catalog, name: &Ident, if_exists: bool) -> DdlResult<Vec
     match catalog.index(&name_of(name)) {
         Ok((table, index)) => {
             rekeying::refuse(&table)?;
+            references::refuse_if_key(catalog, &table, &index).map_err(|e| e.at(span_of_name(name)))?;
             let mut edit = catalog.edit();
             edit.drop_index(&table, &index)?;
             finish(edit, Vec::new())
@@ -274,6 +280,7 @@ fn create_table(catalog: &Catalog, create: &CreateTable) -> DdlResult<Vec<Warnin
         columns,
         families,
         checks: checks(create)?,
+        references: Vec::new(),
         indexes: Vec::new(),
         written_at: None,
         ttl_us: None,
@@ -313,6 +320,9 @@ fn create_table(catalog: &Catalog, create: &CreateTable) -> DdlResult<Vec<Warnin
         let index = new_index(&mut edit, &table, index_name, true, layout, &[], None);
         warnings.extend(layout_warnings(&table, &index.layout));
         table.indexes.push(IndexDef { state: IndexState::Ready, ..index });
+    }
+    for def in &create.references {
+        references::add(&mut edit, catalog, &mut table, def)?;
     }
     edit.put_table(table)?;
     finish(edit, warnings)
@@ -598,32 +608,43 @@ fn column(def: &ColumnDef, family: FamilyId) -> Result<Column> {
 fn checks(create: &CreateTable) -> Result<Vec<CheckConstraint>> {
     let mut checks = Vec::with_capacity(create.checks.len());
     for def in &create.checks {
-        checks.push(check(&name_of(&create.name), &checks, def)?);
+        checks.push(check(&name_of(&create.name), (&checks, &[]), def)?);
     }
     Ok(checks)
 }
 
+/// The constraints that a table has.
+type Constraints<'t> = (&'t [CheckConstraint], &'t [Reference]);
+
 /// A new CHECK of a table that has `others`. Errors: the name is taken.
-fn check(table: &str, others: &[CheckConstraint], def: &CheckDef) -> Result<CheckConstraint> {
-    let is_taken = |name: &String| others.iter().any(|other| other.name == *name);
-    let name = match &def.name {
-        Some(name) => {
-            let place = span_of_name(name);
-            let name = new_name(name)?;
-            if is_taken(&name) {
-                return Err(Error::invalid(format!("table \"{table}\" has a constraint \"{name}\" already"))
-                    .state(sqlstate::DUPLICATE_OBJECT)
-                    .at(place));
-            }
-            name
-        }
-        None => {
-            let name = |n: usize| format!("{}_{n}", fitted(format!("{table}_check")));
-            let free = (others.len() + 1..).map(name).find(|name| !is_taken(name));
-            free.ok_or_else(|| Error::internal("all names are taken"))?
-        }
-    };
+fn check(table: &str, others: Constraints<'_>, def: &CheckDef) -> Result<CheckConstraint> {
+    let stem = fitted(format!("{table}_check"));
+    let generated = (others.0.len() + 1..).map(|n| format!("{stem}_{n}"));
+    let name = constraint_name(table, others, def.name.as_ref(), generated)?;
     Ok(CheckConstraint { name, sql: unqualified(&def.sql, table)? })
+}
+
+/// The name for a new constraint: the given one, or the first free of the generated ones. Errors: the given one is taken.
+fn constraint_name(
+    table: &str,
+    (checks, references): Constraints<'_>,
+    given: Option<&Ident>,
+    mut generated: impl Iterator<Item = String>,
+) -> Result<String> {
+    let is_taken = |name: &String| {
+        checks.iter().any(|other| other.name == *name) || references.iter().any(|other| other.name == *name)
+    };
+    let Some(given) = given else {
+        let free = generated.find(|name| !is_taken(name));
+        return free.ok_or_else(|| Error::internal("all names are taken"));
+    };
+    let name = new_name(given)?;
+    match is_taken(&name) {
+        false => Ok(name),
+        true => Err(Error::invalid(format!("table \"{table}\" has a constraint \"{name}\" already"))
+            .state(sqlstate::DUPLICATE_OBJECT)
+            .at(span_of_name(given))),
+    }
 }
 
 fn create_view(session: &mut Session, create: &CreateView) -> Result<Vec<Warning>> {

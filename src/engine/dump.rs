@@ -1,6 +1,6 @@
 //! DUMP: writes a database as an SQL script that recreates it.
 //!
-//! Tables with their rows come first, then indexes, then views, all from one snapshot. Identity columns
+//! Tables with their rows and indexes come first, then foreign keys, then views, all from one snapshot. Identity columns
 //! continue where they were. What the script does not bring back: when rows were written (a `ttl` begins anew), older
 //! versions of rows, and ANALYZE's statistics; `random(n)` parts of keys are drawn anew. BACKUP keeps all of that.
 
@@ -9,7 +9,7 @@ use std::io::Write;
 
 use super::Database;
 use super::session::Session;
-use super::show::{create_index_sql, create_table_sql, create_view_sql, definitions};
+use super::show::{create_index_sql, create_table_sql, create_view_sql, definitions, references_sql};
 use crate::catalog::{CATALOG_KEYSPACE, Catalog, Relation, identity_key, index_of};
 use crate::error::{Error, Result};
 use crate::key::ColumnId;
@@ -42,6 +42,11 @@ pub fn dump(db: &Database, out: &mut dyn Write) -> Result<()> {
             }
         }
     }
+    let mut references = view.catalog.tables().flat_map(|table| references_sql(&view.catalog, table)).peekable();
+    if references.peek().is_some() {
+        writeln!(out)?;
+    }
+    references.try_for_each(|sql| writeln!(out, "{sql};"))?;
     for def in in_order(&view.catalog) {
         let sql = create_view_sql(def);
         writeln!(out)?;
@@ -63,13 +68,17 @@ impl Database {
         match of.map(|name| catalog.find(name)) {
             None => {
                 let views = in_order(&catalog).into_iter().map(create_view_sql);
-                Ok(catalog.tables().flat_map(|table| definitions(table)).chain(views).collect())
+                let tables = catalog.tables().flat_map(|table| definitions(table));
+                let references = catalog.tables().flat_map(|table| references_sql(&catalog, table));
+                Ok(tables.chain(references).chain(views).collect())
             }
             Some(Some(Relation::View(view))) => Ok(vec![create_view_sql(&view)]),
             Some(Some(Relation::Index(table, id))) => {
                 Ok(vec![create_index_sql(&table, index_of(&table, id)?)])
             }
-            Some(Some(Relation::Table(table))) => Ok(definitions(&table)),
+            Some(Some(Relation::Table(table))) => {
+                Ok(definitions(&table).into_iter().chain(references_sql(&catalog, &table)).collect())
+            }
             Some(None) => Err(catalog.unknown(of.unwrap_or_default())),
         }
     }

@@ -24,6 +24,7 @@ mod native;
 mod outcome;
 mod plans;
 mod query_rows;
+mod references;
 mod rekey;
 mod rekeying;
 mod repair;

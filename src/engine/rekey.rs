@@ -16,6 +16,7 @@ use sqlparser::ast::Ident;
 use super::Database;
 use super::analyze;
 use super::build::{self, Job};
+use super::ddl::references::{refuse_if_set, refuse_without_key};
 use super::ddl::{layout_warnings, primary_layout, table_if, views_pass};
 use super::outcome::Warning;
 use super::rekeying::being_rekeyed;
@@ -57,6 +58,9 @@ pub fn rekey(db: &Database, alter: &AlterTable, keys: &[KeyExpr], watch: &Watch)
         }
         let mut edit = catalog.edit();
         let rekey = plan(&mut edit, &table, layout).map_err(|e| e.at(at))?;
+        let what = format!("\"{}\" cannot have this layout", table.name);
+        refuse_without_key(catalog, &table, &rekey.next, &what).map_err(|e| e.at(at))?;
+        refuse_if_set(&table, &rekey.next).map_err(|e| e.at(at))?;
         let (id, loose) = (rekey.keys.id, no_longer_unique(&table, &rekey.next));
         let mut switched = catalog.edit();
         switched.put_table(rekey.next.clone())?;

@@ -3,6 +3,7 @@
 mod admin;
 mod ddl;
 mod prepared;
+mod references;
 mod transactions;
 
 use std::collections::HashMap;
@@ -15,6 +16,7 @@ use futures::TryStreamExt;
 use sqlparser::ast::Query;
 
 use super::outcome::{BatchSource, Outcome, RowStream};
+use super::references::explained;
 use super::plans::{CachedPlan, CachedQueries, Keyed, Parsed};
 use super::runtime::with_stack;
 use super::settings::SessionSettings;
@@ -498,8 +500,10 @@ impl Session {
                 .why("it would have to write")
                 .hint("EXPLAIN shows the plan without running it"));
         }
+        let foreign_keys = explained(&view, statement)?;
         let Some(query) = write::explained_query(&view, statement)? else {
-            return self.text_outcome("EXPLAIN", "plan", vec![write::explained_rows(&view, statement)?]);
+            let lines = std::iter::once(write::explained_rows(&view, statement)?).chain(foreign_keys);
+            return self.text_outcome("EXPLAIN", "plan", lines.collect());
         };
         let is_of_rows = matches!(statement, Statement::Update(_) | Statement::Delete(_));
         let scope = view.scope(is_of_rows.then_some(write::FOUND_ROWKEY));
@@ -509,10 +513,13 @@ impl Session {
             let (mut stream, _) = planner.run(Arc::clone(&plan), &view.limits())?;
             while stream.try_next().await?.is_some() {}
         }
-        let lines = match stmt.json {
+        let mut lines = match stmt.json {
             true => vec![explain::explain_json(&plan, stmt.analyze, stmt.verbose)?],
             false => explain::explain(&plan, stmt.analyze, stmt.verbose),
         };
+        if !stmt.json {
+            lines.extend(foreign_keys);
+        }
         self.text_outcome("EXPLAIN", "plan", lines)
     }
 

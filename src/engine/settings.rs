@@ -57,7 +57,7 @@ const ELSEWHERE: [(&str, &[&str], &str); 14] = [
     ("lock_timeout", &["0"], "there are no locks to wait for: statement_timeout limits a statement"),
     ("idle_in_transaction_session_timeout", &["0"], "an idle transaction holds nobody up"),
     ("transaction_timeout", &["0"], "statement_timeout limits a statement"),
-    ("foreign_key_checks", &[], "leave it out: foreign keys are not checked"),
+    ("foreign_key_checks", &[], "leave it out: foreign keys are checked when a statement ends"),
 ];
 const LEAVE_OUT: &str = "leave it out";
 

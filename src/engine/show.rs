@@ -7,14 +7,15 @@ use arrow::array::{Array, Float64Array, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::Schema;
 use sqlparser::ast::Ident;
 
+use super::references::{missing_parents, parent_of, reference_sql};
 use super::view::StatementView;
-use crate::catalog::{CATALOG_KEYSPACE, Relation, index_of};
+use crate::catalog::{CATALOG_KEYSPACE, Catalog, Relation, index_of};
 use crate::df::query::Planner;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::check::{CheckDepth, Checker, Problem};
 use crate::plan::{LikePattern, PLAIN_ESCAPE};
 use crate::row::{Compression, field};
-use crate::schema::{Column, FamilyId, IndexDef, IndexState, TableDef, ViewDef};
+use crate::schema::{Column, FamilyId, IndexDef, IndexState, Reference, TableDef, ViewDef};
 use crate::sql::{Check, CheckTarget, Show, name_of, name_sql, span_of_name};
 use crate::value::{ColumnType, length_text};
 
@@ -57,7 +58,11 @@ pub fn show(view: &StatementView, what: &Show) -> Result<RecordBatch> {
         Show::Indexes { table } => indexes(view, table.as_ref()),
         Show::CreateTable { name } => {
             let statements = match catalog.find(&name_of(name)) {
-                Some(Relation::Table(table)) => definitions(&table),
+                Some(Relation::Table(table)) => {
+                    let mut statements = definitions(&table);
+                    statements.extend(references_sql(catalog, &table));
+                    statements
+                }
                 Some(Relation::Index(table, id)) => vec![create_index_sql(&table, index_of(&table, id)?)],
                 Some(Relation::View(view)) => vec![create_view_sql(&view)],
                 None => return Err(catalog.unknown(&name_of(name)).at(span_of_name(name))),
@@ -187,6 +192,16 @@ fn describe_table(view: &StatementView, table: &TableDef) -> Result<RecordBatch>
     for check in &table.checks {
         rows.push(&check.name, &check.sql, "", "check");
     }
+    for reference in &table.references {
+        let sql = reference_sql(table, reference, parent_of(view, reference)?);
+        rows.push(&reference.name, &sql, "", "foreign key");
+    }
+    let of_others = view.catalog.references_to(table.id).iter().filter(|of| of.child.id != table.id);
+    for referrer in of_others {
+        let (child, reference) = (&referrer.child, referrer.reference());
+        let sql = reference_sql(child, reference, table);
+        rows.push(&reference.name, &sql, &format!("of {}", child.name), "referred to");
+    }
     for (name, value) in options(table) {
         rows.push(name, &value, "", "option");
     }
@@ -247,7 +262,18 @@ pub fn check(view: &StatementView, check: &Check) -> Result<(u64, RecordBatch)> 
             }
         }
     }
-    let report = checker.finish();
+    let mut report = checker.finish();
+    if depth == CheckDepth::Full {
+        let tables = match &check.target {
+            CheckTarget::Table(name) => vec![view.table(name)?],
+            CheckTarget::Index(_) => Vec::new(),
+            CheckTarget::Database => catalog.tables().cloned().collect(),
+        };
+        for table in tables {
+            let left = limit - report.problems.len().min(limit);
+            report.problems.extend(missing_parents(view, &table, left)?);
+        }
+    }
     let found = report.problems.len();
     let summary = Problem {
         problem: "summary",
@@ -333,6 +359,16 @@ fn attributes_of_index(table: &TableDef, index: &IndexDef) -> String {
 pub fn definitions(table: &TableDef) -> Vec<String> {
     let indexes = table.indexes.iter().map(|index| create_index_sql(table, index));
     std::iter::once(create_table_sql(table)).chain(indexes).collect()
+}
+
+/// The statements that add a table's foreign keys: they come behind the tables and the UNIQUE indexes that they refer to.
+pub fn references_sql(catalog: &Catalog, table: &TableDef) -> Vec<String> {
+    let parents = table.references.iter().filter_map(|of| Some((of, catalog.table_by_id(of.parent)?)));
+    let add = |(reference, parent): (&Reference, &Arc<TableDef>)| {
+        let (name, sql) = (name_sql(&reference.name), reference_sql(table, reference, parent));
+        format!("ALTER TABLE {} ADD CONSTRAINT {name} {sql}", name_sql(&table.name))
+    };
+    parents.map(add).collect()
 }
 
 /// A column's type as it was declared, with its length.

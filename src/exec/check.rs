@@ -29,7 +29,7 @@ const BAD_ENTRY: &str = "bad_index_encoding";
 pub struct Problem {
     /// What kind: `missing_index_entry`, `dangling_index_entry`, `index_value_differs`, `duplicate_unique_value`,
     /// `bad_row_encoding`, `bad_index_encoding`, `key_not_canonical`, `null_in_not_null`, `orphan_data`,
-    /// `index_not_ready`, `checksum`; of REPAIR TABLE, `damaged_row` and `entry_of_damaged_row`.
+    /// `index_not_ready`, `checksum`, `missing_parent`; of REPAIR TABLE, `damaged_row` and `entry_of_damaged_row`.
     pub problem: &'static str,
     /// Table.
     pub table: String,

@@ -76,6 +76,7 @@ impl TableDef {
             families,
             key: history.key.clone(),
             checks: Vec::new(),
+            references: Vec::new(),
             indexes: Vec::new(),
             written_at: self.written_at,
             ttl_us: self.ttl_us,

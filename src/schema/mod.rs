@@ -2,6 +2,7 @@
 
 mod history;
 mod index;
+mod reference;
 mod rekey;
 mod statistics;
 mod table;
@@ -9,6 +10,7 @@ mod traffic;
 
 pub use history::History;
 pub use index::{EntryKey, IndexDef, IndexId, IndexState, SortedBy};
+pub use reference::{OnDelete, ParentKey, Reference};
 pub use rekey::Rekey;
 pub use statistics::{ColumnStatistics, TableStatistics};
 pub use table::{

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::history::History;
 use super::index::{IndexDef, IndexId};
+use super::reference::Reference;
 use super::rekey::Rekey;
 use super::traffic::{Traffic, TrafficKind};
 use crate::key::{ColumnId, ColumnInfo, KeyLayout, Rowkey, Tail};
@@ -167,6 +168,9 @@ pub struct TableDef {
     pub key: KeyLayout,
     /// CHECK constraints.
     pub checks: Vec<CheckConstraint>,
+    /// FOREIGN KEY constraints.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub references: Vec<Reference>,
     /// Index tables.
     pub indexes: Vec<IndexDef>,
     /// Hidden column with the time when a row was written: TIMESTAMPTZ NOT NULL in the default family, included in
@@ -202,6 +206,18 @@ impl TableDef {
     /// The row has not expired at `now_us`, in microseconds since 1970.
     pub fn is_alive(&self, row: &[Value], now_us: i64) -> bool {
         self.ttl().is_none_or(|ttl| ttl.is_alive(row, now_us))
+    }
+
+    /// Rows are held against conditions: a CHECK, or a FOREIGN KEY.
+    pub fn is_checked(&self) -> bool {
+        !self.checks.is_empty() || !self.references.is_empty()
+    }
+
+    /// The columns of one row, as key layouts and constraints take them, of which only these have values.
+    pub fn row_of(&self, columns: &[ColumnId], values: &[Value]) -> Vec<Value> {
+        let mut row = vec![Value::Null; self.columns.len()];
+        columns.iter().zip(values).for_each(|(id, value)| row[usize::from(id.0)] = value.clone());
+        row
     }
 
     /// A column by id.
@@ -425,6 +441,13 @@ impl TableDef {
         let misled = self.indexes.iter().find(|index| index.holds_primary != holds_primary(index));
         if let Some(index) = self.maintained_indexes().find(|index| !is_sound(index)).or(misled) {
             return Some(format!("its index \"{}\" makes no sense", index.name));
+        }
+        let is_sound = |reference: &Reference| {
+            let columns = &reference.columns;
+            columns.len() == reference.parent_columns.len() && columns.iter().all(|id| ty(*id).is_some())
+        };
+        if let Some(reference) = self.references.iter().find(|reference| !is_sound(reference)) {
+            return Some(format!("its foreign key \"{}\" makes no sense", reference.name));
         }
         if let Some(flaw) = self.flaw_of_history() {
             return Some(flaw);

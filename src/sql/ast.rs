@@ -105,6 +105,8 @@ pub struct CreateTable {
     pub uniques: Vec<UniqueDef>,
     /// CHECK constraints.
     pub checks: Vec<CheckDef>,
+    /// FOREIGN KEY constraints, REFERENCES of single columns included.
+    pub references: Vec<ReferenceDef>,
     /// Column families; columns in none of them are in the default family.
     pub families: Vec<FamilyDef>,
     /// `WITH (versions = 3, ttl = '30 days')` after the closing parenthesis.
@@ -182,6 +184,51 @@ pub struct CheckDef {
     pub span: Span,
 }
 
+/// `[CONSTRAINT name] FOREIGN KEY (columns) REFERENCES parent [(parent_columns)] [ON DELETE ...]`
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReferenceDef {
+    /// Name of the constraint.
+    pub name: Option<Ident>,
+    /// The columns that refer to the other table.
+    pub columns: Vec<Ident>,
+    /// The other table.
+    pub parent: Ident,
+    /// Its columns; none: those of its primary key.
+    pub parent_columns: Vec<Ident>,
+    /// `ON DELETE`
+    pub on_delete: OnDelete,
+    /// Place of an `ON UPDATE` that would change rows: only a key that cannot change has it.
+    pub on_update: Option<Span>,
+    /// The definition.
+    pub span: Span,
+}
+
+/// What becomes of the rows that refer to a row which is deleted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnDelete {
+    /// `NO ACTION`, `RESTRICT`: the statement is refused if there are some when it ends.
+    #[default]
+    Refuse,
+    /// `CASCADE`: they are deleted.
+    Cascade,
+    /// `SET NULL`
+    SetNull,
+    /// `SET DEFAULT`
+    SetDefault,
+}
+
+impl OnDelete {
+    /// The words behind a definition: ` ON DELETE CASCADE`, or nothing.
+    pub fn clause(self) -> &'static str {
+        match self {
+            OnDelete::Refuse => "",
+            OnDelete::Cascade => " ON DELETE CASCADE",
+            OnDelete::SetNull => " ON DELETE SET NULL",
+            OnDelete::SetDefault => " ON DELETE SET DEFAULT",
+        }
+    }
+}
+
 /// `FAMILY name (columns) [WITH (options)]`
 #[derive(Clone, Debug, PartialEq)]
 pub struct FamilyDef {
@@ -225,6 +272,8 @@ pub enum AlterTableOp {
     DropColumn { if_exists: bool, name: Ident },
     /// `ADD [CONSTRAINT name] CHECK (expr)`
     AddCheck(Box<CheckDef>),
+    /// `ADD [CONSTRAINT name] FOREIGN KEY (columns) REFERENCES ...`
+    AddReference(Box<ReferenceDef>),
     /// `DROP CONSTRAINT [IF EXISTS] name`
     DropConstraint { if_exists: bool, name: Ident },
     /// `ALTER [COLUMN] name change`
@@ -362,6 +411,13 @@ pub enum InsertMode {
     OnConflictDoNothing { target: Vec<Ident> },
     /// `ON CONFLICT (target) DO UPDATE SET assignments [WHERE filter]`
     OnConflictUpdate { target: Vec<Ident>, assignments: Vec<Assignment>, filter: Option<Box<Expr>> },
+}
+
+impl InsertMode {
+    /// Rows that are there may get other values.
+    pub fn changes_rows(&self) -> bool {
+        matches!(self, InsertMode::Upsert | InsertMode::OnConflictUpdate { .. })
+    }
 }
 
 /// Which values win over an identity column's own.

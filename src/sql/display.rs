@@ -154,6 +154,7 @@ impl Display for CreateTable {
             .chain(key)
             .chain(self.uniques.iter().map(ToString::to_string))
             .chain(self.checks.iter().map(ToString::to_string))
+            .chain(self.references.iter().map(ToString::to_string))
             .chain(self.families.iter().map(ToString::to_string))
             .collect();
         if self.query.is_none() || !elements.is_empty() {
@@ -207,6 +208,17 @@ impl Display for CheckDef {
     }
 }
 
+impl Display for ReferenceDef {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let (name, columns) = (constraint(&self.name), Columns(&self.columns));
+        write!(f, "{name}FOREIGN KEY{columns} REFERENCES {}", self.parent)?;
+        if !self.parent_columns.is_empty() {
+            write!(f, "{}", Columns(&self.parent_columns))?;
+        }
+        f.write_str(self.on_delete.clause())
+    }
+}
+
 impl Display for FamilyDef {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "FAMILY {}{}{}", self.name, Columns(&self.columns), Options(&self.options))
@@ -245,6 +257,7 @@ impl Display for AlterTableOp {
                 write!(f, "DROP COLUMN {}{name}", when(*if_exists, "IF EXISTS "))
             }
             AlterTableOp::AddCheck(check) => write!(f, "ADD {check}"),
+            AlterTableOp::AddReference(reference) => write!(f, "ADD {reference}"),
             AlterTableOp::DropConstraint { if_exists, name } => {
                 write!(f, "DROP CONSTRAINT {}{name}", when(*if_exists, "IF EXISTS "))
             }

@@ -66,6 +66,8 @@ pub enum LintRule {
     LumpyRegions = 21,
     /// A rowkey that is unique only with its random bucket.
     DrawnKey = 22,
+    /// A foreign key whose rows nothing finds.
+    UnindexedReference = 23,
 }
 
 /// How bad it is.
@@ -111,7 +113,8 @@ impl LintRule {
             | LintRule::WideRows
             | LintRule::LumpyRegions
             | LintRule::DrawnKey
-            | LintRule::LongKey => Severity::Warning,
+            | LintRule::LongKey
+            | LintRule::UnindexedReference => Severity::Warning,
             LintRule::PaddedText
             | LintRule::WidePad
             | LintRule::FanOut

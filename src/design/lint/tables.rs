@@ -4,7 +4,7 @@ use super::fixes::parts_of;
 use super::{Finding, LintRule, ROWS_ENOUGH, Severity, Subject, bytes, percent};
 use crate::design::grouped;
 use crate::design::splits::{suited, unreachable};
-use crate::schema::{FamilyId, IndexDef, IndexState};
+use crate::schema::{FamilyId, IndexDef, IndexState, Reference};
 use crate::sql::name_sql;
 
 /// Queries (count) that must be in the plan cache before an index is called unused.
@@ -23,6 +23,7 @@ pub(super) fn judge(s: &Subject<'_>) -> Vec<Finding> {
     let unused = unused_indexes(s).into_iter().filter(|unused| found.iter().all(|f| f.index != unused.index));
     let unused: Vec<Finding> = unused.collect();
     found.extend(unused);
+    found.extend(unindexed_references(s));
     found.extend(sparse_families(s));
     found.extend(wide_rows(s));
     found.extend(lumpy_regions(s));
@@ -62,6 +63,21 @@ fn redundant_indexes(s: &Subject<'_>) -> Vec<Finding> {
         found.push(subject.finding(LintRule::RedundantIndex, seen, why, drop_index(index)));
     }
     found
+}
+
+/// Foreign keys that begin no key of the table.
+fn unindexed_references(s: &Subject<'_>) -> Vec<Finding> {
+    let unindexed = s.table.references.iter().filter(|reference| reference.path_in(s.table).is_none());
+    let finding = |reference: &Reference| {
+        let columns: Vec<String> =
+            reference.columns.iter().map(|id| name_sql(s.table.column_name(*id))).collect();
+        let columns = columns.join(", ");
+        let seen = format!("no key begins with ({columns}), the foreign key \"{}\"", reference.name);
+        let why = "a DELETE of rows that it refers to reads the whole table";
+        let fix = format!("CREATE INDEX ON {} ({columns})", name_sql(&s.table.name));
+        s.finding(LintRule::UnindexedReference, seen, why, fix)
+    };
+    unindexed.map(finding).collect()
 }
 
 fn drop_index(index: &IndexDef) -> String {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use sqlparser::ast::{Expr, Ident};
 
+use super::references::without;
 use super::{COLUMNS_MAX, change, column, cut_digits, finish, hidden_rowkey, new_name, table_if};
 use crate::catalog::Catalog;
 use crate::engine::design::regions;
@@ -123,17 +124,19 @@ pub fn alter_table(catalog: &Catalog, alter: &AlterTable) -> DdlResult<Vec<Warni
             table.name = name;
         }
         AlterTableOp::DropConstraint { if_exists, name } => {
-            let checks = table.checks.len();
+            let constraints = |table: &TableDef| table.checks.len() + table.references.len();
             table.checks.retain(|check| check.name != name_of(name));
-            if table.checks.len() == checks {
-                return if *if_exists { Ok((Vec::new(), None)) } else { Err(no_check(&table, name)) };
+            table.references.retain(|reference| reference.name != name_of(name));
+            if constraints(&table) == constraints(&old) {
+                return if *if_exists { Ok((Vec::new(), None)) } else { Err(no_constraint(&table, name)) };
             }
         }
         AlterTableOp::Split(_)
         | AlterTableOp::Rekey { .. }
         | AlterTableOp::CancelRekey
         | AlterTableOp::SetOptions(_)
-        | AlterTableOp::AddCheck(_) => {
+        | AlterTableOp::AddCheck(_)
+        | AlterTableOp::AddReference(_) => {
             return Err(Error::internal("no single change of the catalog"));
         }
     }
@@ -282,11 +285,12 @@ fn rewrite(table: &mut TableDef, sql: impl Fn(&str) -> Result<String>) -> Result
     Ok(())
 }
 
-fn no_check(table: &TableDef, name: &Ident) -> Error {
-    let error = Error::invalid(format!("table \"{}\" has no CHECK \"{}\"", table.name, name_of(name)))
+fn no_constraint(table: &TableDef, name: &Ident) -> Error {
+    let error = Error::invalid(format!("table \"{}\" has no constraint \"{}\"", table.name, name_of(name)))
         .state(sqlstate::UNDEFINED_OBJECT)
         .at(span_of_name(name));
-    let names: Vec<&str> = table.checks.iter().map(|check| check.name.as_str()).collect();
+    let checks = table.checks.iter().map(|check| &*check.name);
+    let names: Vec<&str> = checks.chain(table.references.iter().map(|reference| &*reference.name)).collect();
     match table.indexes.iter().any(|index| index.unique && index.name == name_of(name)) {
         true => error.hint(format!("DROP INDEX {} drops a UNIQUE", name_sql(&name_of(name)))),
         false if names.is_empty() => error.hint("it has none"),
@@ -303,6 +307,10 @@ pub fn refuse_if_used(table: &TableDef, id: ColumnId, name: &Ident, what: &str) 
             let hint = format!("ALTER TABLE {of_table} DROP CONSTRAINT {check} first");
             user = Some((format!("check \"{}\"", of.name), hint));
         }
+    }
+    if let Some(reference) = table.references.iter().find(|reference| reference.columns.contains(&id)) {
+        let hint = format!("{} first", without(table, reference));
+        user = Some((format!("foreign key \"{}\"", reference.name), hint));
     }
     if table.is_key_column(id) {
         let hint = format!("ALTER TABLE {} REKEY (...) gives it another one first", name_sql(&table.name));

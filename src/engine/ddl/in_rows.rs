@@ -4,6 +4,7 @@ use sqlparser::ast::Ident;
 
 use super::alter::{altered, changed_meanwhile, may_be_null, new_column};
 use super::options::TableOptions;
+use super::references::refuse_to_expire;
 use super::{change, check, check_views, finish};
 use crate::catalog::CatalogEdit;
 use crate::engine::expiry;
@@ -91,7 +92,7 @@ pub fn set_not_null(session: &mut Session, alter: &AlterTable, name: &Ident) -> 
 pub fn add_check(session: &mut Session, alter: &AlterTable, def: &CheckDef) -> Result<Vec<Warning>> {
     purge(session, alter)?;
     alter_rows(session, alter, |view, table, _, writer| {
-        let new = check(&table.name, &table.checks, def)?;
+        let new = check(&table.name, (&table.checks, &table.references), def)?;
         purge_rest(view, table, writer)?;
         let of = name_sql(&table.name);
         let rows =
@@ -112,7 +113,7 @@ pub fn add_check(session: &mut Session, alter: &AlterTable, def: &CheckDef) -> R
 /// effect, rows that have expired while other DDL ran are purged, too.
 ///
 /// Errors: an unknown option; an index that is not Ready; a layout that cannot keep versions; a view that
-/// reads versions which would be dropped.
+/// reads versions which would be dropped; other rows refer to those that would expire.
 pub fn set_options(session: &mut Session, alter: &AlterTable, options: &[OptionDef]) -> Result<Vec<Warning>> {
     let wanted = TableOptions::new(options)?;
     purge(session, alter)?;
@@ -126,6 +127,7 @@ pub fn set_options(session: &mut Session, alter: &AlterTable, options: &[OptionD
             let Some(mut table) = altered(catalog, alter)?.map(|table| (*table).clone()) else {
                 return Ok((Vec::new(), None));
             };
+            refuse_to_expire(catalog, &table, wanted)?;
             if let Some((db, watch)) = &outside
                 && wanted.lengthen_ttl(&table)
             {
@@ -144,6 +146,7 @@ pub fn set_options(session: &mut Session, alter: &AlterTable, options: &[OptionD
         if has_times(table) {
             return Err(changed_meanwhile(table));
         }
+        refuse_to_expire(&view.catalog, table, wanted)?;
         write_times(view, table, writer)?;
         wanted.apply(edit, table)?;
         Ok(Some(Vec::new()))
@@ -165,7 +168,7 @@ fn write_times(view: &StatementView, table: &mut TableDef, writer: &mut dyn Bulk
 }
 
 /// Number of rows for which a condition holds; `of`: table and condition, as after FROM.
-fn count(view: &StatementView, of: &str) -> Result<i64> {
+pub(super) fn count(view: &StatementView, of: &str) -> Result<i64> {
     let query = parse_query(&format!("SELECT count(*) FROM {of}"))?;
     let counted = view.db.runtime().block_on(view.select(query, &[]))?;
     match value_at(counted.column(0), 0, ColumnType::BigInt)? {
@@ -174,7 +177,7 @@ fn count(view: &StatementView, of: &str) -> Result<i64> {
     }
 }
 
-fn rows_of(rows: i64) -> String {
+pub(super) fn rows_of(rows: i64) -> String {
     match rows {
         1 => "1 row".to_owned(),
         rows => format!("{rows} rows"),

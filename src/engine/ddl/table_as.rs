@@ -36,6 +36,12 @@ pub async fn create_table_as(
         let (warnings, next) = create_table(catalog, &create)?;
         let Some((after, batch)) = next else { return Ok(((warnings, 0), None)) };
         let table = after.table(&name_of(&create.name))?;
+        if table.references.iter().any(|reference| reference.parent == table.id) {
+            return Err(Error::unsupported(format!("\"{}\" cannot refer to itself yet", table.name))
+                .why("its rows are written while it is made")
+                .hint(format!("ALTER TABLE {} ADD FOREIGN KEY (...) does that behind it", create.name))
+                .at(create.references.first().map(|reference| reference.span)));
+        }
         // Which row is stored under which key does not depend on the order in which they come.
         let mut source = view.db.runtime().block_on(QueryRows::open(&view, asked, &[], false))?;
         if source.width() != create.columns.len() {

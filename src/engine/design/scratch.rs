@@ -151,6 +151,7 @@ impl ScratchDatabase {
             copy.id = edit.new_table_id();
             copy.split_at(Vec::new());
             (copy.rekey, copy.history) = (None, None);
+            copy.references.clear();
             copy.families.iter_mut().for_each(|family| family.keyspace = edit.new_keyspace());
             copy.key = layout.clone();
             let indexes = table.indexes.iter().filter(|index| index.state == IndexState::Ready);

@@ -2,18 +2,21 @@
 
 use std::sync::Arc;
 
+use arrow::array::RecordBatch;
 use sqlparser::ast::Ident;
 
 use super::{OpenTransaction, SavepointMark, Session};
 use crate::catalog::Catalog;
+use crate::engine::Database;
 use crate::df::query::Moment;
 use crate::engine::analyze;
 use crate::engine::outcome::Outcome;
 use crate::engine::plans::CachedQueries;
 use crate::engine::turns::{Defeats, Priority};
 use crate::engine::view::StatementView;
-use crate::engine::write::{self, StatementWrites, WriteInputs};
+use crate::engine::write::{StatementWrites, WriteInputs, writes_of};
 use crate::error::{Error, Result, sqlstate};
+use crate::exec::watch::CancelHandle;
 use crate::sql::{Statement, name_of, span_of_name};
 use crate::store::{Recording, WriteBatch};
 use crate::txn::Transaction;
@@ -22,6 +25,26 @@ use crate::value::Value;
 impl OpenTransaction {
     fn new(base: Arc<Catalog>, transaction: Transaction, as_of_us: i64) -> OpenTransaction {
         OpenTransaction { catalog: Arc::clone(&base), base, transaction, as_of_us, savepoints: Vec::new() }
+    }
+
+    /// Commits what it has written.
+    pub(super) fn commit(
+        self,
+        db: &Database,
+        cancel: &CancelHandle,
+        priority: Option<&Priority>,
+    ) -> Result<()> {
+        let OpenTransaction { base, catalog, transaction, .. } = self;
+        if transaction.is_empty() {
+            return Ok(());
+        }
+        let batch = transaction.into_batch();
+        if Arc::ptr_eq(&base, &catalog) {
+            return db.commit_rows(batch, &base, cancel, priority);
+        }
+        db.commit_definitions(batch, (&base, &catalog), cancel, priority)?;
+        db.background.purge(db);
+        Ok(())
     }
 }
 
@@ -44,6 +67,9 @@ impl Session {
     ) -> Result<Outcome> {
         self.check_may_write()?;
         let given = WriteInputs { params, queries };
+        if self.is_bound(statement) {
+            return Box::pin(self.write_bound(statement, given)).await;
+        }
         if self.open.is_some() {
             return Box::pin(self.write_once(statement, given, None)).await;
         }
@@ -89,12 +115,7 @@ impl Session {
         priority: Option<&Priority>,
     ) -> Result<Outcome> {
         let view = self.writing_view()?;
-        let StatementWrites { mut batch, affected, returning } = match statement {
-            Statement::Insert(insert) => write::insert(&view, insert, given).await?,
-            Statement::Update(update) => write::update(&view, update, given).await?,
-            Statement::Delete(delete) => write::delete(&view, delete, given).await?,
-            _ => return Err(Error::internal("not a write")),
-        };
+        let StatementWrites { mut batch, affected, returning } = writes_of(&view, statement, given).await?;
         if let Some(recording) = &view.recording {
             batch.reads = recording.reads();
         }
@@ -104,6 +125,16 @@ impl Session {
             Some(open) => open.transaction.apply(batch),
             None => self.db.commit_rows(batch, &catalog, &self.watch.cancel, priority)?,
         }
+        self.written(statement, affected, returning)
+    }
+
+    /// The outcome of a statement that has written rows.
+    pub(super) fn written(
+        &self,
+        statement: &Statement,
+        affected: u64,
+        returning: Option<RecordBatch>,
+    ) -> Result<Outcome> {
         let outcome = match returning {
             Some(batch) => self.table_outcome(statement.kind_name(), batch)?,
             None => self.done(statement.kind_name()),
@@ -187,17 +218,8 @@ impl Session {
     pub(in crate::engine) fn run_commit(&mut self) -> Result<Outcome> {
         self.open()?;
         self.restore_settings();
-        let (cancel, priority) = (&self.watch.cancel, self.defeats.priority());
-        if let Some(OpenTransaction { base, catalog, transaction, .. }) = self.open.take()
-            && !transaction.is_empty()
-        {
-            let batch = transaction.into_batch();
-            if Arc::ptr_eq(&base, &catalog) {
-                self.db.commit_rows(batch, &base, cancel, priority)?;
-            } else {
-                self.db.commit_definitions(batch, (&base, &catalog), cancel, priority)?;
-                self.db.background.purge(&self.db);
-            }
+        if let Some(open) = self.open.take() {
+            open.commit(&self.db, &self.watch.cancel, self.defeats.priority())?;
         }
         self.defeats.yield_priority();
         Ok(self.done("COMMIT"))

@@ -113,7 +113,8 @@ pub(super) fn clears(view: &StatementView, table: &TableDef, stmt: &Delete) -> R
     let is_at_rest = table.rekey.is_none() && table.splits.is_empty();
     let is_all_there_is = table.ttl_us.is_none() && table.history.is_none();
     let are_ready = table.indexes.iter().all(|index| index.state == IndexState::Ready);
-    if !(is_plain && is_alone && is_at_rest && is_all_there_is && are_ready) {
+    let is_referred_to = !view.catalog.references_to(table.id).is_empty();
+    if !(is_plain && is_alone && is_at_rest && is_all_there_is && are_ready) || is_referred_to {
         return Ok(false);
     }
     Ok(view.snapshot.reader()?.entries(table.rows())? >= ROWS_CLEARED)
@@ -162,7 +163,9 @@ impl<'a> Rewriting<'a> {
         batch.mutations.reserve(rows.min(ROWS_RESERVED));
         let WriteTarget { view, table, returning, .. } = target;
         let changed = assigned.map(|assigned| assigned.targets);
-        let is_checked = changed.is_some() && !table.checks.is_empty();
+        let is_set = |id: &ColumnId| changed.is_some_and(|changed| changed.contains(id));
+        let refers = table.references.iter().any(|reference| reference.columns.iter().any(is_set));
+        let is_checked = refers || changed.is_some() && !table.checks.is_empty();
         let is_numbered = assigned.is_some_and(|assigned| !assigned.numbered.is_empty());
         let in_any_order = returning.is_none() && !is_numbered;
         let is_simple = in_any_order && !is_checked && Writes::are_simple(table, changed);

@@ -45,8 +45,7 @@ use crate::value::{ColumnType, Value, quoted_name};
 
 use returned::OtherColumns;
 
-pub use change::{delete, update};
-pub use insert::{insert, insert_cells};
+pub use insert::insert_cells;
 
 /// Name of the rowkey in the SELECT of an UPDATE or DELETE; users cannot take it by accident.
 pub const FOUND_ROWKEY: &str = "__rowkey";
@@ -73,6 +72,20 @@ pub struct StatementWrites {
     pub affected: u64,
     /// The rows of RETURNING.
     pub returning: Option<RecordBatch>,
+}
+
+/// What an INSERT, UPSERT, UPDATE or DELETE writes.
+pub async fn writes_of(
+    view: &StatementView,
+    statement: &Statement,
+    given: WriteInputs<'_>,
+) -> Result<StatementWrites> {
+    match statement {
+        Statement::Insert(insert) => insert::insert(view, insert, given).await,
+        Statement::Update(update) => change::update(view, update, given).await,
+        Statement::Delete(delete) => change::delete(view, delete, given).await,
+        _ => Err(Error::internal("not a write")),
+    }
 }
 
 /// Changed rows that are not yet in a batch.

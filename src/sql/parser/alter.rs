@@ -6,7 +6,7 @@ use sqlparser::tokenizer::Token;
 use super::Parser;
 use super::ddl::Elements;
 use super::types::TypeSpec;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Span};
 use crate::sql::ast::*;
 
 impl Parser<'_> {
@@ -30,10 +30,13 @@ impl Parser<'_> {
         if !if_exists && self.adds_unique() {
             return self.added_unique(name);
         }
-        let mut ops = self.list(|p| {
+        let ops = self.list(|p| {
             let from = p.here();
-            Ok((p.alter_op()?, p.span_since(from)))
+            let ops = p.alter_op()?;
+            let span = p.span_since(from);
+            Ok(ops.into_iter().map(move |op| (op, span)))
         })?;
+        let mut ops: Vec<(AlterTableOp, Span)> = ops.into_iter().flatten().collect();
         if ops.len() == 1
             && let Some((op, _)) = ops.pop()
         {
@@ -98,23 +101,28 @@ impl Parser<'_> {
         Ok(Statement::RenameIndex { if_exists, name, to: self.object_name("the new name")? })
     }
 
-    fn alter_op(&mut self) -> Result<AlterTableOp> {
-        if self.word("ADD") {
-            if let Some(check) = self.new_constraint()? {
-                return Ok(AlterTableOp::AddCheck(Box::new(check)));
-            }
-            // A column may be called so, and have a type with digits.
-            let is_family =
-                self.peek_words(&["FAMILY"]) && self.inner.peek_nth_token_ref(2).token == Token::LParen;
-            let place = self.next_span();
-            self.word("COLUMN");
-            return self.add_column().map_err(|e| match is_family {
-                true => self.error_at("a family cannot be added", place).hint(
-                    "make a table that has it, CREATE TABLE u (..., FAMILY f (a, b)), and copy the rows",
-                ),
-                false => e,
-            });
+    /// One change; a column with REFERENCES is two.
+    fn alter_op(&mut self) -> Result<Vec<AlterTableOp>> {
+        if !self.word("ADD") {
+            return self.other_op().map(|op| vec![op]);
         }
+        if let Some(constraint) = self.new_constraint()? {
+            return Ok(vec![constraint]);
+        }
+        // A column may be called so, and have a type with digits.
+        let is_family =
+            self.peek_words(&["FAMILY"]) && self.inner.peek_nth_token_ref(2).token == Token::LParen;
+        let place = self.next_span();
+        self.word("COLUMN");
+        self.add_column().map_err(|e| match is_family {
+            true => self
+                .error_at("a family cannot be added", place)
+                .hint("make a table that has it, CREATE TABLE u (..., FAMILY f (a, b)), and copy the rows"),
+            false => e,
+        })
+    }
+
+    fn other_op(&mut self) -> Result<AlterTableOp> {
         if self.word("DROP") {
             if self.peek_words(&["PRIMARY", "KEY"]) {
                 return Err(self
@@ -205,17 +213,17 @@ impl Parser<'_> {
         Ok(NewType { data_type, max_len, using })
     }
 
-    /// The CHECK of ADD CONSTRAINT, if it is one.
-    fn new_constraint(&mut self) -> Result<Option<CheckDef>> {
+    /// The CHECK or FOREIGN KEY of ADD CONSTRAINT, if it is one.
+    fn new_constraint(&mut self) -> Result<Option<AlterTableOp>> {
         let name = match self.word("CONSTRAINT") {
             true => Some(self.name("the name of the constraint")?),
             false => None,
         };
         if self.word("CHECK") {
-            return self.check_constraint(name).map(Some);
+            return Ok(Some(AlterTableOp::AddCheck(Box::new(self.check_constraint(name)?))));
         }
         if self.peek_words(&["FOREIGN", "KEY"]) {
-            return Err(self.no_foreign_keys());
+            return Ok(Some(AlterTableOp::AddReference(Box::new(self.foreign_key(name)?))));
         }
         let other = ["UNIQUE", "PRIMARY"].iter().find(|word| self.peek_words(&[word]));
         match (other, name) {
@@ -229,26 +237,31 @@ impl Parser<'_> {
                 .hint(
                     "write PRIMARY KEY (...) into the CREATE TABLE; ALTER TABLE t REKEY (...) changes a key",
                 )),
-            (None, Some(_)) => Err(self.expected("CHECK")),
+            (None, Some(_)) => Err(self.expected("CHECK or FOREIGN KEY")),
             (None, None) => Ok(None),
         }
     }
 
-    fn add_column(&mut self) -> Result<AlterTableOp> {
+    fn add_column(&mut self) -> Result<Vec<AlterTableOp>> {
         let if_not_exists = self.if_not_exists();
         let from = self.here();
         let mut elements = Elements::default();
         self.column(&mut elements)?;
-        if elements.primary_key.is_some() || !elements.uniques.is_empty() || !elements.checks.is_empty() {
+        let has_keys = elements.primary_key.is_some() || !elements.uniques.is_empty();
+        if has_keys || !elements.checks.is_empty() || if_not_exists && !elements.references.is_empty() {
             return Err(Error::unsupported("a constraint cannot be added with a column")
                 .why("the rows that are there would have to be checked, or moved")
-                .hint("add the column first; then ADD CHECK (...), or CREATE UNIQUE INDEX for a UNIQUE")
+                .hint("add the column first; then ADD CHECK (...) or ADD FOREIGN KEY (...), or CREATE UNIQUE INDEX for a UNIQUE")
                 .at(self.span_since(from)));
         }
         let family = if self.word("FAMILY") { Some(self.name("the name of the family")?) } else { None };
         match elements.columns.pop() {
             Some(column) => {
-                Ok(AlterTableOp::AddColumn(Box::new(AddColumn { if_not_exists, column, family })))
+                let add = AlterTableOp::AddColumn(Box::new(AddColumn { if_not_exists, column, family }));
+                let references = elements.references.into_iter();
+                Ok(std::iter::once(add)
+                    .chain(references.map(|of| AlterTableOp::AddReference(Box::new(of))))
+                    .collect())
             }
             None => Err(self.expected("a column")),
         }

@@ -17,6 +17,7 @@ pub(super) struct Elements {
     pub(super) primary_key: Option<Vec<KeyExpr>>,
     pub(super) uniques: Vec<UniqueDef>,
     pub(super) checks: Vec<CheckDef>,
+    pub(super) references: Vec<ReferenceDef>,
     families: Vec<FamilyDef>,
 }
 
@@ -69,7 +70,7 @@ impl Parser<'_> {
         self.no_bare_option("WITH ")?;
         let split = if self.word("SPLIT") { Some(self.split()?) } else { None };
         let query = if self.word("AS") { Some(self.query()?) } else { None };
-        let Elements { columns, primary_key, uniques, checks, families } = elements;
+        let Elements { columns, primary_key, uniques, checks, references, families } = elements;
         Ok(Statement::CreateTable(Box::new(CreateTable {
             if_not_exists,
             name,
@@ -77,6 +78,7 @@ impl Parser<'_> {
             primary_key,
             uniques,
             checks,
+            references,
             families,
             options,
             split,
@@ -107,9 +109,9 @@ impl Parser<'_> {
         } else if self.word("CHECK") {
             elements.checks.push(self.check_constraint(name)?);
         } else if self.peek_words(&["FOREIGN", "KEY"]) {
-            return Err(self.no_foreign_keys());
+            elements.references.push(self.foreign_key(name)?);
         } else if name.is_some() {
-            return Err(self.expected("PRIMARY KEY, UNIQUE or CHECK"));
+            return Err(self.expected("PRIMARY KEY, UNIQUE, CHECK or FOREIGN KEY"));
         } else if self.peek_words(&["LIKE"]) {
             let like = self.next_span();
             // It may be a column of that name.
@@ -171,12 +173,6 @@ impl Parser<'_> {
         let (expr, sql, span) = self.expr_text()?;
         self.expect_token(Token::RParen)?;
         Ok(CheckDef { name, expr, sql, span })
-    }
-
-    pub(super) fn no_foreign_keys(&self) -> Error {
-        Error::unsupported("foreign keys are not checked")
-            .hint("leave the constraint out; index the column, and join on it")
-            .at(self.next_span())
     }
 
     pub(super) fn column(&mut self, elements: &mut Elements) -> Result<()> {
@@ -264,7 +260,8 @@ impl Parser<'_> {
                 return Err(self.second_default(from));
             }
         } else if self.peek_words(&["REFERENCES"]) {
-            return Err(self.no_foreign_keys());
+            let columns = vec![column.name.clone()];
+            elements.references.push(self.references(name, columns, from)?);
         } else if self.peek_words(&["COLLATE"]) {
             let collation = self.inner.peek_nth_token_ref(1).token.to_string();
             return Err(refused::no_collation(&collation, &column.name.to_string(), Some(self.next_span())));

@@ -16,6 +16,7 @@ mod dumps;
 mod errors;
 mod literals;
 mod pieces;
+mod references;
 #[cfg(test)]
 mod tests;
 mod types;

@@ -1,0 +1,392 @@
+//! Foreign keys: whether the row that is referred to is there, and who refers to a row.
+//!
+//! A new row is held against its parents where it is held against its CHECKs: their keys are encoded and read, all
+//! together. What becomes of the children of a row that goes away is a statement like any other
+//! ([`crate::engine::session`] runs it, in the transaction of the statement that took the row away). Both sides read
+//! what they rely on through the snapshot that records reads, so of two commits that would leave a child without its
+//! parent, the later one is refused.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::rows::values_of;
+use super::view::StatementView;
+use crate::catalog::{Catalog, Referrer};
+use crate::error::{Error, Kind, Result, sqlstate};
+use crate::exec::check::Problem;
+use crate::exec::dml::{ROWS_READ, rowkey_from};
+use crate::exec::stored;
+use crate::index::entry_of;
+use crate::key::{ColumnId, KeyRange, Rowkey};
+use crate::schema::{OnDelete, ParentKey, Reference, TableDef};
+use crate::sql::{Statement, name_of, name_sql, parse_query};
+use crate::store::Direction;
+use crate::value::{Literal, Value, quoted_name};
+
+/// Values (count) of which one statement finds the children, at most: also 1 and 16, so that few texts are planned.
+const VALUES: [usize; 3] = [1, 16, 256];
+
+/// The values of a reference's columns in one row.
+pub type Referred = Vec<Value>;
+
+/// The values of these columns; `None` if one is NULL, so that the row refers to nothing.
+pub fn referred(columns: &[ColumnId], row: &[Value]) -> Option<Referred> {
+    let values: Referred = columns.iter().map(|id| row[usize::from(id.0)].clone()).collect();
+    (!values.iter().any(Value::is_null)).then_some(values)
+}
+
+/// Errors: a row refers to one of another table that is not there.
+pub fn check_parents(view: &StatementView, table: &TableDef, rows: &[Vec<Value>]) -> Result<()> {
+    // A row may refer to another one that the same statement writes: see `Session::write_bound`.
+    for reference in table.references.iter().filter(|reference| reference.parent != table.id) {
+        let of_rows = rows.iter().filter_map(|row| referred(&reference.columns, row));
+        check_there(view, table, reference, of_rows)?;
+    }
+    Ok(())
+}
+
+/// Errors: the parent has no row with some of these values.
+pub fn check_there(
+    view: &StatementView,
+    table: &TableDef,
+    reference: &Reference,
+    values: impl Iterator<Item = Referred>,
+) -> Result<()> {
+    let parent = parent_of(view, reference)?;
+    match lacking(view, reference, parent, values)?.first() {
+        None => Ok(()),
+        Some(values) => {
+            let there = show(parent, &reference.parent_columns, values);
+            let key = name_list(parent, &reference.parent_columns);
+            let mut hint = format!("INSERT it into {} first", name_sql(&parent.name));
+            if reference.columns.iter().any(|id| table.column(*id).nullable) {
+                hint += ", or leave the row without one: NULL";
+            }
+            Err(Error::invalid(format!("table \"{}\" has no row with {there}", parent.name))
+                .why(format!(
+                    "foreign key \"{}\": {} of \"{}\" refers to {key} there",
+                    reference.name,
+                    name_list(table, &reference.columns),
+                    table.name,
+                ))
+                .hint(hint)
+                .state(sqlstate::FOREIGN_KEY))
+        }
+    }
+}
+
+/// The table that a reference refers to.
+pub fn parent_of<'v>(view: &'v StatementView, reference: &Reference) -> Result<&'v Arc<TableDef>> {
+    view.catalog.table_by_id(reference.parent).ok_or_else(|| {
+        Error::corrupt(format!("foreign key \"{}\" refers to a table that is not there", reference.name))
+    })
+}
+
+/// Those of the values that no row of the parent has, each once.
+///
+/// Errors: the index that would tell is not Ready.
+pub fn lacking(
+    view: &StatementView,
+    reference: &Reference,
+    parent: &TableDef,
+    values: impl Iterator<Item = Referred>,
+) -> Result<Vec<Referred>> {
+    let Some(key) = reference.key_in(parent) else {
+        return Err(Error::new(Kind::Unavailable, format!("a UNIQUE index of \"{}\" is not Ready", parent.name))
+            .why(format!("foreign key \"{}\" looks into it", reference.name))
+            .hint(format!("SHOW INDEXES FROM {} says what it is; REPAIR INDEX builds it anew", name_sql(&parent.name)))
+            .state(sqlstate::OBJECT_STATE));
+    };
+    let (mut lacking, mut wanted) = (Vec::new(), BTreeMap::new());
+    for values in values {
+        match encoded(reference, parent, key, &values)? {
+            Some(key) => drop(wanted.insert(key, values)),
+            None => lacking.push(values),
+        }
+    }
+    let keyspace = match key {
+        ParentKey::Rowkey => parent.rows(),
+        ParentKey::Index(index) => index.keyspace,
+    };
+    let reader = view.snapshot.reader()?;
+    let keys: Vec<&[u8]> = wanted.keys().map(|key| &key[..]).collect();
+    let found = reader.get_many(keyspace, &keys)?.into_iter().map(|value| value.is_some()).collect::<Vec<_>>();
+    lacking.extend(wanted.into_values().zip(found).filter(|(_, found)| !found).map(|(values, _)| values));
+    Ok(lacking)
+}
+
+/// The key that the parent has if it has a row with these values; `None` if it cannot hold them.
+fn encoded(
+    reference: &Reference,
+    parent: &TableDef,
+    key: ParentKey<'_>,
+    values: &[Value],
+) -> Result<Option<Rowkey>> {
+    let row = parent.row_of(&reference.parent_columns, values);
+    let encoded = match key {
+        ParentKey::Rowkey => rowkey_from(parent, &row, 0).map(Some),
+        ParentKey::Index(index) => entry_of(parent, index, &row, &[]).map(|entry| entry.map(|entry| entry.key)),
+    };
+    match encoded {
+        Err(e) if e.kind() == Kind::Invalid => Ok(None),
+        encoded => encoded,
+    }
+}
+
+/// What is to be done about the children of rows that are gone.
+pub struct FollowUp {
+    /// The text of a statement, which takes the values as its parameters.
+    pub sql: String,
+    pub params: Vec<Value>,
+}
+
+/// The statements for the children of rows that had these values: a query of one of them, if that is refused.
+pub fn follow_ups(referrer: &Referrer, action: OnDelete, gone: &[Referred]) -> Vec<FollowUp> {
+    let (child, reference) = (&referrer.child, referrer.reference());
+    let table = quoted_name(&child.name);
+    let columns: Vec<String> = reference.columns.iter().map(|id| quoted_name(child.column_name(*id))).collect();
+    let set = |to: &str| {
+        let set: Vec<String> = columns.iter().map(|column| format!("{column} = {to}")).collect();
+        format!("UPDATE {table} SET {}", set.join(", "))
+    };
+    let names = columns.join(", ");
+    let (head, tail) = match action {
+        OnDelete::Refuse => (format!("SELECT {names} FROM {table}"), " LIMIT 1"),
+        OnDelete::Cascade => (format!("DELETE FROM {table}"), ""),
+        OnDelete::SetNull => (set("NULL"), ""),
+        OnDelete::SetDefault => (set("DEFAULT"), ""),
+    };
+    let largest = VALUES[VALUES.len() - 1];
+    let follow_up = |gone: &[Referred]| {
+        let places = VALUES.iter().copied().find(|n| *n >= gone.len()).unwrap_or(largest);
+        // Values that come twice change nothing.
+        let params = gone.iter().cycle().take(places).flatten().cloned().collect();
+        let mut n = 0;
+        let mut place = || {
+            n += 1;
+            format!("${n}")
+        };
+        let tuples: Vec<String> = (0..places)
+            .map(|_| match &columns[..] {
+                [_] => place(),
+                many => format!("({})", many.iter().map(|_| place()).collect::<Vec<_>>().join(", ")),
+            })
+            .collect();
+        let left = if columns.len() == 1 { names.clone() } else { format!("({names})") };
+        FollowUp { sql: format!("{head} WHERE {left} IN ({}){tail}", tuples.join(", ")), params }
+    };
+    gone.chunks(largest).map(follow_up).collect()
+}
+
+/// The error for a row that goes away, or gets other values, while another one refers to it by these.
+pub fn still_referred(referrer: &Referrer, parent: &TableDef, values: &[Value]) -> Error {
+    let (child, reference) = (&referrer.child, referrer.reference());
+    let gone = show(parent, &reference.parent_columns, values);
+    let (of, columns) = (name_sql(&child.name), name_list(child, &reference.columns));
+    let found: Vec<String> =
+        reference.columns.iter().zip(values).map(|(id, value)| equals(child, *id, value)).collect();
+    Error::invalid(format!("rows of \"{}\" refer to {gone} of \"{}\"", child.name, parent.name))
+        .why(format!("foreign key \"{}\": {columns} has to be in \"{}\"", reference.name, parent.name))
+        .hint(format!("SELECT * FROM {of} WHERE {} shows them: DELETE or UPDATE them first", found.join(" AND ")))
+        .state(sqlstate::FOREIGN_KEY)
+}
+
+/// Errors: a row of the table refers to one of the same table that is not there.
+pub async fn check_own(view: &StatementView, table: &TableDef) -> Result<()> {
+    for reference in table.references.iter().filter(|reference| reference.parent == table.id) {
+        let columns: Vec<String> =
+            reference.columns.iter().map(|id| format!("c.{}", quoted_name(table.column_name(*id)))).collect();
+        let sql = format!("SELECT {} FROM {} LIMIT 1", columns.join(", "), orphans(table, reference, table));
+        let found = values_of(&view.select(parse_query(&sql)?, &[]).await?)?;
+        check_there(view, table, reference, found.into_iter())?;
+    }
+    Ok(())
+}
+
+/// Rows of the table that refer to one that is not there, up to `limit`. Rows that cannot be read are passed over.
+pub fn missing_parents(view: &StatementView, table: &TableDef, limit: usize) -> Result<Vec<Problem>> {
+    let mut problems = Vec::new();
+    if table.references.is_empty() {
+        return Ok(problems);
+    }
+    let reader = view.snapshot.unrecorded()?;
+    let mut cursor = reader.cursor(table.rows(), &KeyRange::all(), Direction::Forward)?;
+    loop {
+        view.watch.cancel.check()?;
+        let mut rowkeys: Vec<Rowkey> = Vec::with_capacity(ROWS_READ);
+        while rowkeys.len() < ROWS_READ
+            && let Ok(Some((rowkey, _))) = cursor.next()
+        {
+            rowkeys.push(rowkey.into());
+        }
+        if rowkeys.is_empty() {
+            return Ok(problems);
+        }
+        let mut rows = Vec::with_capacity(rowkeys.len());
+        for rowkey in rowkeys {
+            let row = stored::rows_of(&*reader, table, &[&rowkey]).ok().and_then(|mut rows| rows.pop().flatten());
+            rows.extend(row.map(|row| (rowkey, row.values)));
+        }
+        for reference in &table.references {
+            let parent = parent_of(view, reference)?;
+            let of = |row: &[Value]| referred(&reference.columns, row);
+            let lacking: BTreeSet<Referred> =
+                lacking(view, reference, parent, rows.iter().filter_map(|(_, row)| of(row)))?.into_iter().collect();
+            for (rowkey, row) in &rows {
+                let Some(values) = of(row).filter(|values| lacking.contains(values)) else { continue };
+                if problems.len() == limit {
+                    return Ok(problems);
+                }
+                problems.push(Problem {
+                    problem: "missing_parent",
+                    table: table.name.clone(),
+                    primary_key: table.key.show(rowkey).to_string(),
+                    column: name_list(table, &reference.columns),
+                    detail: format!(
+                        "foreign key \"{}\": table \"{}\" has no row with {}",
+                        reference.name,
+                        parent.name,
+                        show(parent, &reference.parent_columns, &values)
+                    ),
+                    ..Problem::default()
+                });
+            }
+        }
+    }
+}
+
+/// The rows that refer to one that is not there, as after FROM.
+pub fn orphans(table: &TableDef, reference: &Reference, parent: &TableDef) -> String {
+    let child = |id: &ColumnId| format!("c.{}", quoted_name(table.column_name(*id)));
+    let there: Vec<String> = reference.columns.iter().map(|id| format!("{} IS NOT NULL", child(id))).collect();
+    let pairs = reference.columns.iter().zip(&reference.parent_columns);
+    let same: Vec<String> = pairs
+        .map(|(id, other)| format!("p.{} = {}", quoted_name(parent.column_name(*other)), child(id)))
+        .collect();
+    format!(
+        "{} AS c WHERE {} AND NOT EXISTS (SELECT 1 FROM {} AS p WHERE {})",
+        quoted_name(&table.name),
+        there.join(" AND "),
+        quoted_name(&parent.name),
+        same.join(" AND ")
+    )
+}
+
+/// What EXPLAIN says of a statement's foreign keys: what is read for each row, a line each.
+pub fn explained(view: &StatementView, statement: &Statement) -> Result<Vec<String>> {
+    let Some(table) = statement.written_table().map(|name| view.table(name)).transpose()? else {
+        return Ok(Vec::new());
+    };
+    let mut lines = Vec::new();
+    let set = columns_set(&table, statement);
+    for reference in &table.references {
+        let is_set = |id: &ColumnId| set.as_ref().is_none_or(|set| set.contains(id));
+        if matches!(statement, Statement::Delete(_)) || !reference.columns.iter().any(is_set) {
+            continue;
+        }
+        let parent = parent_of(view, reference)?;
+        let of = match reference.key_in(parent) {
+            Some(ParentKey::Index(index)) => &index.name,
+            Some(ParentKey::Rowkey) | None => &parent.name,
+        };
+        lines.push(format!("  foreign key: {}: Get {of}", reference.name));
+    }
+    for referrer in Bonds::of(&view.catalog, &table, statement).to {
+        let (child, reference) = (&referrer.child, referrer.reference());
+        let path = match reference.path_in(child) {
+            Some(Some(index)) => format!("IndexScan {}", index.name),
+            Some(None) => format!("RangeScan {}", child.name),
+            None => format!("FullScan {}", child.name),
+        };
+        let action = match statement {
+            Statement::Delete(_) => on_delete_sql(reference.on_delete),
+            _ => "",
+        };
+        lines.push(format!("  foreign key: {} of {}: {path}{action}", reference.name, child.name));
+    }
+    Ok(lines)
+}
+
+/// The columns that an UPDATE sets; `None` for other statements.
+fn columns_set(table: &TableDef, statement: &Statement) -> Option<Vec<ColumnId>> {
+    let Statement::Update(update) = statement else { return None };
+    let names = update.assignments.iter().map(|assignment| name_of(&assignment.column));
+    Some(names.filter_map(|name| table.column_id(&name)).collect())
+}
+
+/// What a statement that writes may do to rows that refer to each other.
+#[derive(Default)]
+pub struct Bonds {
+    /// References to rows that may go away, or get other values.
+    pub to: Vec<Referrer>,
+    /// Positions of the table's references to itself, which new rows may have.
+    pub own: Vec<usize>,
+}
+
+impl Bonds {
+    /// Those of a statement on this table.
+    pub fn of(catalog: &Catalog, table: &TableDef, statement: &Statement) -> Bonds {
+        let set = columns_set(table, statement);
+        let is_set =
+            |columns: &[ColumnId]| set.as_ref().is_none_or(|set| columns.iter().any(|id| set.contains(id)));
+        let may_lose = |reference: &Reference| match statement {
+            Statement::Delete(_) => true,
+            Statement::Update(_) => is_set(&reference.parent_columns),
+            // It may overwrite a row, but for its rowkey.
+            Statement::Insert(insert) => {
+                insert.mode.changes_rows()
+                    && !reference.parent_columns.iter().all(|id| table.is_key_column(*id))
+            }
+            _ => false,
+        };
+        let referrers = catalog.references_to(table.id).iter();
+        let to = referrers.filter(|referrer| may_lose(referrer.reference())).cloned().collect();
+        let of_itself = |reference: &Reference| {
+            let is_written = matches!(statement, Statement::Insert(_) | Statement::Update(_));
+            reference.parent == table.id && is_written && is_set(&reference.columns)
+        };
+        let own = table.references.iter().enumerate().filter(|(_, reference)| of_itself(reference));
+        Bonds { to, own: own.map(|(at, _)| at).collect() }
+    }
+
+    /// The statement concerns no references, or only those that are checked row by row.
+    pub fn is_empty(&self) -> bool {
+        self.to.is_empty() && self.own.is_empty()
+    }
+}
+
+/// `a = 1 AND b = 'x'`, for messages.
+fn show(table: &TableDef, columns: &[ColumnId], values: &[Value]) -> String {
+    let pairs: Vec<String> = columns.iter().zip(values).map(|(id, value)| equals(table, *id, value)).collect();
+    pairs.join(" AND ")
+}
+
+fn equals(table: &TableDef, id: ColumnId, value: &Value) -> String {
+    format!("{} = {}", name_sql(table.column_name(id)), Literal(value.as_ref()))
+}
+
+/// `(a, b)`
+pub fn name_list(table: &TableDef, columns: &[ColumnId]) -> String {
+    let names: Vec<String> = columns.iter().map(|id| name_sql(table.column_name(*id))).collect();
+    format!("({})", names.join(", "))
+}
+
+/// `FOREIGN KEY (a) REFERENCES parent (b) ON DELETE CASCADE`
+pub fn reference_sql(table: &TableDef, reference: &Reference, parent: &TableDef) -> String {
+    format!(
+        "FOREIGN KEY {} REFERENCES {} {}{}",
+        name_list(table, &reference.columns),
+        name_sql(&parent.name),
+        name_list(parent, &reference.parent_columns),
+        on_delete_sql(reference.on_delete)
+    )
+}
+
+fn on_delete_sql(action: OnDelete) -> &'static str {
+    match action {
+        OnDelete::Refuse => "",
+        OnDelete::Cascade => " ON DELETE CASCADE",
+        OnDelete::SetNull => " ON DELETE SET NULL",
+        OnDelete::SetDefault => " ON DELETE SET DEFAULT",
+    }
+}

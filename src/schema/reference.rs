@@ -1,0 +1,82 @@
+//! FOREIGN KEY: columns whose values are those of a row in another table.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use super::index::{IndexDef, IndexState};
+use super::table::{TableDef, TableId};
+use crate::key::{ColumnId, KeyPart};
+
+/// `FOREIGN KEY (columns) REFERENCES parent (parent_columns)`. Tables and columns are kept by their ids, so they may be
+/// renamed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reference {
+    /// Name of the constraint.
+    pub name: String,
+    /// The columns that refer to a row of the parent; NULL in one of them refers to none.
+    pub columns: Vec<ColumnId>,
+    /// The table referred to; it may be the same.
+    pub parent: TableId,
+    /// Its columns that have the same values: those of its rowkey or of a UNIQUE index.
+    pub parent_columns: Vec<ColumnId>,
+    /// What becomes of the row when the parent's is deleted.
+    pub on_delete: OnDelete,
+}
+
+/// What becomes of the rows that refer to a row which is deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum OnDelete {
+    /// The statement is refused if there are some when it ends.
+    Refuse,
+    /// They are deleted.
+    Cascade,
+    /// Their columns become NULL.
+    SetNull,
+    /// Their columns get their defaults.
+    SetDefault,
+}
+
+/// What tells whether a parent has a row.
+#[derive(Clone, Copy, Debug)]
+pub enum ParentKey<'p> {
+    /// The rowkey.
+    Rowkey,
+    /// An entry of a UNIQUE index.
+    Index(&'p IndexDef),
+}
+
+impl Reference {
+    /// What tells whether the parent has a row. `None`: nothing does, which no statement can bring about; or the only
+    /// index that does is not Ready.
+    pub fn key_in<'p>(&self, parent: &'p TableDef) -> Option<ParentKey<'p>> {
+        let named: BTreeSet<_> = self.parent_columns.iter().collect();
+        let is_named = |columns: &[ColumnId]| columns.iter().collect::<BTreeSet<_>>() == named;
+        if is_named(&parent.key.columns()) && !parent.key.is_drawn() {
+            return Some(ParentKey::Rowkey);
+        }
+        // Rows with other values may share a bucket or a hash.
+        let tells = |index: &&IndexDef| {
+            let is_whole = index.unique && index.filter.is_none() && index.state == IndexState::Ready;
+            is_whole && is_named(index.layout.decodable())
+        };
+        parent.indexes.iter().find(tells).map(ParentKey::Index)
+    }
+
+    /// The layout of `child` that finds the rows that refer to a given one: `None` for its rowkey, or an index. Without
+    /// any, they are found by reading all of them.
+    pub fn path_in<'c>(&self, child: &'c TableDef) -> Option<Option<&'c IndexDef>> {
+        // Behind delimiters and buckets, the first part says where an entry is.
+        let leads = |parts: &[KeyPart]| {
+            let mut parts = parts.iter().filter(|part| !part.is_literal() && part.buckets().is_none());
+            parts.next().is_some_and(|part| part.columns().iter().all(|id| self.columns.contains(id)))
+        };
+        if leads(child.key.parts()) {
+            return Some(None);
+        }
+        let finds = |index: &&IndexDef| {
+            index.filter.is_none() && index.state != IndexState::Broken && leads(index.layout.parts())
+        };
+        child.indexes.iter().find(finds).map(Some)
+    }
+}
