@@ -1,5 +1,6 @@
 //! Loads through the bulk door: rows that are new, however many, written in one atomic step while other writers wait.
 
+use super::references::check_parents;
 use super::rows::{PartialRows, complete};
 use super::turns::ExclusivePermit;
 use super::view::StatementView;
@@ -75,7 +76,9 @@ pub fn fill(
     let mut before = 0;
     let mut completed = |rows: Vec<RowCells>, before: usize| {
         let cells = PartialRows { columns: columns.to_vec(), rows, overriding, before, written: &[] };
-        locked.db.runtime().block_on(complete(locked, table, cells, &mut counters))
+        let rows = locked.db.runtime().block_on(complete(locked, table, cells, &mut counters))?;
+        check_parents(locked, table, rows.iter().map(|row| (None, &**row)))?;
+        Ok(rows)
     };
     match skipped {
         None => loader.add_all(|| {

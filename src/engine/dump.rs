@@ -42,7 +42,8 @@ pub fn dump(db: &Database, out: &mut dyn Write) -> Result<()> {
             }
         }
     }
-    let mut references = view.catalog.tables().flat_map(|table| references_sql(&view.catalog, table)).peekable();
+    let mut references =
+        view.catalog.tables().flat_map(|table| references_sql(&view.catalog, table)).peekable();
     if references.peek().is_some() {
         writeln!(out)?;
     }

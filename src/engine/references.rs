@@ -1,7 +1,6 @@
 //! Foreign keys: whether the row that is referred to is there, and who refers to a row.
 //!
-//! A new row is held against its parents where it is held against its CHECKs: their keys are encoded and read, all
-//! together. What becomes of the children of a row that goes away is a statement like any other
+//! New rows are held against their parents before they are written: the keys are encoded and read, all together. What becomes of the children of a row that goes away is a statement like any other
 //! ([`crate::engine::session`] runs it, in the transaction of the statement that took the row away). Both sides read
 //! what they rely on through the snapshot that records reads, so of two commits that would leave a child without its
 //! parent, the later one is refused.
@@ -35,12 +34,18 @@ pub fn referred(columns: &[ColumnId], row: &[Value]) -> Option<Referred> {
     (!values.iter().any(Value::is_null)).then_some(values)
 }
 
-/// Errors: a row refers to one of another table that is not there.
-pub fn check_parents(view: &StatementView, table: &TableDef, rows: &[Vec<Value>]) -> Result<()> {
+/// Errors: a row refers to one of another table that is not there. `rows`: before, if they were there, and after.
+pub fn check_parents<'r>(
+    view: &StatementView,
+    table: &TableDef,
+    rows: impl Iterator<Item = (Option<&'r [Value]>, &'r [Value])> + Clone,
+) -> Result<()> {
     // A row may refer to another one that the same statement writes: see `Session::write_bound`.
     for reference in table.references.iter().filter(|reference| reference.parent != table.id) {
-        let of_rows = rows.iter().filter_map(|row| referred(&reference.columns, row));
-        check_there(view, table, reference, of_rows)?;
+        let of = |row| referred(&reference.columns, row);
+        let new =
+            rows.clone().filter_map(|(old, new)| of(new).filter(|to| old.and_then(of).as_ref() != Some(to)));
+        check_there(view, table, reference, new)?;
     }
     Ok(())
 }
@@ -92,10 +97,16 @@ pub fn lacking(
     values: impl Iterator<Item = Referred>,
 ) -> Result<Vec<Referred>> {
     let Some(key) = reference.key_in(parent) else {
-        return Err(Error::new(Kind::Unavailable, format!("a UNIQUE index of \"{}\" is not Ready", parent.name))
-            .why(format!("foreign key \"{}\" looks into it", reference.name))
-            .hint(format!("SHOW INDEXES FROM {} says what it is; REPAIR INDEX builds it anew", name_sql(&parent.name)))
-            .state(sqlstate::OBJECT_STATE));
+        return Err(Error::new(
+            Kind::Unavailable,
+            format!("a UNIQUE index of \"{}\" is not Ready", parent.name),
+        )
+        .why(format!("foreign key \"{}\" looks into it", reference.name))
+        .hint(format!(
+            "SHOW INDEXES FROM {} says what it is; REPAIR INDEX builds it anew",
+            name_sql(&parent.name)
+        ))
+        .state(sqlstate::OBJECT_STATE));
     };
     let (mut lacking, mut wanted) = (Vec::new(), BTreeMap::new());
     for values in values {
@@ -104,13 +115,17 @@ pub fn lacking(
             None => lacking.push(values),
         }
     }
+    if wanted.is_empty() {
+        return Ok(lacking);
+    }
     let keyspace = match key {
         ParentKey::Rowkey => parent.rows(),
         ParentKey::Index(index) => index.keyspace,
     };
     let reader = view.snapshot.reader()?;
     let keys: Vec<&[u8]> = wanted.keys().map(|key| &key[..]).collect();
-    let found = reader.get_many(keyspace, &keys)?.into_iter().map(|value| value.is_some()).collect::<Vec<_>>();
+    let found =
+        reader.get_many(keyspace, &keys)?.into_iter().map(|value| value.is_some()).collect::<Vec<_>>();
     lacking.extend(wanted.into_values().zip(found).filter(|(_, found)| !found).map(|(values, _)| values));
     Ok(lacking)
 }
@@ -125,7 +140,9 @@ fn encoded(
     let row = parent.row_of(&reference.parent_columns, values);
     let encoded = match key {
         ParentKey::Rowkey => rowkey_from(parent, &row, 0).map(Some),
-        ParentKey::Index(index) => entry_of(parent, index, &row, &[]).map(|entry| entry.map(|entry| entry.key)),
+        ParentKey::Index(index) => {
+            entry_of(parent, index, &row, &[]).map(|entry| entry.map(|entry| entry.key))
+        }
     };
     match encoded {
         Err(e) if e.kind() == Kind::Invalid => Ok(None),
@@ -144,7 +161,8 @@ pub struct FollowUp {
 pub fn follow_ups(referrer: &Referrer, action: OnDelete, gone: &[Referred]) -> Vec<FollowUp> {
     let (child, reference) = (&referrer.child, referrer.reference());
     let table = quoted_name(&child.name);
-    let columns: Vec<String> = reference.columns.iter().map(|id| quoted_name(child.column_name(*id))).collect();
+    let columns: Vec<String> =
+        reference.columns.iter().map(|id| quoted_name(child.column_name(*id))).collect();
     let set = |to: &str| {
         let set: Vec<String> = columns.iter().map(|column| format!("{column} = {to}")).collect();
         format!("UPDATE {table} SET {}", set.join(", "))
@@ -187,7 +205,10 @@ pub fn still_referred(referrer: &Referrer, parent: &TableDef, values: &[Value]) 
         reference.columns.iter().zip(values).map(|(id, value)| equals(child, *id, value)).collect();
     Error::invalid(format!("rows of \"{}\" refer to {gone} of \"{}\"", child.name, parent.name))
         .why(format!("foreign key \"{}\": {columns} has to be in \"{}\"", reference.name, parent.name))
-        .hint(format!("SELECT * FROM {of} WHERE {} shows them: DELETE or UPDATE them first", found.join(" AND ")))
+        .hint(format!(
+            "SELECT * FROM {of} WHERE {} shows them: DELETE or UPDATE them first",
+            found.join(" AND ")
+        ))
         .state(sqlstate::FOREIGN_KEY)
 }
 
@@ -224,14 +245,17 @@ pub fn missing_parents(view: &StatementView, table: &TableDef, limit: usize) -> 
         }
         let mut rows = Vec::with_capacity(rowkeys.len());
         for rowkey in rowkeys {
-            let row = stored::rows_of(&*reader, table, &[&rowkey]).ok().and_then(|mut rows| rows.pop().flatten());
+            let row =
+                stored::rows_of(&*reader, table, &[&rowkey]).ok().and_then(|mut rows| rows.pop().flatten());
             rows.extend(row.map(|row| (rowkey, row.values)));
         }
         for reference in &table.references {
             let parent = parent_of(view, reference)?;
             let of = |row: &[Value]| referred(&reference.columns, row);
             let lacking: BTreeSet<Referred> =
-                lacking(view, reference, parent, rows.iter().filter_map(|(_, row)| of(row)))?.into_iter().collect();
+                lacking(view, reference, parent, rows.iter().filter_map(|(_, row)| of(row)))?
+                    .into_iter()
+                    .collect();
             for (rowkey, row) in &rows {
                 let Some(values) = of(row).filter(|values| lacking.contains(values)) else { continue };
                 if problems.len() == limit {
@@ -257,17 +281,18 @@ pub fn missing_parents(view: &StatementView, table: &TableDef, limit: usize) -> 
 
 /// The rows that refer to one that is not there, as after FROM.
 pub fn orphans(table: &TableDef, reference: &Reference, parent: &TableDef) -> String {
-    let child = |id: &ColumnId| format!("c.{}", quoted_name(table.column_name(*id)));
-    let there: Vec<String> = reference.columns.iter().map(|id| format!("{} IS NOT NULL", child(id))).collect();
+    let child = |id: &ColumnId| format!("c.{}", name_sql(table.column_name(*id)));
+    let there: Vec<String> =
+        reference.columns.iter().map(|id| format!("{} IS NOT NULL", child(id))).collect();
     let pairs = reference.columns.iter().zip(&reference.parent_columns);
     let same: Vec<String> = pairs
-        .map(|(id, other)| format!("p.{} = {}", quoted_name(parent.column_name(*other)), child(id)))
+        .map(|(id, other)| format!("p.{} = {}", name_sql(parent.column_name(*other)), child(id)))
         .collect();
     format!(
         "{} AS c WHERE {} AND NOT EXISTS (SELECT 1 FROM {} AS p WHERE {})",
-        quoted_name(&table.name),
+        name_sql(&table.name),
         there.join(" AND "),
-        quoted_name(&parent.name),
+        name_sql(&parent.name),
         same.join(" AND ")
     )
 }
@@ -357,7 +382,8 @@ impl Bonds {
 
 /// `a = 1 AND b = 'x'`, for messages.
 fn show(table: &TableDef, columns: &[ColumnId], values: &[Value]) -> String {
-    let pairs: Vec<String> = columns.iter().zip(values).map(|(id, value)| equals(table, *id, value)).collect();
+    let pairs: Vec<String> =
+        columns.iter().zip(values).map(|(id, value)| equals(table, *id, value)).collect();
     pairs.join(" AND ")
 }
 
@@ -382,7 +408,8 @@ pub fn reference_sql(table: &TableDef, reference: &Reference, parent: &TableDef)
     )
 }
 
-fn on_delete_sql(action: OnDelete) -> &'static str {
+/// ` ON DELETE CASCADE`, or nothing.
+pub fn on_delete_sql(action: OnDelete) -> &'static str {
     match action {
         OnDelete::Refuse => "",
         OnDelete::Cascade => " ON DELETE CASCADE",

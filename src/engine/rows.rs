@@ -5,7 +5,6 @@ use arrow::datatypes::Schema;
 use sqlparser::ast;
 use std::sync::Arc;
 
-use super::references::check_parents;
 use super::view::StatementView;
 use crate::catalog::{CATALOG_KEYSPACE, identity_key};
 use crate::error::{Error, Result, sqlstate};
@@ -34,7 +33,7 @@ pub struct PartialRows<'a> {
 /// Casts the cells to their columns, fills in the rest, and checks the constraints. Advanced identity
 /// counters are written to `batch`.
 ///
-/// Errors: as [`filled`]; NULL in a NOT NULL column; a CHECK that does not hold; a parent that is not there.
+/// Errors: as [`filled`]; NULL in a NOT NULL column; a CHECK that does not hold.
 pub async fn complete(
     view: &StatementView,
     table: &TableDef,
@@ -201,15 +200,11 @@ fn cannot_be_null(table: &TableDef, (id, column): (ColumnId, &Column)) -> Error 
         .state(sqlstate::NOT_NULL)
 }
 
-/// Errors: a CHECK that is false for a row (NULL passes); one refers to a row of another table that is not there.
+/// Errors: a CHECK that is false for a row (NULL passes).
 pub async fn check_constraints(view: &StatementView, table: &TableDef, rows: &[Vec<Value>]) -> Result<()> {
-    if !table.checks.is_empty() && !rows.is_empty() {
-        check_checks(view, table, rows).await?;
+    if table.checks.is_empty() || rows.is_empty() {
+        return Ok(());
     }
-    check_parents(view, table, rows)
-}
-
-async fn check_checks(view: &StatementView, table: &TableDef, rows: &[Vec<Value>]) -> Result<()> {
     let list: Vec<String> =
         table.checks.iter().enumerate().map(|(i, check)| format!("({}) AS check_{i}", check.sql)).collect();
     let sql = format!("SELECT {} FROM {}", list.join(", "), quoted_name(&table.name));

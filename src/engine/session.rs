@@ -16,8 +16,8 @@ use futures::TryStreamExt;
 use sqlparser::ast::Query;
 
 use super::outcome::{BatchSource, Outcome, RowStream};
-use super::references::explained;
 use super::plans::{CachedPlan, CachedQueries, Keyed, Parsed};
+use super::references::explained;
 use super::runtime::with_stack;
 use super::settings::SessionSettings;
 use super::turns::Defeats;

@@ -208,12 +208,7 @@ impl TableDef {
         self.ttl().is_none_or(|ttl| ttl.is_alive(row, now_us))
     }
 
-    /// Rows are held against conditions: a CHECK, or a FOREIGN KEY.
-    pub fn is_checked(&self) -> bool {
-        !self.checks.is_empty() || !self.references.is_empty()
-    }
-
-    /// The columns of one row, as key layouts and constraints take them, of which only these have values.
+    /// A row of which only these columns have values.
     pub fn row_of(&self, columns: &[ColumnId], values: &[Value]) -> Vec<Value> {
         let mut row = vec![Value::Null; self.columns.len()];
         columns.iter().zip(values).for_each(|(id, value)| row[usize::from(id.0)] = value.clone());

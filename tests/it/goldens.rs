@@ -137,6 +137,11 @@ fn firsts() {
 }
 
 #[test]
+fn foreign_keys() {
+    script("foreign_keys");
+}
+
+#[test]
 fn formulas() {
     script("formulas");
 }

@@ -17,6 +17,7 @@ mod examples;
 mod failing;
 mod faults;
 mod firsts;
+mod foreign_keys;
 mod formulas;
 mod fuzz;
 mod goldens;

@@ -21,14 +21,23 @@ use crate::value::ColumnType;
 /// concurrent writer, who does not know of it, conflicts.
 ///
 /// Errors: columns that are not there, no key, or of other types; an action that the columns rule out.
-pub fn add(edit: &mut CatalogEdit, catalog: &Catalog, table: &mut TableDef, def: &ReferenceDef) -> Result<()> {
+pub fn add(
+    edit: &mut CatalogEdit,
+    catalog: &Catalog,
+    table: &mut TableDef,
+    def: &ReferenceDef,
+) -> Result<()> {
     let of_itself = name_of(&def.parent) == table.name;
     let parent = match of_itself {
         true => table.clone(),
         false => {
-            let parent = catalog.table(&name_of(&def.parent)).map_err(|e| {
-                e.hint("create it first; ALTER TABLE .. ADD FOREIGN KEY (..) is for tables that refer to each other")
-                    .at(span_of_name(&def.parent))
+            let name = name_of(&def.parent);
+            let parent = catalog.table(&name).map_err(|e| e.at(span_of_name(&def.parent)));
+            let parent = parent.map_err(|e| match catalog.find(&name) {
+                Some(_) => e,
+                None => e.hint(
+                    "create it first; tables that refer to each other get an ALTER TABLE .. ADD FOREIGN KEY",
+                ),
             })?;
             rekeying::refuse(&parent)?;
             (*parent).clone()
@@ -84,10 +93,13 @@ fn check_columns(table: &TableDef, parent: &TableDef, reference: &Reference) -> 
                 (table.column_name(id).to_owned(), table.column(id).ty)
             };
             let ((own, own_type), (other, other_type)) = (ty(table, *own), ty(parent, *other));
-            Err(Error::invalid(format!("{own} is {own_type}, and {other} of \"{}\" {other_type}", parent.name))
-                .why("a foreign key has the values of the key it refers to")
-                .hint(format!("declare it {} {other_type}", name_sql(&own)))
-                .state(sqlstate::DATATYPE_MISMATCH))
+            Err(Error::invalid(format!(
+                "{own} is {own_type}, and {other} of \"{}\" {other_type}",
+                parent.name
+            ))
+            .why("a foreign key has the values of the key it refers to")
+            .hint(format!("declare it {} {other_type}", name_sql(&own)))
+            .state(sqlstate::DATATYPE_MISMATCH))
         }
     }
 }
@@ -115,7 +127,12 @@ fn check_parent(parent: &TableDef, reference: &Reference) -> Result<()> {
 }
 
 /// Errors: an ON DELETE or ON UPDATE that could not be done.
-fn check_actions(table: &TableDef, parent: &TableDef, reference: &Reference, def: &ReferenceDef) -> Result<()> {
+fn check_actions(
+    table: &TableDef,
+    parent: &TableDef,
+    reference: &Reference,
+    def: &ReferenceDef,
+) -> Result<()> {
     if let Some(place) = def.on_update
         && !reference.parent_columns.iter().all(|id| parent.is_key_column(*id))
     {
@@ -154,16 +171,19 @@ pub fn add_reference(session: &mut Session, alter: &AlterTable, def: &ReferenceD
     alter_rows(session, alter, |view, table, edit, writer| {
         add(edit, &view.catalog, table, def)?;
         purge_rest(view, table, writer)?;
-        let Some(reference) = table.references.last() else { return Err(Error::internal("it was not added")) };
+        let Some(reference) = table.references.last() else {
+            return Err(Error::internal("it was not added"));
+        };
         let parent = parent_of(view, reference)?;
         let orphans = orphans(table, reference, parent);
         let n = count(view, &orphans)?;
         if n > 0 {
             return Err(Error::invalid(format!("foreign key \"{}\" does not hold", reference.name))
                 .why(format!(
-                    "{} of \"{}\" refer to rows of \"{}\" that are not there",
+                    "{} of \"{}\" {} to what is not in \"{}\"",
                     rows_of(n),
                     table.name,
+                    if n == 1 { "refers" } else { "refer" },
                     parent.name
                 ))
                 .hint(format!("SELECT * FROM {orphans} shows them"))
@@ -175,17 +195,35 @@ pub fn add_reference(session: &mut Session, alter: &AlterTable, def: &ReferenceD
 }
 
 /// Errors: other tables, but for those among `dropped`, refer to rows of this one, which would be gone.
-pub fn refuse_if_referred(catalog: &Catalog, table: &TableDef, dropped: &[TableId], name: &Ident) -> Result<()> {
+pub fn refuse_if_referred(
+    catalog: &Catalog,
+    table: &TableDef,
+    dropped: &[TableId],
+    name: &Ident,
+) -> Result<()> {
     let is_left = |child: &TableDef| child.id != table.id && !dropped.contains(&child.id);
     match catalog.references_to(table.id).iter().find(|referrer| is_left(&referrer.child)) {
         None => Ok(()),
         Some(referrer) => {
             let (child, reference) = (&referrer.child, referrer.reference());
             Err(Error::invalid(format!("rows of \"{}\" refer to \"{}\"", child.name, table.name))
-                .why(format!("by foreign key \"{}\": {}", reference.name, reference_sql(child, reference, table)))
+                .why(format!(
+                    "by foreign key \"{}\": {}",
+                    reference.name,
+                    reference_sql(child, reference, table)
+                ))
                 .hint(match dropped.is_empty() {
-                    true => format!("DELETE FROM {} tells what refers to its rows; {}", name_sql(&table.name), without(child, reference)),
-                    false => format!("DROP TABLE {}, {}; or {}", name_sql(&table.name), name_sql(&child.name), without(child, reference)),
+                    true => format!(
+                        "DELETE FROM {} looks after them, row by row; or {}",
+                        name_sql(&table.name),
+                        without(child, reference)
+                    ),
+                    false => format!(
+                        "DROP TABLE {}, {}; or {}",
+                        name_sql(&table.name),
+                        name_sql(&child.name),
+                        without(child, reference)
+                    ),
                 })
                 .state(sqlstate::DEPENDENT)
                 .at(span_of_name(name)))
@@ -231,16 +269,18 @@ pub fn refuse_without_key(catalog: &Catalog, before: &TableDef, after: &TableDef
 
 /// Errors: a reference sets columns to NULL or their defaults that the next layout makes part of the rowkey.
 pub fn refuse_if_set(table: &TableDef, next: &TableDef) -> Result<()> {
-    let sets = |reference: &&Reference| matches!(reference.on_delete, OnDelete::SetNull | OnDelete::SetDefault);
+    let sets =
+        |reference: &&Reference| matches!(reference.on_delete, OnDelete::SetNull | OnDelete::SetDefault);
     let is_key = |reference: &&Reference| reference.columns.iter().any(|id| next.is_key_column(*id));
     match table.references.iter().filter(sets).find(is_key) {
         None => Ok(()),
-        Some(reference) => {
-            Err(Error::invalid(format!("{} cannot be part of the rowkey", name_list(table, &reference.columns)))
-                .why(format!("foreign key \"{}\" changes them when a row goes away", reference.name))
-                .hint(format!("{} first", without(table, reference)))
-                .state(sqlstate::DEPENDENT))
-        }
+        Some(reference) => Err(Error::invalid(format!(
+            "{} cannot be part of the rowkey",
+            name_list(table, &reference.columns)
+        ))
+        .why(format!("foreign key \"{}\" changes them when a row goes away", reference.name))
+        .hint(format!("{} first", without(table, reference)))
+        .state(sqlstate::DEPENDENT)),
     }
 }
 
@@ -251,9 +291,7 @@ pub fn without(table: &TableDef, reference: &Reference) -> String {
 
 /// Errors: a reference goes by this UNIQUE index.
 pub fn refuse_if_key(catalog: &Catalog, table: &TableDef, index: &IndexDef) -> Result<()> {
-    let is_key = |reference: &Reference| {
-        matches!(reference.key_in(table), Some(ParentKey::Index(key)) if key.id == index.id)
-    };
+    let is_key = |reference: &Reference| matches!(reference.key_in(table), Some(ParentKey::Index(key)) if key.id == index.id);
     if !catalog.references_to(table.id).iter().any(|referrer| is_key(referrer.reference())) {
         return Ok(());
     }

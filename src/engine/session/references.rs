@@ -13,17 +13,17 @@ use super::{Session, Whole};
 use crate::catalog::Referrer;
 use crate::engine::outcome::Outcome;
 use crate::engine::references::{
-    Bonds, Referred, check_there, follow_ups, lacking, parent_of, referred, still_referred,
+    Bonds, Referred, check_there, follow_ups, lacking, on_delete_sql, parent_of, referred, still_referred,
 };
 use crate::engine::rows::values_of;
 use crate::engine::turns::Defeats;
 use crate::engine::view::StatementView;
 use crate::engine::write::{StatementWrites, WriteInputs, writes_of};
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use crate::exec::dml::ROWS_READ;
 use crate::exec::stored;
 use crate::key::Rowkey;
-use crate::schema::{OnDelete, TableDef};
+use crate::schema::{OnDelete, Reference, TableDef};
 use crate::sql::{Statement, name_of};
 use crate::store::{Mutation, WriteBatch};
 
@@ -88,13 +88,15 @@ impl Session {
         given: WriteInputs<'_>,
     ) -> Result<Outcome> {
         let mut left = Consequences::default();
-        let StatementWrites { affected, returning, .. } = self.write_step(statement, given, &mut left).await?;
+        let StatementWrites { affected, returning, .. } =
+            self.write_step(statement, given, &mut left).await?;
         while let Some((referrer, gone)) = left.follow.pop_front() {
             let gone = self.still_gone(&referrer, gone)?;
             for follow_up in follow_ups(&referrer, referrer.reference().on_delete, &gone) {
                 let parsed = self.db.shared.statements.parse(&follow_up.sql)?;
                 let given = WriteInputs { params: &follow_up.params, queries: &parsed.queries };
-                self.write_step(&parsed.statement, given, &mut left).await?;
+                let written = self.write_step(&parsed.statement, given, &mut left).await;
+                written.map_err(|e| of_follow_up(e, referrer.reference()))?;
             }
         }
         let view = self.view()?;
@@ -185,9 +187,14 @@ impl Consequences {
                 }
             }
         }
-        for (referrer, (mut deleted, mut changed)) in bonds.to.into_iter().zip(deleted.into_iter().zip(changed)) {
-            if referrer.reference().on_delete == OnDelete::Refuse {
-                changed.append(&mut deleted);
+        for (referrer, (mut deleted, mut changed)) in
+            bonds.to.into_iter().zip(deleted.into_iter().zip(changed))
+        {
+            match referrer.reference().on_delete {
+                OnDelete::Refuse => changed.append(&mut deleted),
+                // The default may be what is deleted.
+                OnDelete::SetDefault => changed.extend(deleted.iter().cloned()),
+                OnDelete::Cascade | OnDelete::SetNull => {}
             }
             if !deleted.is_empty() {
                 self.follow.push_back((referrer.clone(), deleted.into_iter().collect()));
@@ -199,6 +206,15 @@ impl Consequences {
         let new = bonds.own.into_iter().zip(new).filter(|(_, new)| !new.is_empty());
         self.own.extend(new.map(|(at, new)| (Arc::clone(table), at, new)));
         Ok(())
+    }
+}
+
+/// Names the reference that asked for what failed.
+fn of_follow_up(error: Error, reference: &Reference) -> Error {
+    let action = on_delete_sql(reference.on_delete).trim_start();
+    match error.kind() {
+        Kind::Invalid => error.in_front(&format!("{action} of \"{}\": ", reference.name)).unplaced(),
+        _ => error.unplaced(),
     }
 }
 

@@ -7,8 +7,8 @@ use sqlparser::ast::Ident;
 
 use super::{OpenTransaction, SavepointMark, Session};
 use crate::catalog::Catalog;
-use crate::engine::Database;
 use crate::df::query::Moment;
+use crate::engine::Database;
 use crate::engine::analyze;
 use crate::engine::outcome::Outcome;
 use crate::engine::plans::CachedQueries;

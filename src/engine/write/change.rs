@@ -11,6 +11,7 @@ use super::{
     key_update, name_in, relations, select,
 };
 use crate::engine::bulk::BulkStatement;
+use crate::engine::references::check_parents;
 use crate::engine::rows::{check_constraints, check_null, literal};
 use crate::engine::view::StatementView;
 use crate::error::{Error, Result, sqlstate};
@@ -244,6 +245,8 @@ impl<'a> Rewriting<'a> {
                 let mut new = old.iter().enumerate().map(row).collect::<Result<Vec<_>>>()?;
                 assigned.complete(view, table, &mut new, &mut self.counters)?;
                 check_constraints(view, table, &new).await?;
+                let old = old.iter().map(|old| Some(&*old.values));
+                check_parents(view, table, old.zip(new.iter().map(Vec::as_slice)))?;
                 Some(new)
             }
         };

@@ -143,6 +143,7 @@ pub(super) async fn changed(
         true => check_updates(view, table, stmt, given).await?,
         false => compute_updates(view, table, stmt, given, &mut staged, batch).await?,
     }
+    staged.changed.check_parents(view, table)?;
     Ok(staged.changed)
 }
 
@@ -156,6 +157,7 @@ pub async fn insert_cells(
     let columns = cells.columns.clone();
     let proposed = proposed(view, table, &InsertMode::Insert, cells, &mut batch).await?;
     let staged = stage(view, table, &InsertMode::Insert, proposed, &columns)?;
+    staged.changed.check_parents(view, table)?;
     let name = Ident::with_quote('"', &table.name);
     WriteTarget::new(view, table, (&name, &None), &None, &[]).finish(staged.changed, batch).await
 }

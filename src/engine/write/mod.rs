@@ -26,11 +26,12 @@ use sqlparser::ast::{
 };
 
 use super::plans::{CachedQueries, SourceQuery};
+use super::references::check_parents;
 use super::rows::{always_identity, assign, batch_of, check_nulls, number};
 use super::view::{StatementView, column_named};
 use crate::df::query::Planner;
 use crate::error::{Error, Result, Span, sqlstate};
-use crate::exec::dml::{RowChanges, Writes};
+use crate::exec::dml::{RowChange, RowChanges, Writes};
 use crate::key::{ColumnId, Rowkey};
 use crate::row::field;
 use crate::schema::TableDef;
@@ -94,6 +95,18 @@ struct StagedChanges {
     changes: RowChanges,
     /// The rowkeys, in the statement's order.
     touched: Vec<Rowkey>,
+}
+
+impl StagedChanges {
+    /// Errors: a row refers to one of another table that is not there.
+    fn check_parents(&self, view: &StatementView, table: &TableDef) -> Result<()> {
+        // What an expired row refers to may be gone.
+        let is_alive = |old: &&[Value]| table.is_alive(old, view.as_of_us);
+        let rows = self.changes.values().filter_map(|RowChange { old, new }| {
+            Some((old.as_ref().map(|old| &*old.values).filter(is_alive), new.as_deref()?))
+        });
+        check_parents(view, table, rows)
+    }
 }
 
 /// The statement that changes rows: what `finish` needs.

@@ -182,7 +182,7 @@ impl Stage<'_> {
             row = overwrite(self.table, old, &row, given);
         }
         check_nulls(self.table, &row).map_err(of_row)?;
-        if self.table.is_checked() {
+        if !self.table.checks.is_empty() {
             self.merged.push(row.clone());
         }
         self.writer.replace(&rowkey, row)?;

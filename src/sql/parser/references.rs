@@ -42,7 +42,8 @@ impl Parser<'_> {
                         .why("a row with NULL in one of the columns refers to nothing")
                         .hint("a CHECK can ask that all of them are NULL, or none"));
                 }
-            } else if self.peek_words(&["NOT", "DEFERRABLE"]) || self.peek_words(&["INITIALLY", "IMMEDIATE"]) {
+            } else if self.peek_words(&["NOT", "DEFERRABLE"]) || self.peek_words(&["INITIALLY", "IMMEDIATE"])
+            {
                 self.inner.advance_token();
                 self.inner.advance_token();
             } else if self.peek_words(&["DEFERRABLE"]) || self.peek_words(&["INITIALLY", "DEFERRED"]) {

@@ -1,0 +1,184 @@
+//! Foreign keys: the same statements as in SQLite have the same end, and no row is left without its parent by writers
+//! who do not wait for each other.
+
+use std::thread;
+
+use rowkeydb::{Database, Kind, Session};
+
+use crate::dice::{Dice, setting};
+use crate::engines::over_each_store;
+
+/// What may become of a child.
+const ACTIONS: [&str; 4] = ["", " ON DELETE CASCADE", " ON DELETE SET NULL", " ON DELETE SET DEFAULT"];
+
+const TABLES: [&str; 6] = ["p", "c", "g", "t", "q", "r"];
+
+/// Parents with a UNIQUE column, children, children of these, a tree, and a key of two columns.
+fn definitions(dice: &mut Dice) -> Vec<String> {
+    let mut action = || *dice.pick(&ACTIONS.each_ref());
+    vec![
+        "CREATE TABLE p (id INT PRIMARY KEY, u INT UNIQUE)".into(),
+        format!(
+            "CREATE TABLE c (id INT PRIMARY KEY, p INT DEFAULT 2 REFERENCES p{}, u INT REFERENCES p (u){})",
+            action(),
+            action()
+        ),
+        format!("CREATE TABLE g (id INT PRIMARY KEY, c INT DEFAULT 1 REFERENCES c{})", action()),
+        format!("CREATE TABLE t (id INT PRIMARY KEY, up INT REFERENCES t{})", action()),
+        "CREATE TABLE q (a INT, b INT, PRIMARY KEY (a, b))".into(),
+        format!(
+            "CREATE TABLE r (id INT PRIMARY KEY, a INT, b INT DEFAULT 1, FOREIGN KEY (a, b) REFERENCES q (a, b){})",
+            action()
+        ),
+    ]
+}
+
+/// A statement that both databases know, and that does not depend on the order of rows.
+fn statement(dice: &mut Dice) -> String {
+    let mut n = || dice.below(7);
+    let (a, b, c, d) = (n(), n(), n(), n());
+    let null_or = |n: usize| if n == 0 { "NULL".to_owned() } else { n.to_string() };
+    let values = match dice.below(6) {
+        0 => ("p", format!("({a}, {0}), ({b}, {1})", null_or(c), null_or(d))),
+        1 => ("c", format!("({a}, {}, NULL), ({b}, {}, {})", null_or(c), null_or(d), null_or(a))),
+        2 => ("g", format!("({a}, {}), ({b}, {})", null_or(c), null_or(d))),
+        3 => ("t", format!("({a}, {}), ({b}, {})", null_or(c), null_or(d))),
+        4 => ("q", format!("({a}, {b}), ({c}, {d})")),
+        _ => ("r", format!("({a}, {}, {}), ({b}, {c}, {d})", null_or(c), null_or(d))),
+    };
+    let table = *dice.pick(&TABLES.each_ref());
+    let (key, column) = match table {
+        "p" => ("id", "u"),
+        "c" => ("id", *dice.pick(&[&"p", &"u"])),
+        "g" => ("id", "c"),
+        "t" => ("id", "up"),
+        "q" => ("a", "b"),
+        _ => ("id", *dice.pick(&[&"a", &"b"])),
+    };
+    match dice.below(10) {
+        0..=2 => format!("INSERT INTO {} VALUES {}", values.0, values.1),
+        3 => format!("INSERT INTO {} VALUES {} ON CONFLICT DO NOTHING", values.0, values.1),
+        4 if values.0 == "c" => {
+            format!("INSERT INTO c VALUES ({a}, {b}, NULL) ON CONFLICT (id) DO UPDATE SET p = excluded.p")
+        }
+        4 if values.0 == "p" => {
+            format!("INSERT INTO p VALUES ({a}, {b}) ON CONFLICT (id) DO UPDATE SET u = excluded.u")
+        }
+        5 if table != "q" => format!("UPDATE {table} SET {column} = {} WHERE {key} = {b}", null_or(a)),
+        6 if table != "q" && table != "p" => format!("UPDATE {table} SET {column} = {a} WHERE {key} > {b}"),
+        7 => format!("DELETE FROM {table} WHERE {key} IN ({a}, {b}, {c})"),
+        8 if a == 0 => format!("DELETE FROM {table}"),
+        _ => format!("DELETE FROM {table} WHERE {key} = {a}"),
+    }
+}
+
+fn theirs(sqlite: &rusqlite::Connection, table: &str) -> Vec<String> {
+    let mut query = sqlite.prepare(&format!("SELECT * FROM {table} ORDER BY 1, 2")).unwrap();
+    let columns = query.column_count();
+    let row = |row: &rusqlite::Row<'_>| {
+        let values = (0..columns).map(|at| row.get::<_, Option<i64>>(at).unwrap());
+        Ok(format!("{:?}", values.collect::<Vec<_>>()))
+    };
+    query.query_map([], row).unwrap().map(Result::unwrap).collect()
+}
+
+fn ours(session: &mut Session, table: &str) -> Vec<String> {
+    let rows = session.query(&format!("SELECT * FROM {table} ORDER BY 1, 2"), &[]).unwrap();
+    rows.map(|row| {
+        let row = row.unwrap();
+        let columns = row.values().unwrap().len();
+        format!("{:?}", (0..columns).map(|at| row.get::<Option<i64>>(at).unwrap()).collect::<Vec<_>>())
+    })
+    .collect()
+}
+
+/// More of them: `FOREIGN_KEYS=200 FOREIGN_KEYS_SEED=7`.
+#[test]
+fn statements_end_as_in_sqlite() {
+    let seed = setting("FOREIGN_KEYS_SEED", 1);
+    for n in 0..setting("FOREIGN_KEYS", 40) {
+        let mut dice = Dice::new(seed, n);
+        let sqlite = rusqlite::Connection::open_in_memory().unwrap();
+        sqlite.execute_batch("PRAGMA foreign_keys = ON").unwrap();
+        let mut session = Database::in_memory().unwrap().session();
+        let mut history = definitions(&mut dice);
+        for sql in &history {
+            sqlite.execute_batch(sql).unwrap();
+            session.execute(sql, &[]).unwrap_or_else(|e| panic!("{sql}: {e}"));
+        }
+        if dice.chance(50) {
+            session.execute("CREATE INDEX ON c (p DESC)", &[]).unwrap();
+            session.execute("CREATE INDEX ON g (c % 4, c)", &[]).unwrap();
+            session.execute("CREATE INDEX ON r (b, a)", &[]).unwrap();
+        }
+        let mut in_transaction = false;
+        for _ in 0..60 {
+            let sql = match dice.below(12) {
+                0 if in_transaction => "COMMIT".to_owned(),
+                1 if in_transaction => "ROLLBACK".to_owned(),
+                0 | 1 => "BEGIN".to_owned(),
+                _ => statement(&mut dice),
+            };
+            in_transaction = match sql.as_str() {
+                "BEGIN" => true,
+                "COMMIT" | "ROLLBACK" => false,
+                _ => in_transaction,
+            };
+            history.push(sql.clone());
+            let (their, our) = (sqlite.execute_batch(&sql), session.execute(&sql, &[]));
+            let told = || {
+                format!("seed {seed}, run {n}:\n{};\nSQLite: {their:?}\nhere: {our:?}", history.join(";\n"))
+            };
+            assert_eq!(their.is_ok(), our.is_ok(), "{}", told());
+            for table in TABLES {
+                assert_eq!(theirs(&sqlite, table), ours(&mut session, table), "{table} after {}", told());
+            }
+        }
+        if in_transaction {
+            session.execute("COMMIT", &[]).unwrap();
+        }
+        let checked = session.execute("CHECK DATABASE", &[]).unwrap();
+        assert_eq!(checked.affected, Some(0), "{}", history.join(";\n"));
+    }
+}
+
+#[test]
+fn writers_beside_each_other_leave_no_child_alone() {
+    over_each_store(|db| {
+        db.execute_batch(
+            "CREATE TABLE p (id INT, u INT UNIQUE, PRIMARY KEY (reverse(lpad(id, 4))));
+             CREATE TABLE c (id BIGINT PRIMARY KEY, p INT REFERENCES p, u INT REFERENCES p (u) ON DELETE CASCADE);
+             CREATE INDEX ON c (u)",
+        )
+        .unwrap();
+        let run = |sql: &str| {
+            if let Err(e) = db.execute(sql) {
+                let may_be = ["23503", "23505"].contains(&e.sqlstate()) || e.kind() == Kind::Conflict;
+                assert!(may_be, "{sql}: {e}");
+            }
+        };
+        thread::scope(|scope| {
+            for n in 0..6 {
+                scope.spawn(move || {
+                    let mut dice = Dice::new(3, n);
+                    for at in 0..60 {
+                        let (p, id) = (dice.below(5), 1000 * n + at);
+                        match dice.below(6) {
+                            0 | 1 => run(&format!("INSERT INTO p VALUES ({p}, {p})")),
+                            2 => run(&format!("DELETE FROM p WHERE id = {p}")),
+                            3 => run(&format!("INSERT INTO c VALUES ({id}, {p}, NULL)")),
+                            4 => run(&format!("INSERT INTO c VALUES ({id}, NULL, {p})")),
+                            _ => run(&format!("DELETE FROM c WHERE p = {p}")),
+                        }
+                    }
+                });
+            }
+        });
+        let problems: Vec<String> = db
+            .query("CHECK DATABASE")
+            .unwrap()
+            .map(|row| row.unwrap().get::<String>("problem").unwrap())
+            .collect();
+        assert_eq!(problems, ["summary"]);
+    });
+}
