@@ -8,6 +8,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use parking_lot::Mutex;
+
 use super::rows::values_of;
 use super::view::StatementView;
 use crate::catalog::{Catalog, Referrer};
@@ -17,7 +19,7 @@ use crate::exec::dml::{ROWS_READ, rowkey_from};
 use crate::exec::stored;
 use crate::index::entry_of;
 use crate::key::{ColumnId, KeyRange, Rowkey};
-use crate::schema::{OnDelete, ParentKey, Reference, TableDef};
+use crate::schema::{OnDelete, ParentKey, Reference, TableDef, TableId};
 use crate::sql::{Statement, name_of, name_sql, parse_query};
 use crate::store::Direction;
 use crate::value::{Literal, Value, quoted_name};
@@ -58,7 +60,12 @@ pub fn check_there(
     values: impl Iterator<Item = Referred>,
 ) -> Result<()> {
     let parent = parent_of(view, reference)?;
-    match lacking(view, reference, parent, values)?.first() {
+    let lacking = lacking(view, reference, parent, values)?;
+    match lacking.first() {
+        Some(_) if let Some(deferred) = deferred_by(view, reference) => {
+            deferred.add(table, reference, lacking);
+            Ok(())
+        }
         None => Ok(()),
         Some(values) => {
             let there = show(parent, &reference.parent_columns, values);
@@ -78,6 +85,41 @@ pub fn check_there(
                 .state(sqlstate::FOREIGN_KEY))
         }
     }
+}
+
+/// What the deferred foreign keys of a transaction have to look at when it ends: values that the parent had no row
+/// with, by table and constraint. What was undone meanwhile does no harm, for then no row has these values.
+#[derive(Default)]
+pub struct Deferred(Mutex<BTreeMap<(TableId, String), BTreeSet<Referred>>>);
+
+impl Deferred {
+    /// Adds values by which rows of the table may refer to rows that are not there.
+    pub fn add(&self, table: &TableDef, reference: &Reference, values: impl IntoIterator<Item = Referred>) {
+        self.0.lock().entry((table.id, reference.name.clone())).or_default().extend(values);
+    }
+
+    /// Nothing is to be looked at.
+    pub fn is_empty(&self) -> bool {
+        self.0.lock().is_empty()
+    }
+
+    /// What is to be looked at: foreign keys that are there still, and values.
+    pub fn of(&self, catalog: &Catalog) -> Vec<(Referrer, Vec<Referred>)> {
+        let all = self.0.lock();
+        let found = |((table, name), values): (&(TableId, String), &BTreeSet<Referred>)| {
+            let child = catalog.table_by_id(*table)?;
+            let reference = child.references.iter().find(|reference| reference.name == *name)?;
+            let referrers = catalog.references_to(reference.parent).iter();
+            let mut of_child = referrers.filter(|of| of.child.id == *table && of.reference().name == *name);
+            Some((of_child.next()?.clone(), values.iter().cloned().collect()))
+        };
+        all.iter().filter_map(found).collect()
+    }
+}
+
+/// Where to keep what is checked when the transaction ends; `None`: it is checked now.
+pub fn deferred_by<'v>(view: &'v StatementView, reference: &Reference) -> Option<&'v Deferred> {
+    view.deferred.as_deref().filter(|_| reference.deferred)
 }
 
 /// The table that a reference refers to.
@@ -400,11 +442,12 @@ pub fn name_list(table: &TableDef, columns: &[ColumnId]) -> String {
 /// `FOREIGN KEY (a) REFERENCES parent (b) ON DELETE CASCADE`
 pub fn reference_sql(table: &TableDef, reference: &Reference, parent: &TableDef) -> String {
     format!(
-        "FOREIGN KEY {} REFERENCES {} {}{}",
+        "FOREIGN KEY {} REFERENCES {} {}{}{}",
         name_list(table, &reference.columns),
         name_sql(&parent.name),
         name_list(parent, &reference.parent_columns),
-        on_delete_sql(reference.on_delete)
+        on_delete_sql(reference.on_delete),
+        if reference.deferred { " DEFERRABLE INITIALLY DEFERRED" } else { "" }
     )
 }
 

@@ -17,7 +17,7 @@ use sqlparser::ast::Query;
 
 use super::outcome::{BatchSource, Outcome, RowStream};
 use super::plans::{CachedPlan, CachedQueries, Keyed, Parsed};
-use super::references::explained;
+use super::references::{Deferred, explained};
 use super::runtime::with_stack;
 use super::settings::SessionSettings;
 use super::turns::Defeats;
@@ -53,6 +53,8 @@ struct OpenTransaction {
     /// When it began, in microseconds since 1970.
     as_of_us: i64,
     savepoints: Vec<(String, SavepointMark)>,
+    /// What its deferred foreign keys have to look at.
+    deferred: Arc<Deferred>,
 }
 
 /// The state of a transaction at a savepoint.
@@ -399,7 +401,19 @@ impl Session {
         let moments = self.db.shared.held.now();
         let now = OnceLock::new();
         let (db, recording) = (self.db.clone(), None);
-        Ok(StatementView { db, catalog, snapshot, recording, moments, watch, settings, now, as_of_us })
+        let deferred = self.open.as_ref().map(|open| Arc::clone(&open.deferred));
+        Ok(StatementView {
+            db,
+            catalog,
+            snapshot,
+            recording,
+            deferred,
+            moments,
+            watch,
+            settings,
+            now,
+            as_of_us,
+        })
     }
 
     async fn run(

@@ -22,6 +22,9 @@ pub struct Reference {
     pub parent_columns: Vec<ColumnId>,
     /// What becomes of the row when the parent's is deleted.
     pub on_delete: OnDelete,
+    /// It is checked when the transaction ends, not when the statement does.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub deferred: bool,
 }
 
 /// What becomes of the rows that refer to a row which is deleted.

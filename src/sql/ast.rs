@@ -199,6 +199,8 @@ pub struct ReferenceDef {
     pub on_delete: OnDelete,
     /// Place of an `ON UPDATE` that would change rows: only a key that cannot change has it.
     pub on_update: Option<Span>,
+    /// `DEFERRABLE INITIALLY DEFERRED`
+    pub deferred: bool,
     /// The definition.
     pub span: Span,
 }

@@ -215,7 +215,7 @@ impl Display for ReferenceDef {
         if !self.parent_columns.is_empty() {
             write!(f, "{}", Columns(&self.parent_columns))?;
         }
-        f.write_str(self.on_delete.clause())
+        write!(f, "{}{}", self.on_delete.clause(), when(self.deferred, " DEFERRABLE INITIALLY DEFERRED"))
     }
 }
 

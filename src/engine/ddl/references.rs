@@ -60,7 +60,8 @@ fn reference(table: &TableDef, parent: &TableDef, def: &ReferenceDef) -> Result<
         sql::OnDelete::SetNull => OnDelete::SetNull,
         sql::OnDelete::SetDefault => OnDelete::SetDefault,
     };
-    let reference = Reference { name: String::new(), columns, parent: parent.id, parent_columns, on_delete };
+    let (name, parent_id, deferred) = (String::new(), parent.id, def.deferred);
+    let reference = Reference { name, columns, parent: parent_id, parent_columns, on_delete, deferred };
     check_columns(table, parent, &reference)?;
     check_parent(parent, &reference)?;
     check_actions(table, parent, &reference, def)?;

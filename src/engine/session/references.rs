@@ -13,7 +13,8 @@ use super::{Session, Whole};
 use crate::catalog::Referrer;
 use crate::engine::outcome::Outcome;
 use crate::engine::references::{
-    Bonds, Referred, check_there, follow_ups, lacking, on_delete_sql, parent_of, referred, still_referred,
+    Bonds, Referred, check_there, deferred_by, follow_ups, lacking, on_delete_sql, parent_of, referred,
+    still_referred,
 };
 use crate::engine::rows::values_of;
 use crate::engine::turns::Defeats;
@@ -76,6 +77,7 @@ impl Session {
         let whole = Whole::begin(self)?;
         whole.session.begin(false)?;
         let written = whole.session.write_with_consequences(statement, given).await?;
+        whole.session.look_at_deferred().await?;
         if let Some(open) = whole.session.open.take() {
             open.commit(&whole.session.db, &whole.session.watch.cancel, defeats.priority())?;
         }
@@ -101,12 +103,32 @@ impl Session {
         }
         let view = self.view()?;
         for (referrer, gone) in left.refuse {
-            self.refuse_if_referred(&view, &referrer, gone).await?;
+            match deferred_by(&view, referrer.reference()) {
+                Some(deferred) => deferred.add(&referrer.child, referrer.reference(), gone),
+                None => self.refuse_if_referred(&view, &referrer, gone).await?,
+            }
         }
         for (table, at, values) in left.own {
             check_there(&view, &table, &table.references[at], values.into_iter())?;
         }
         self.written(statement, affected, returning)
+    }
+
+    /// Errors: a deferred foreign key does not hold.
+    pub(super) fn check_deferred(&mut self) -> Result<()> {
+        match self.open.as_ref().is_none_or(|open| open.deferred.is_empty()) {
+            true => Ok(()),
+            false => self.db.shared.runtime.clone().block_on(self.look_at_deferred()),
+        }
+    }
+
+    async fn look_at_deferred(&self) -> Result<()> {
+        let Some(open) = &self.open else { return Ok(()) };
+        let view = self.view()?;
+        for (referrer, values) in open.deferred.of(&open.catalog) {
+            self.refuse_if_referred(&view, &referrer, values).await?;
+        }
+        Ok(())
     }
 
     /// Writes into the open transaction; adds what follows from it to `left`.

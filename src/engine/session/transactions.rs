@@ -24,7 +24,8 @@ use crate::value::Value;
 
 impl OpenTransaction {
     fn new(base: Arc<Catalog>, transaction: Transaction, as_of_us: i64) -> OpenTransaction {
-        OpenTransaction { catalog: Arc::clone(&base), base, transaction, as_of_us, savepoints: Vec::new() }
+        let (catalog, savepoints, deferred) = (Arc::clone(&base), Vec::new(), Arc::default());
+        OpenTransaction { catalog, base, transaction, as_of_us, savepoints, deferred }
     }
 
     /// Commits what it has written.
@@ -215,8 +216,10 @@ impl Session {
         }
     }
 
+    /// COMMIT. Errors: a row refers to one that is not there; the transaction stays open then, to be mended.
     pub(in crate::engine) fn run_commit(&mut self) -> Result<Outcome> {
         self.open()?;
+        self.check_deferred()?;
         self.restore_settings();
         if let Some(open) = self.open.take() {
             open.commit(&self.db, &self.watch.cancel, self.defeats.priority())?;

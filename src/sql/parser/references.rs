@@ -4,7 +4,7 @@ use sqlparser::ast::Ident;
 use sqlparser::tokenizer::{Location, Token};
 
 use super::Parser;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::sql::ast::{OnDelete, ReferenceDef};
 
 impl Parser<'_> {
@@ -28,7 +28,7 @@ impl Parser<'_> {
         let parent = self.object_name("the name of the table that is referred to")?;
         let parent_columns =
             if self.peek_token(&Token::LParen) { self.names("a column")? } else { Vec::new() };
-        let (mut on_delete, mut on_update) = (OnDelete::default(), None);
+        let (mut on_delete, mut on_update, mut deferred) = (OnDelete::default(), None, false);
         loop {
             let clause = self.here();
             if self.words(&["ON", "DELETE"]) {
@@ -42,21 +42,19 @@ impl Parser<'_> {
                         .why("a row with NULL in one of the columns refers to nothing")
                         .hint("a CHECK can ask that all of them are NULL, or none"));
                 }
-            } else if self.peek_words(&["NOT", "DEFERRABLE"]) || self.peek_words(&["INITIALLY", "IMMEDIATE"])
+            } else if self.words(&["INITIALLY", "DEFERRED"]) {
+                deferred = true;
+            } else if self.words(&["INITIALLY", "IMMEDIATE"])
+                || self.words(&["NOT", "DEFERRABLE"])
+                || self.word("DEFERRABLE")
             {
-                self.inner.advance_token();
-                self.inner.advance_token();
-            } else if self.peek_words(&["DEFERRABLE"]) || self.peek_words(&["INITIALLY", "DEFERRED"]) {
-                return Err(Error::unsupported("a foreign key cannot be deferred")
-                    .why("it is checked when a statement ends, not when the transaction does")
-                    .hint("leave that out; INSERT the rows that are referred to first, or several rows in one INSERT")
-                    .at(self.next_span()));
+                // As every constraint is.
             } else {
                 break;
             }
         }
         let span = self.span_since(from);
-        Ok(ReferenceDef { name, columns, parent, parent_columns, on_delete, on_update, span })
+        Ok(ReferenceDef { name, columns, parent, parent_columns, on_delete, on_update, deferred, span })
     }
 
     fn action(&mut self) -> Result<OnDelete> {
