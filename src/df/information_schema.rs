@@ -1,5 +1,8 @@
-//! `information_schema.tables`, `.columns` and `.views`: the definitions as tables, as the SQL standard has them
-//! (ISO/IEC 9075-11), for queries and for programs that look for them there.
+//! `information_schema`: the definitions as tables, as the SQL standard has them (ISO/IEC 9075-11), for queries and for
+//! programs that look for them there.
+//!
+//! Of constraints, programs ask three tables by `constraint_name`: `table_constraints` says what kind it is,
+//! `key_column_usage` which columns it is on, `constraint_column_usage` which columns of the parent it refers to.
 
 use std::sync::Arc;
 
@@ -12,9 +15,10 @@ use datafusion::logical_expr::TableSource;
 use super::errors::to_df;
 use crate::catalog::Catalog;
 use crate::error::{Error, sqlstate};
+use crate::key::ColumnId;
 use crate::row::type_name;
-use crate::schema::{TableDef, ViewDef};
-use crate::sql::INFORMATION_SCHEMA;
+use crate::schema::{OnDelete, ParentKey, Reference, TableDef, ViewDef};
+use crate::sql::{CATALOG_HINT, INFORMATION_SCHEMA};
 
 /// The name of every database, and of the schema of all tables.
 const CATALOG: &str = "rowkeydb";
@@ -30,10 +34,14 @@ pub fn table(
         "tables" => tables(catalog)?,
         "columns" => columns(catalog, columns_of)?,
         "views" => views(catalog)?,
+        "table_constraints" => table_constraints(catalog)?,
+        "key_column_usage" => key_columns(catalog)?,
+        "constraint_column_usage" => columns_used(catalog)?,
+        "referential_constraints" => referential_constraints(catalog)?,
         _ => {
             return Err(to_df(
                 Error::invalid(format!("there is no table \"{name}\" in {INFORMATION_SCHEMA}"))
-                    .hint("it has tables, columns and views; SHOW INDEXES lists index tables")
+                    .hint(CATALOG_HINT)
                     .state(sqlstate::UNDEFINED_TABLE),
             ));
         }
@@ -121,4 +129,142 @@ fn of_view(view: &ViewDef, schema: &SchemaRef) -> Vec<ColumnRow> {
         length: None,
     };
     schema.fields().iter().enumerate().map(row).collect()
+}
+
+/// A constraint of a table.
+struct Constraint<'c> {
+    name: String,
+    kind: &'static str,
+    table: &'c TableDef,
+    /// Of PRIMARY KEY, UNIQUE and FOREIGN KEY.
+    columns: Vec<ColumnId>,
+    reference: Option<&'c Reference>,
+}
+
+fn constraints(catalog: &Catalog) -> Vec<Constraint<'_>> {
+    catalog.tables().flat_map(|table| constraints_of(table)).collect()
+}
+
+fn constraints_of(table: &TableDef) -> Vec<Constraint<'_>> {
+    let constraint = |name: &str, kind, columns| Constraint {
+        name: name.to_owned(),
+        kind,
+        table,
+        columns,
+        reference: None,
+    };
+    let mut all = vec![constraint(&primary_key_of(table), "PRIMARY KEY", table.key.columns())];
+    let unique = table.indexes.iter().filter(|index| index.unique && index.filter.is_none());
+    all.extend(unique.map(|index| constraint(&index.name, "UNIQUE", index.layout.decodable().to_vec())));
+    all.extend(table.checks.iter().map(|check| constraint(&check.name, "CHECK", Vec::new())));
+    all.extend(table.references.iter().map(|reference| Constraint {
+        reference: Some(reference),
+        ..constraint(&reference.name, "FOREIGN KEY", reference.columns.clone())
+    }));
+    all
+}
+
+/// The name that PostgreSQL gives a primary key.
+fn primary_key_of(table: &TableDef) -> String {
+    format!("{}_pkey", table.name)
+}
+
+fn table_constraints(catalog: &Catalog) -> DfResult<RecordBatch> {
+    let all = constraints(catalog);
+    let deferred = |of: &Constraint| of.reference.is_some_and(|reference| reference.deferred);
+    let yes_or_no = |of: &Constraint| if deferred(of) { "YES" } else { "NO" }.to_owned();
+    rows_of(
+        all.len(),
+        vec![
+            ("constraint_name", texts(all.iter().map(|of| of.name.clone()))),
+            ("table_name", texts(all.iter().map(|of| of.table.name.clone()))),
+            ("constraint_type", texts(all.iter().map(|of| of.kind.to_owned()))),
+            ("is_deferrable", texts(all.iter().map(yes_or_no))),
+            ("initially_deferred", texts(all.iter().map(yes_or_no))),
+        ],
+    )
+}
+
+/// A row for each column of a constraint, with its position, and that of the parent's column in its key.
+fn key_columns(catalog: &Catalog) -> DfResult<RecordBatch> {
+    let all = constraints(catalog);
+    let rows: Vec<(&Constraint, ColumnId, i64)> = all
+        .iter()
+        .flat_map(|of| of.columns.iter().zip(1..).map(move |(column, position)| (of, *column, position)))
+        .collect();
+    let in_parent = |(of, _, position): &(&Constraint, ColumnId, i64)| {
+        let reference = of.reference?;
+        let parent = catalog.table_by_id(reference.parent)?;
+        let key = match reference.key_in(parent)? {
+            ParentKey::Rowkey => parent.key.columns(),
+            ParentKey::Index(index) => index.layout.columns(),
+        };
+        let column = reference.parent_columns.get(*position as usize - 1)?;
+        Some(key.iter().position(|other| other == column)? as i64 + 1)
+    };
+    let numbers = |values: Vec<Option<i64>>| Arc::new(Int64Array::from(values)) as ArrayRef;
+    rows_of(
+        rows.len(),
+        vec![
+            ("constraint_name", texts(rows.iter().map(|(of, ..)| of.name.clone()))),
+            ("table_name", texts(rows.iter().map(|(of, ..)| of.table.name.clone()))),
+            ("column_name", texts(rows.iter().map(|(of, id, _)| of.table.column_name(*id).to_owned()))),
+            ("ordinal_position", numbers(rows.iter().map(|(.., position)| Some(*position)).collect())),
+            ("position_in_unique_constraint", numbers(rows.iter().map(in_parent).collect())),
+        ],
+    )
+}
+
+/// The columns that a constraint relies on: its own, and of a foreign key those of the parent.
+fn columns_used(catalog: &Catalog) -> DfResult<RecordBatch> {
+    let mut rows: Vec<(String, String, String)> = Vec::new();
+    for of in constraints(catalog) {
+        let (table, columns) = match of.reference {
+            None => (of.table, &of.columns),
+            Some(reference) => match catalog.table_by_id(reference.parent) {
+                Some(parent) => (&**parent, &reference.parent_columns),
+                None => continue,
+            },
+        };
+        let row = |id: &ColumnId| (table.name.clone(), table.column_name(*id).to_owned(), of.name.clone());
+        rows.extend(columns.iter().map(row));
+    }
+    rows_of(
+        rows.len(),
+        vec![
+            ("table_name", texts(rows.iter().map(|row| row.0.clone()))),
+            ("column_name", texts(rows.iter().map(|row| row.1.clone()))),
+            ("constraint_name", texts(rows.iter().map(|row| row.2.clone()))),
+        ],
+    )
+}
+
+fn referential_constraints(catalog: &Catalog) -> DfResult<RecordBatch> {
+    let mut rows: Vec<(String, Option<String>, &str)> = Vec::new();
+    for reference in catalog.tables().flat_map(|table| &table.references) {
+        let key = catalog.table_by_id(reference.parent).and_then(|parent| {
+            Some(match reference.key_in(parent)? {
+                ParentKey::Rowkey => primary_key_of(parent),
+                ParentKey::Index(index) => index.name.clone(),
+            })
+        });
+        let rule = match reference.on_delete {
+            OnDelete::Refuse => "NO ACTION",
+            OnDelete::Cascade => "CASCADE",
+            OnDelete::SetNull => "SET NULL",
+            OnDelete::SetDefault => "SET DEFAULT",
+        };
+        rows.push((reference.name.clone(), key, rule));
+    }
+    let same = |value: &str| texts(vec![value.to_owned(); rows.len()]);
+    rows_of(
+        rows.len(),
+        vec![
+            ("constraint_name", texts(rows.iter().map(|row| row.0.clone()))),
+            ("unique_constraint_name", texts(rows.iter().map(|row| row.1.clone()))),
+            ("match_option", same("NONE")),
+            ("update_rule", same("NO ACTION")),
+            ("delete_rule", texts(rows.iter().map(|row| row.2.to_owned()))),
+        ],
+    )
 }
