@@ -1,12 +1,13 @@
 //! COPY: import from and export to files.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use futures::TryStreamExt;
 
 use super::bulk::{Skipped, is_of_one_row, load};
 use super::outcome::{Outcome, Warning};
-use super::references::check_own;
+use super::references::Unchecked;
 use super::rows::PartialRows;
 use super::session::Session;
 use super::turns::Defeats;
@@ -233,9 +234,10 @@ async fn copy_from(session: &mut Session, copy: &Copy) -> Result<Outcome> {
     let mut file = FileRows::open(&copy.file, stdin, &table, &columns)?;
     let mut taken = Skipped::default();
     let skipped = copy.file.skip_errors.then_some(&mut taken);
+    let unchecked = refers_to_itself.then(Arc::default);
     let rows = match session.in_transaction() {
         false => load(&view, &table, (&columns, GIVEN), skipped, || file.next(&view.watch)),
-        true => insert(session, &table, &columns, skipped, &mut file).await,
+        true => insert(session, (&table, &columns), &unchecked, skipped, &mut file).await,
     };
     if let Err(e) = &rows
         && e.sqlstate() == sqlstate::UNIQUE
@@ -248,8 +250,8 @@ async fn copy_from(session: &mut Session, copy: &Copy) -> Result<Outcome> {
         sqlstate::UNIQUE => e.hint("ON_ERROR skip leaves out such rows, and counts them"),
         _ => e,
     })?;
-    if refers_to_itself {
-        check_own(&session.view()?, &table).await?;
+    if let Some(unchecked) = &unchecked {
+        session.look_at(unchecked, &view).await?;
     }
     let mut warnings = file.warnings();
     warnings.extend(left_out(
@@ -269,23 +271,25 @@ async fn in_a_transaction(session: &mut Session, copy: &Copy) -> Result<Outcome>
     Ok(copied)
 }
 
-/// Writes all rows of a file into the open transaction, a chunk at a time; gives their number.
+/// Writes all rows of a file into the open transaction, a chunk at a time; gives their number. `unchecked`: where foreign
+/// keys are kept, if rows may refer to later ones.
 async fn insert(
     session: &mut Session,
-    table: &TableDef,
-    columns: &[ColumnId],
+    (table, columns): (&TableDef, &[ColumnId]),
+    unchecked: &Option<Arc<Unchecked>>,
     mut skipped: Option<&mut Skipped>,
     file: &mut FileRows<'_>,
 ) -> Result<u64> {
+    let target = (table, columns, unchecked);
     let (mut before, mut inserted) = (0, 0);
     while let Some(rows) = file.next(session.watch())? {
         let (first, n) = (before, rows.len());
         before += n;
         let again = if skipped.is_some() { rows.clone() } else { Vec::new() };
-        match (insert_chunk(session, table, columns, rows, first).await, &mut skipped) {
+        match (insert_chunk(session, target, rows, first).await, &mut skipped) {
             (Err(e), Some(skipped)) if is_of_one_row(&e) => {
                 for (at, row) in again.into_iter().enumerate() {
-                    let one = insert_chunk(session, table, columns, vec![row], first + at).await;
+                    let one = insert_chunk(session, target, vec![row], first + at).await;
                     inserted += u64::from(skipped.unless_left_out(one)?.is_some());
                 }
             }
@@ -300,13 +304,16 @@ async fn insert(
 
 async fn insert_chunk(
     session: &mut Session,
-    table: &TableDef,
-    columns: &[ColumnId],
+    (table, columns, unchecked): (&TableDef, &[ColumnId], &Option<Arc<Unchecked>>),
     rows: Vec<transfer::RowCells>,
     before: usize,
 ) -> Result<()> {
     let cells = PartialRows { columns: columns.to_vec(), rows, overriding: GIVEN, before, written: &[] };
-    let written = insert_cells(&session.view()?, table, cells).await?;
+    let mut view = session.view()?;
+    if let Some(unchecked) = unchecked {
+        view.later = view.later.of_statement(unchecked);
+    }
+    let written = insert_cells(&view, table, cells).await?;
     session.write_down(written.batch);
     Ok(())
 }

@@ -48,10 +48,12 @@ pub async fn run(session: &mut Session, statement: &Statement) -> Result<Vec<War
             vet::table(session, create, &columns(create)?).await?;
             session.change_catalog(|catalog| create_table(catalog, create))
         }
-        Statement::DropTable { if_exists, names } => {
-            change(session, |catalog| drop_tables(catalog, names, *if_exists))
+        Statement::DropTable { if_exists, names, cascade } => {
+            change(session, |catalog| drop_tables(catalog, names, *if_exists, *cascade))
         }
-        Statement::Truncate { name } => session.change_catalog(|catalog| truncate(catalog, name)),
+        Statement::Truncate { name, cascade } => {
+            session.change_catalog(|catalog| truncate(catalog, name, *cascade))
+        }
         Statement::AlterTable(alter) => alter_table(session, alter).await,
         Statement::RenameIndex { if_exists, name, to } => {
             change(session, |catalog| match catalog.index(&name_of(name)) {
@@ -113,26 +115,44 @@ async fn alter_table(session: &mut Session, alter: &AlterTable) -> Result<Vec<Wa
     }
 }
 
-fn drop_tables(catalog: &Catalog, names: &[Ident], if_exists: bool) -> DdlResult<Vec<Warning>> {
+fn drop_tables(
+    catalog: &Catalog,
+    names: &[Ident],
+    if_exists: bool,
+    cascade: bool,
+) -> DdlResult<Vec<Warning>> {
     let mut edit = catalog.edit();
     let of_name = |name| Ok(table_if(catalog, name, if_exists)?.map(|table| (name, table)));
     let dropped = names.iter().filter_map(|name| of_name(name).transpose()).collect::<Result<Vec<_>>>()?;
     let ids: Vec<TableId> = dropped.iter().map(|(_, table)| table.id).collect();
+    if cascade {
+        references::drop_references(&mut edit, catalog, &ids)?;
+    }
     for (name, table) in dropped {
-        references::refuse_if_referred(catalog, &table, &ids, name)?;
+        if !cascade {
+            references::refuse_if_referred(catalog, &table, &ids, name)?;
+        }
         edit.drop_table(&table.name);
     }
     finish(edit, Vec::new())
 }
 
-fn truncate(catalog: &Catalog, name: &Ident) -> DdlResult<Vec<Warning>> {
+fn truncate(catalog: &Catalog, name: &Ident, cascade: bool) -> DdlResult<Vec<Warning>> {
     let table = catalog.table(&name_of(name)).map_err(|e| e.at(span_of_name(name)))?;
-    references::refuse_if_referred(catalog, &table, &[], name)?;
+    let tables = match cascade {
+        true => references::with_children(catalog, table),
+        false => {
+            references::refuse_if_referred(catalog, &table, &[], name)?;
+            vec![table]
+        }
+    };
     let mut edit = catalog.edit();
-    table.keyspaces().for_each(|keyspace| edit.batch.clear(keyspace));
-    edit.forget_builds(&table);
-    // The definition is the same, but storing it makes concurrent writers of the table conflict.
-    edit.put_table((*table).clone())?;
+    for table in tables {
+        table.keyspaces().for_each(|keyspace| edit.batch.clear(keyspace));
+        edit.forget_builds(&table);
+        // The definition is the same, but storing it makes concurrent writers of the table conflict.
+        edit.put_table((*table).clone())?;
+    }
     finish(edit, Vec::new())
 }
 

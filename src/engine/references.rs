@@ -1,16 +1,15 @@
 //! Foreign keys: whether the row that is referred to is there, and who refers to a row.
 //!
-//! New rows are held against their parents before they are written: the keys are encoded and read, all together. What becomes of the children of a row that goes away is a statement like any other
-//! ([`crate::engine::session`] runs it, in the transaction of the statement that took the row away). Both sides read
-//! what they rely on through the snapshot that records reads, so of two commits that would leave a child without its
-//! parent, the later one is refused.
+//! New rows are held against their parents before they are written: the keys are encoded and read, all together. What
+//! is not there may still come ([`Later`]). What becomes of the children of a row that goes away is a statement like any other (`engine/session/references.rs` runs
+//! it, in the transaction of the statement that took the row away). Both sides read what they rely on through the
+//! snapshot that records reads, so of two commits that would leave a child without its parent, the later one is refused.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::rows::values_of;
 use super::view::StatementView;
 use crate::catalog::{Catalog, Referrer};
 use crate::error::{Error, Kind, Result, sqlstate};
@@ -20,7 +19,7 @@ use crate::exec::stored;
 use crate::index::entry_of;
 use crate::key::{ColumnId, KeyRange, Rowkey};
 use crate::schema::{OnDelete, ParentKey, Reference, TableDef, TableId};
-use crate::sql::{Statement, name_of, name_sql, parse_query};
+use crate::sql::{Statement, name_of, name_sql};
 use crate::store::Direction;
 use crate::value::{Literal, Value, quoted_name};
 
@@ -42,57 +41,73 @@ pub fn check_parents<'r>(
     table: &TableDef,
     rows: impl Iterator<Item = (Option<&'r [Value]>, &'r [Value])> + Clone,
 ) -> Result<()> {
-    // A row may refer to another one that the same statement writes: see `Session::write_bound`.
-    for reference in table.references.iter().filter(|reference| reference.parent != table.id) {
+    for reference in &table.references {
         let of = |row| referred(&reference.columns, row);
         let new =
             rows.clone().filter_map(|(old, new)| of(new).filter(|to| old.and_then(of).as_ref() != Some(to)));
-        check_there(view, table, reference, new)?;
+        let parent = parent_of(view, reference)?;
+        let lacking = lacking(view, reference, parent, new)?;
+        let Some(first) = lacking.first() else { continue };
+        match view.later.of(reference) {
+            Some(unchecked) => unchecked.add(table, reference, lacking),
+            None => return Err(no_parent(table, reference, parent, first)),
+        }
     }
     Ok(())
 }
 
-/// Errors: the parent has no row with some of these values.
-pub fn check_there(
-    view: &StatementView,
-    table: &TableDef,
-    reference: &Reference,
-    values: impl Iterator<Item = Referred>,
-) -> Result<()> {
-    let parent = parent_of(view, reference)?;
-    let lacking = lacking(view, reference, parent, values)?;
-    match lacking.first() {
-        Some(_) if let Some(deferred) = deferred_by(view, reference) => {
-            deferred.add(table, reference, lacking);
-            Ok(())
-        }
-        None => Ok(()),
-        Some(values) => {
-            let there = show(parent, &reference.parent_columns, values);
-            let key = name_list(parent, &reference.parent_columns);
-            let mut hint = format!("INSERT it into {} first", name_sql(&parent.name));
-            if reference.columns.iter().any(|id| table.column(*id).nullable) {
-                hint += ", or leave the row without one: NULL";
-            }
-            Err(Error::invalid(format!("table \"{}\" has no row with {there}", parent.name))
-                .why(format!(
-                    "foreign key \"{}\": {} of \"{}\" refers to {key} there",
-                    reference.name,
-                    name_list(table, &reference.columns),
-                    table.name,
-                ))
-                .hint(hint)
-                .state(sqlstate::FOREIGN_KEY))
-        }
+/// The error for a row with these values, which no row of the parent has.
+pub fn no_parent(table: &TableDef, reference: &Reference, parent: &TableDef, values: &[Value]) -> Error {
+    let there = show(parent, &reference.parent_columns, values);
+    let key = name_list(parent, &reference.parent_columns);
+    let mut hint = format!("INSERT it into {} first", name_sql(&parent.name));
+    if reference.columns.iter().any(|id| table.column(*id).nullable) {
+        hint += ", or leave the row without one: NULL";
+    }
+    let columns = name_list(table, &reference.columns);
+    Error::invalid(format!("table \"{}\" has no row with {there}", parent.name))
+        .why(format!(
+            "foreign key \"{}\": {columns} of \"{}\" refers to {key} there",
+            reference.name, table.name
+        ))
+        .hint(hint)
+        .state(sqlstate::FOREIGN_KEY)
+}
+
+/// When foreign keys are checked that are not checked at once. A statement that writes rows which refer to each other, or
+/// from which something follows, checks them when it ends; deferred ones wait for the end of the transaction.
+#[derive(Clone, Default)]
+pub struct Later {
+    statement: Option<Arc<Unchecked>>,
+    transaction: Option<Arc<Unchecked>>,
+    /// In the transaction, all are deferred.
+    defers_all: bool,
+}
+
+impl Later {
+    /// Within a transaction, if one is open.
+    pub fn of_transaction(open: Option<&Arc<Unchecked>>, defers_all: bool) -> Later {
+        Later { statement: None, transaction: open.cloned(), defers_all }
+    }
+
+    /// Within a statement that checks these when it ends.
+    pub fn of_statement(self, unchecked: &Arc<Unchecked>) -> Later {
+        Later { statement: Some(Arc::clone(unchecked)), ..self }
+    }
+
+    /// Where to keep what is checked later; `None`: it is checked now.
+    pub fn of(&self, reference: &Reference) -> Option<&Unchecked> {
+        let of_transaction = self.transaction.as_deref().filter(|_| reference.deferred || self.defers_all);
+        of_transaction.or(self.statement.as_deref())
     }
 }
 
-/// What the deferred foreign keys of a transaction have to look at when it ends: values that the parent had no row
-/// with, by table and constraint. What was undone meanwhile does no harm, for then no row has these values.
+/// What foreign keys have to look at: values that the parent had no row with, by table and constraint. What was undone
+/// meanwhile does no harm, for then no row has these values.
 #[derive(Default)]
-pub struct Deferred(Mutex<BTreeMap<(TableId, String), BTreeSet<Referred>>>);
+pub struct Unchecked(Mutex<BTreeMap<(TableId, String), BTreeSet<Referred>>>);
 
-impl Deferred {
+impl Unchecked {
     /// Adds values by which rows of the table may refer to rows that are not there.
     pub fn add(&self, table: &TableDef, reference: &Reference, values: impl IntoIterator<Item = Referred>) {
         self.0.lock().entry((table.id, reference.name.clone())).or_default().extend(values);
@@ -115,11 +130,6 @@ impl Deferred {
         };
         all.iter().filter_map(found).collect()
     }
-}
-
-/// Where to keep what is checked when the transaction ends; `None`: it is checked now.
-pub fn deferred_by<'v>(view: &'v StatementView, reference: &Reference) -> Option<&'v Deferred> {
-    view.deferred.as_deref().filter(|_| reference.deferred)
 }
 
 /// The table that a reference refers to.
@@ -254,18 +264,6 @@ pub fn still_referred(referrer: &Referrer, parent: &TableDef, values: &[Value]) 
         .state(sqlstate::FOREIGN_KEY)
 }
 
-/// Errors: a row of the table refers to one of the same table that is not there.
-pub async fn check_own(view: &StatementView, table: &TableDef) -> Result<()> {
-    for reference in table.references.iter().filter(|reference| reference.parent == table.id) {
-        let columns: Vec<String> =
-            reference.columns.iter().map(|id| format!("c.{}", quoted_name(table.column_name(*id)))).collect();
-        let sql = format!("SELECT {} FROM {} LIMIT 1", columns.join(", "), orphans(table, reference, table));
-        let found = values_of(&view.select(parse_query(&sql)?, &[]).await?)?;
-        check_there(view, table, reference, found.into_iter())?;
-    }
-    Ok(())
-}
-
 /// Rows of the table that refer to one that is not there, up to `limit`. Rows that cannot be read are passed over.
 pub fn missing_parents(view: &StatementView, table: &TableDef, limit: usize) -> Result<Vec<Problem>> {
     let mut problems = Vec::new();
@@ -386,8 +384,8 @@ fn columns_set(table: &TableDef, statement: &Statement) -> Option<Vec<ColumnId>>
 pub struct Bonds {
     /// References to rows that may go away, or get other values.
     pub to: Vec<Referrer>,
-    /// Positions of the table's references to itself, which new rows may have.
-    pub own: Vec<usize>,
+    /// New rows may refer to each other.
+    refers_to_itself: bool,
 }
 
 impl Bonds {
@@ -408,17 +406,14 @@ impl Bonds {
         };
         let referrers = catalog.references_to(table.id).iter();
         let to = referrers.filter(|referrer| may_lose(referrer.reference())).cloned().collect();
-        let of_itself = |reference: &Reference| {
-            let is_written = matches!(statement, Statement::Insert(_) | Statement::Update(_));
-            reference.parent == table.id && is_written && is_set(&reference.columns)
-        };
-        let own = table.references.iter().enumerate().filter(|(_, reference)| of_itself(reference));
-        Bonds { to, own: own.map(|(at, _)| at).collect() }
+        let is_written = matches!(statement, Statement::Insert(_) | Statement::Update(_));
+        let of_itself = |reference: &Reference| reference.parent == table.id && is_set(&reference.columns);
+        Bonds { to, refers_to_itself: is_written && table.references.iter().any(of_itself) }
     }
 
     /// The statement concerns no references, or only those that are checked row by row.
     pub fn is_empty(&self) -> bool {
-        self.to.is_empty() && self.own.is_empty()
+        self.to.is_empty() && !self.refers_to_itself
     }
 }
 

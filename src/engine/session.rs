@@ -17,7 +17,7 @@ use sqlparser::ast::Query;
 
 use super::outcome::{BatchSource, Outcome, RowStream};
 use super::plans::{CachedPlan, CachedQueries, Keyed, Parsed};
-use super::references::{Deferred, explained};
+use super::references::{Later, Unchecked, explained};
 use super::runtime::with_stack;
 use super::settings::SessionSettings;
 use super::turns::Defeats;
@@ -54,7 +54,7 @@ struct OpenTransaction {
     as_of_us: i64,
     savepoints: Vec<(String, SavepointMark)>,
     /// What its deferred foreign keys have to look at.
-    deferred: Arc<Deferred>,
+    later: Arc<Unchecked>,
 }
 
 /// The state of a transaction at a savepoint.
@@ -118,6 +118,8 @@ pub struct Session {
     watch: Watch,
     /// Those of the transaction that it runs again and again until it is committed, if it does.
     defeats: Defeats,
+    /// Its transactions check foreign keys at their end, as if all were deferred.
+    checks_at_end: bool,
     /// It is made for a single statement.
     is_brief: bool,
     /// Where STDIN and STDOUT of a COPY are.
@@ -151,6 +153,7 @@ impl Session {
             lasting: None,
             watch: Watch::default(),
             defeats: Defeats::default(),
+            checks_at_end: false,
             is_brief: false,
             streams: Streams::default(),
         }
@@ -401,19 +404,8 @@ impl Session {
         let moments = self.db.shared.held.now();
         let now = OnceLock::new();
         let (db, recording) = (self.db.clone(), None);
-        let deferred = self.open.as_ref().map(|open| Arc::clone(&open.deferred));
-        Ok(StatementView {
-            db,
-            catalog,
-            snapshot,
-            recording,
-            deferred,
-            moments,
-            watch,
-            settings,
-            now,
-            as_of_us,
-        })
+        let later = Later::of_transaction(self.open.as_ref().map(|open| &open.later), self.checks_at_end);
+        Ok(StatementView { db, catalog, snapshot, recording, later, moments, watch, settings, now, as_of_us })
     }
 
     async fn run(
@@ -447,7 +439,10 @@ impl Session {
                 if *local { self.set_local(name, value) } else { self.set(name, value) }?;
                 Ok(self.done(tag))
             }
-            Statement::Nothing { .. } => Ok(self.done(tag)),
+            Statement::Nothing { sql, .. } => {
+                let warnings = self.set_checks(sql).into_iter().collect();
+                Ok(Outcome { warnings, ..self.done(tag) })
+            }
             Statement::Design(statement) => design::run(self, statement).await,
             Statement::Show(_)
             | Statement::Describe { .. }

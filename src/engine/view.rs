@@ -12,7 +12,7 @@ use sqlparser::ast::{Expr, Ident, Query};
 use super::Database;
 use super::clock;
 use super::plans::{CachedPlan, Keyed, PlanCacheEntry, SourceQuery};
-use super::references::Deferred;
+use super::references::Later;
 use super::rows::literal;
 use super::runtime::with_stack;
 use super::settings::SessionSettings;
@@ -47,8 +47,8 @@ pub struct StatementView {
     pub snapshot: Arc<dyn Snapshot>,
     /// The same snapshot, recording what is read, for a statement that writes outside of a transaction.
     pub recording: Option<Arc<Recording>>,
-    /// Where a transaction keeps what deferred foreign keys have to look at.
-    pub deferred: Option<Arc<Deferred>>,
+    /// Foreign keys that are not checked at once.
+    pub later: Later,
     /// Named snapshots.
     pub moments: Arc<Moments>,
     pub watch: Watch,

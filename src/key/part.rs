@@ -137,6 +137,12 @@ impl KeyPart {
         self.form.transform.columns()
     }
 
+    /// Do different values have different bytes, but for collisions of a whole hash?
+    pub fn tells_apart(&self) -> bool {
+        self.facts().injective
+            || matches!(self.form.transform, Transform::Md5(_) | Transform::Md5Hex { len: 32, .. })
+    }
+
     /// Is it a literal delimiter?
     pub fn is_literal(&self) -> bool {
         self.delimiter().is_some()

@@ -1,12 +1,10 @@
 //! FOREIGN KEY: columns whose values are those of a row in another table.
 
-use std::collections::BTreeSet;
-
 use serde::{Deserialize, Serialize};
 
 use super::index::{IndexDef, IndexState};
 use super::table::{TableDef, TableId};
-use crate::key::{ColumnId, KeyPart};
+use crate::key::{ColumnId, KeyLayout, KeyPart};
 
 /// `FOREIGN KEY (columns) REFERENCES parent (parent_columns)`. Tables and columns are kept by their ids, so they may be
 /// renamed.
@@ -53,17 +51,23 @@ impl Reference {
     /// What tells whether the parent has a row. `None`: nothing does, which no statement can bring about; or the only
     /// index that does is not Ready.
     pub fn key_in<'p>(&self, parent: &'p TableDef) -> Option<ParentKey<'p>> {
-        let named: BTreeSet<_> = self.parent_columns.iter().collect();
-        let is_named = |columns: &[ColumnId]| columns.iter().collect::<BTreeSet<_>>() == named;
-        if is_named(&parent.key.columns()) && !parent.key.is_drawn() {
+        if self.is_key(&parent.key) {
             return Some(ParentKey::Rowkey);
         }
-        // Rows with other values may share a bucket or a hash.
         let tells = |index: &&IndexDef| {
             let is_whole = index.unique && index.filter.is_none() && index.state == IndexState::Ready;
-            is_whole && is_named(index.layout.decodable())
+            is_whole && self.is_key(&index.layout)
         };
         parent.indexes.iter().find(tells).map(ParentKey::Index)
+    }
+
+    /// A key of this layout, if it is unique, is one of the parent's columns: it is made of nothing else, and others have
+    /// others, unlike padded texts, of which `9` and `09` share one.
+    fn is_key(&self, layout: &KeyLayout) -> bool {
+        let is_told =
+            |id: &ColumnId| layout.parts().iter().any(|part| part.columns() == [*id] && part.tells_apart());
+        let is_named = |id: &ColumnId| self.parent_columns.contains(id);
+        !layout.is_drawn() && layout.columns().iter().all(is_named) && self.parent_columns.iter().all(is_told)
     }
 
     /// The layout of `child` that finds the rows that refer to a given one: `None` for its rowkey, or an index. Without

@@ -16,10 +16,10 @@ use crate::value::{ColumnType, Value};
 pub enum Statement {
     /// `CREATE TABLE t (...)`
     CreateTable(Box<CreateTable>),
-    /// `DROP TABLE t, u`
-    DropTable { if_exists: bool, names: Vec<Ident> },
-    /// `TRUNCATE TABLE t`
-    Truncate { name: Ident },
+    /// `DROP TABLE t, u [CASCADE]`: with foreign keys of other tables that refer to them
+    DropTable { if_exists: bool, names: Vec<Ident>, cascade: bool },
+    /// `TRUNCATE TABLE t [CASCADE]`: with the tables whose rows refer to its own
+    Truncate { name: Ident, cascade: bool },
     /// `ALTER TABLE t ...`
     AlterTable(Box<AlterTable>),
     /// `ALTER TABLE t ..., ...`: changes of one table, all of them or none

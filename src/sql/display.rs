@@ -63,10 +63,13 @@ impl Display for Statement {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Statement::CreateTable(table) => table.fmt(f),
-            Statement::DropTable { if_exists, names } => {
-                write!(f, "DROP TABLE {}{}", when(*if_exists, "IF EXISTS "), List(names))
+            Statement::DropTable { if_exists, names, cascade } => {
+                let (exists, cascade) = (when(*if_exists, "IF EXISTS "), when(*cascade, " CASCADE"));
+                write!(f, "DROP TABLE {exists}{}{cascade}", List(names))
             }
-            Statement::Truncate { name } => write!(f, "TRUNCATE TABLE {name}"),
+            Statement::Truncate { name, cascade } => {
+                write!(f, "TRUNCATE TABLE {name}{}", when(*cascade, " CASCADE"))
+            }
             Statement::AlterTable(alter) => alter.fmt(f),
             Statement::AlterTogether(changes) => {
                 for (at, alter) in changes.iter().enumerate() {

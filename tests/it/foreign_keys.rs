@@ -1,7 +1,9 @@
 //! Foreign keys: the same statements as in SQLite have the same end, and no row is left without its parent by writers
 //! who do not wait for each other.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use rowkeydb::{Database, Kind, Session};
 
@@ -184,5 +186,62 @@ fn writers_beside_each_other_leave_no_child_alone() {
             .map(|row| row.unwrap().get::<String>("problem").unwrap())
             .collect();
         assert_eq!(problems, ["summary"]);
+    });
+}
+
+/// Ends the threads that wait for it, also when a test fails.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_foreign_key_holds_from_the_moment_it_is_added_whoever_writes_meanwhile() {
+    over_each_store(|db| {
+        db.execute_batch(
+            "CREATE TABLE p (id INT PRIMARY KEY);
+             CREATE TABLE c (id BIGINT PRIMARY KEY, p INT);
+             CREATE INDEX ON c (p)",
+        )
+        .unwrap();
+        let is_over = AtomicBool::new(false);
+        let writer = &|n: u64| {
+            let mut dice = Dice::new(4, n);
+            while !is_over.load(Ordering::Relaxed) {
+                let p = dice.below(40);
+                // Without the key, rows come without their parents now and then.
+                let sql = match dice.below(40) {
+                    0 => format!("DELETE FROM p WHERE id = {p}"),
+                    1..20 => format!("INSERT INTO p VALUES ({p}) ON CONFLICT DO NOTHING"),
+                    _ => format!("UPSERT INTO c VALUES ({}, {p})", dice.below(50)),
+                };
+                if let Err(e) = db.execute(&sql) {
+                    assert!(e.sqlstate() == "23503" || e.kind() == Kind::Conflict, "{sql}: {e}");
+                }
+            }
+        };
+        let mut held = 0;
+        thread::scope(|scope| {
+            let _over = Over(&is_over);
+            for n in 0..3 {
+                scope.spawn(move || writer(n));
+            }
+            for _ in 0..setting("FOREIGN_KEYS", 40) {
+                match db.execute("ALTER TABLE c ADD CONSTRAINT k FOREIGN KEY (p) REFERENCES p") {
+                    Err(e) => assert_eq!(e.sqlstate(), "23503", "{e}"),
+                    Ok(_) => {
+                        thread::sleep(Duration::from_millis(2));
+                        assert_eq!(db.session().execute("CHECK TABLE c", &[]).unwrap().affected, Some(0));
+                        db.execute("ALTER TABLE c DROP CONSTRAINT k").unwrap();
+                        held += 1;
+                    }
+                }
+                db.execute("DELETE FROM c WHERE NOT EXISTS (SELECT 1 FROM p WHERE p.id = c.p)").unwrap();
+            }
+        });
+        assert!(held > 0);
     });
 }

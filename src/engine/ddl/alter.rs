@@ -14,7 +14,7 @@ use crate::engine::view::{column_named, family_named};
 use crate::engine::{DdlResult, rekeying, vet};
 use crate::error::{Error, Kind, Result, sqlstate};
 use crate::key::ColumnId;
-use crate::schema::{FamilyId, IndexDef, TableDef};
+use crate::schema::{FamilyId, IndexDef, OnDelete, Reference, TableDef};
 use crate::sql::{
     AddColumn, AlterTable, AlterTableOp, ColumnChange, Split, name_of, name_sql, names_column, rename_column,
     span_of_name,
@@ -246,6 +246,11 @@ pub fn may_be_null(table: &mut TableDef, id: ColumnId, nullable: bool) -> Result
             "the rowkey".to_owned(),
             format!("INSERT INTO a table that declares it so SELECT ... FROM {}", name_sql(&table.name)),
         );
+    }
+    let sets_null = |of: &&Reference| of.on_delete == OnDelete::SetNull && of.columns.contains(&id);
+    if let Some(reference) = table.references.iter().filter(|_| !nullable).find(sets_null) {
+        let user = format!("ON DELETE SET NULL of \"{}\"", reference.name);
+        return refused(user, format!("{} first", without(table, reference)));
     }
     if table.column(id).identity.is_some() {
         return Err(Error::invalid(format!("identity column \"{}\" is NOT NULL", table.column_name(id)))

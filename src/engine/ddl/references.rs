@@ -1,5 +1,7 @@
 //! FOREIGN KEY in definitions: what it may refer to, and what may no longer change.
 
+use std::sync::Arc;
+
 use sqlparser::ast::Ident;
 
 use super::in_rows::{alter_rows, count, purge, purge_rest, rows_of};
@@ -117,12 +119,19 @@ fn check_parent(parent: &TableDef, reference: &Reference) -> Result<()> {
         return Ok(());
     }
     let columns = name_list(parent, &reference.parent_columns);
-    let is_drawn = parent.key.is_drawn() && parent.key.columns() == reference.parent_columns;
+    let is_primary = parent.key.columns() == reference.parent_columns;
+    let why = match is_primary {
+        true if parent.key.is_drawn() => {
+            "its bucket is drawn, so several rows may have the same values there".to_owned()
+        }
+        true => format!("({}) does not tell all values apart", parent.key.sql()),
+        false => {
+            "a foreign key refers to the columns of the primary key, or of a UNIQUE index that is Ready and has no WHERE"
+                .to_owned()
+        }
+    };
     Err(Error::invalid(format!("{columns} is not a key of table \"{}\"", parent.name))
-        .why(match is_drawn {
-            true => "its bucket is drawn, so several rows may have the same values there",
-            false => "a foreign key refers to the columns of the primary key, or of a UNIQUE index that is Ready and has no WHERE",
-        })
+        .why(why)
         .hint(format!("CREATE UNIQUE INDEX ON {} {columns} makes them one", name_sql(&parent.name)))
         .state(sqlstate::INVALID_FOREIGN_KEY))
 }
@@ -169,6 +178,7 @@ fn check_actions(
 /// ADD FOREIGN KEY. Errors: as [`add`]; an existing row refers to one that is not there.
 pub fn add_reference(session: &mut Session, alter: &AlterTable, def: &ReferenceDef) -> Result<Vec<Warning>> {
     purge(session, alter)?;
+    let committed = session.database().catalog();
     alter_rows(session, alter, |view, table, edit, writer| {
         add(edit, &view.catalog, table, def)?;
         purge_rest(view, table, writer)?;
@@ -176,6 +186,9 @@ pub fn add_reference(session: &mut Session, alter: &AlterTable, def: &ReferenceD
             return Err(Error::internal("it was not added"));
         };
         let parent = parent_of(view, reference)?;
+        // A column that the same ALTER TABLE adds is gone with it.
+        let before = committed.table_by_id(table.id);
+        let has_columns = before.is_some_and(|before| before.columns.len() == table.columns.len());
         let orphans = orphans(table, reference, parent);
         let n = count(view, &orphans)?;
         if n > 0 {
@@ -187,7 +200,11 @@ pub fn add_reference(session: &mut Session, alter: &AlterTable, def: &ReferenceD
                     if n == 1 { "refers" } else { "refer" },
                     parent.name
                 ))
-                .hint(format!("SELECT * FROM {orphans} shows them"))
+                .hint(match has_columns {
+                    true => format!("SELECT * FROM {orphans} shows them"),
+                    false => "give the column no DEFAULT, and the rows their values, before ADD FOREIGN KEY"
+                        .to_owned(),
+                })
                 .state(sqlstate::FOREIGN_KEY)
                 .at(def.span));
         }
@@ -214,22 +231,47 @@ pub fn refuse_if_referred(
                     reference_sql(child, reference, table)
                 ))
                 .hint(match dropped.is_empty() {
-                    true => format!(
-                        "DELETE FROM {} looks after them, row by row; or {}",
-                        name_sql(&table.name),
-                        without(child, reference)
-                    ),
+                    true => {
+                        "CASCADE truncates the tables that refer to it, too; a DELETE looks after each row"
+                            .to_owned()
+                    }
                     false => format!(
-                        "DROP TABLE {}, {}; or {}",
+                        "CASCADE drops the foreign key, too; or DROP TABLE {}, {}",
                         name_sql(&table.name),
-                        name_sql(&child.name),
-                        without(child, reference)
+                        name_sql(&child.name)
                     ),
                 })
                 .state(sqlstate::DEPENDENT)
                 .at(span_of_name(name)))
         }
     }
+}
+
+/// Drops the foreign keys of other tables that refer to these.
+pub fn drop_references(edit: &mut CatalogEdit, catalog: &Catalog, parents: &[TableId]) -> Result<()> {
+    let refers = |reference: &Reference| parents.contains(&reference.parent);
+    for child in catalog.tables().filter(|child| !parents.contains(&child.id)) {
+        if child.references.iter().any(refers) {
+            let mut child = (**child).clone();
+            child.references.retain(|reference| !refers(reference));
+            edit.put_table(child)?;
+        }
+    }
+    Ok(())
+}
+
+/// The table, with those whose rows refer to its own, and so on.
+pub fn with_children(catalog: &Catalog, table: Arc<TableDef>) -> Vec<Arc<TableDef>> {
+    let (mut all, mut at) = (vec![table], 0);
+    while let Some(parent) = all.get(at).map(|parent| parent.id) {
+        for referrer in catalog.references_to(parent) {
+            if all.iter().all(|known| known.id != referrer.child.id) {
+                all.push(Arc::clone(&referrer.child));
+            }
+        }
+        at += 1;
+    }
+    all
 }
 
 /// Errors: the rows would expire by themselves, and others refer to them.

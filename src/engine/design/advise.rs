@@ -15,6 +15,7 @@ use sqlparser::ast::{BinaryOperator, Expr, Query};
 use super::scratch::{ScratchDatabase, Tried, tables_of};
 use crate::access::{IndexPart, Need, key_for};
 use crate::engine::build;
+use crate::engine::ddl::references::{refuse_if_set, refuse_without_key};
 use crate::engine::ddl::{layout_warnings, primary_layout};
 use crate::engine::outcome::Warning;
 use crate::engine::show::{numbers, rows_of, text};
@@ -266,6 +267,11 @@ impl Workload<'_> {
                 continue;
             };
             let Ok(layout) = primary_layout(table, &create.create.keys) else { continue };
+            let next = TableDef { key: layout.clone(), ..table.clone() };
+            let breaks = refuse_without_key(&self.view.catalog, table, &next, "").is_err();
+            if breaks || refuse_if_set(table, &next).is_err() {
+                continue;
+            }
             let other = match scratch.with_layout(table, &layout, &self.view.watch) {
                 // It cannot hold the rows.
                 Err(e) if e.kind() == Kind::Invalid => continue,

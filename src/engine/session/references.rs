@@ -3,17 +3,17 @@
 //! 1. The statement writes; the rows that it wrote are compared before and after.
 //! 2. Children of rows that are gone are deleted or changed, if their references say so (CASCADE, SET NULL, SET
 //!    DEFAULT), by statements of which the same is true.
-//! 3. When nothing more follows, the references that refuse to lose a parent are checked, and those of new rows to
-//!    their own table: whatever the statement did meanwhile, its end counts.
+//! 3. When nothing more follows, what was left open is looked at: values that some row may have, and no parent. Whatever
+//!    the statement did meanwhile, its end counts.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use super::{Session, Whole};
 use crate::catalog::Referrer;
-use crate::engine::outcome::Outcome;
+use crate::engine::outcome::{Outcome, Warning};
 use crate::engine::references::{
-    Bonds, Referred, check_there, deferred_by, follow_ups, lacking, on_delete_sql, parent_of, referred,
+    Bonds, Referred, Unchecked, follow_ups, lacking, no_parent, on_delete_sql, parent_of, referred,
     still_referred,
 };
 use crate::engine::rows::values_of;
@@ -33,21 +33,33 @@ use crate::store::{Mutation, WriteBatch};
 struct Consequences {
     /// Values that rows had which are deleted, for each reference from which something follows.
     follow: VecDeque<(Referrer, Vec<Referred>)>,
-    /// Values that rows had which are deleted, or have others now, if no row may refer to them any more.
-    refuse: Vec<(Referrer, Vec<Referred>)>,
-    /// Values by which new rows refer to their own table, with the reference's position.
-    own: Vec<(Arc<TableDef>, usize, BTreeSet<Referred>)>,
+    /// What is looked at when nothing more follows.
+    unchecked: Arc<Unchecked>,
 }
 
 impl Session {
-    /// Do other rows depend on what the statement writes?
-    pub(super) fn is_bound(&self, statement: &Statement) -> bool {
-        let catalog = self.catalog();
-        let table = statement.written_table().and_then(|name| catalog.table(&name_of(name)).ok());
-        table.is_some_and(|table| !Bonds::of(&catalog, &table, statement).is_empty())
+    /// SQLite's `PRAGMA foreign_keys = OFF` and `defer_foreign_keys = ON`, with which its dumps begin: rows may come
+    /// before those that they refer to, in the same transaction.
+    pub(super) fn set_checks(&mut self, pragma: &str) -> Option<Warning> {
+        let words: String = pragma.split_whitespace().collect::<String>().to_lowercase();
+        let value = |name: &str| words.strip_prefix(&format!("pragma{name}="));
+        let is_on = |value: &str| ["on", "1", "true", "yes"].contains(&value.trim_matches(['\'', '"']));
+        if let Some(defers) = value("defer_foreign_keys") {
+            self.checks_at_end = is_on(defers);
+            return None;
+        }
+        let is_checked = is_on(value("foreign_keys")?);
+        self.checks_at_end = !is_checked;
+        (!is_checked).then(|| Warning {
+            code: None,
+            what: "foreign keys are checked all the same".into(),
+            why: "no row refers to one that is not there; in a transaction, COMMIT checks that from now on"
+                .into(),
+            hint: "ALTER TABLE t DROP CONSTRAINT k drops one".into(),
+        })
     }
 
-    /// Runs a [bound](Session::is_bound) statement: in the open transaction, or else in one of its own.
+    /// Runs a [bound](is_bound) statement: in the open transaction, or else in one of its own.
     pub(super) async fn write_bound(
         &mut self,
         statement: &Statement,
@@ -77,7 +89,7 @@ impl Session {
         let whole = Whole::begin(self)?;
         whole.session.begin(false)?;
         let written = whole.session.write_with_consequences(statement, given).await?;
-        whole.session.look_at_deferred().await?;
+        whole.session.check_deferred()?;
         if let Some(open) = whole.session.open.take() {
             open.commit(&whole.session.db, &whole.session.watch.cancel, defeats.priority())?;
         }
@@ -90,43 +102,56 @@ impl Session {
         given: WriteInputs<'_>,
     ) -> Result<Outcome> {
         let mut left = Consequences::default();
+        let before = self.view()?;
         let StatementWrites { affected, returning, .. } =
             self.write_step(statement, given, &mut left).await?;
         while let Some((referrer, gone)) = left.follow.pop_front() {
-            let gone = self.still_gone(&referrer, gone)?;
-            for follow_up in follow_ups(&referrer, referrer.reference().on_delete, &gone) {
+            let view = self.view()?;
+            let (parent, reference) = (parent_of(&view, referrer.reference())?, referrer.reference());
+            let gone = lacking(&view, reference, parent, gone.into_iter())?;
+            for follow_up in follow_ups(&referrer, reference.on_delete, &gone) {
                 let parsed = self.db.shared.statements.parse(&follow_up.sql)?;
                 let given = WriteInputs { params: &follow_up.params, queries: &parsed.queries };
                 let written = self.write_step(&parsed.statement, given, &mut left).await;
-                written.map_err(|e| of_follow_up(e, referrer.reference()))?;
+                written.map_err(|e| of_follow_up(e, reference))?;
             }
         }
-        let view = self.view()?;
-        for (referrer, gone) in left.refuse {
-            match deferred_by(&view, referrer.reference()) {
-                Some(deferred) => deferred.add(&referrer.child, referrer.reference(), gone),
-                None => self.refuse_if_referred(&view, &referrer, gone).await?,
-            }
-        }
-        for (table, at, values) in left.own {
-            check_there(&view, &table, &table.references[at], values.into_iter())?;
-        }
+        self.look_at(&left.unchecked, &before).await?;
         self.written(statement, affected, returning)
     }
 
     /// Errors: a deferred foreign key does not hold.
-    pub(super) fn check_deferred(&mut self) -> Result<()> {
-        match self.open.as_ref().is_none_or(|open| open.deferred.is_empty()) {
-            true => Ok(()),
-            false => self.db.shared.runtime.clone().block_on(self.look_at_deferred()),
+    pub(super) fn check_deferred(&self) -> Result<()> {
+        match &self.open {
+            Some(open) if !open.later.is_empty() => {
+                self.db.shared.runtime.clone().block_on(self.look_at(&open.later, &self.view()?))
+            }
+            _ => Ok(()),
         }
     }
 
-    async fn look_at_deferred(&self) -> Result<()> {
-        let Some(open) = &self.open else { return Ok(()) };
+    /// Errors: a row has one of these values, and no parent has it. `before`: a view from before it was written.
+    pub(in crate::engine) async fn look_at(
+        &self,
+        unchecked: &Unchecked,
+        before: &StatementView,
+    ) -> Result<()> {
         let view = self.view()?;
-        for (referrer, values) in open.deferred.of(&open.catalog) {
-            self.refuse_if_referred(&view, &referrer, values).await?;
+        for (referrer, values) in unchecked.of(&view.catalog) {
+            let (child, reference) = (&referrer.child, referrer.reference());
+            let parent = parent_of(&view, reference)?;
+            let gone = lacking(&view, reference, parent, values.into_iter())?;
+            let Some(values) = self.first_child(&view, &referrer, &gone).await? else { continue };
+            let was_there = match before.catalog.table_by_id(parent.id) {
+                Some(parent) => {
+                    lacking(before, reference, parent, std::iter::once(values.clone()))?.is_empty()
+                }
+                None => false,
+            };
+            return Err(match was_there {
+                true => still_referred(&referrer, parent, &values),
+                false => no_parent(child, reference, parent, &values),
+            });
         }
         Ok(())
     }
@@ -140,6 +165,7 @@ impl Session {
     ) -> Result<StatementWrites> {
         let name = statement.written_table().ok_or_else(|| Error::internal("not a write"))?;
         let before = self.view()?;
+        let before = StatementView { later: before.later.clone().of_statement(&left.unchecked), ..before };
         let table = before.table(name)?;
         let mut writes = writes_of(&before, statement, given).await?;
         let bonds = Bonds::of(&before.catalog, &table, statement);
@@ -149,32 +175,25 @@ impl Session {
         Ok(writes)
     }
 
-    /// Those of the values that no row of the parent has now.
-    fn still_gone(&self, referrer: &Referrer, gone: Vec<Referred>) -> Result<Vec<Referred>> {
-        let (view, reference) = (self.view()?, referrer.reference());
-        lacking(&view, reference, parent_of(&view, reference)?, gone.into_iter())
-    }
-
-    /// Errors: a row refers to one that is gone.
-    async fn refuse_if_referred(
+    /// The values of a row that refers by one of these.
+    async fn first_child(
         &self,
         view: &StatementView,
         referrer: &Referrer,
-        gone: Vec<Referred>,
-    ) -> Result<()> {
-        let gone = self.still_gone(referrer, gone)?;
-        for look in follow_ups(referrer, OnDelete::Refuse, &gone) {
+        values: &[Referred],
+    ) -> Result<Option<Referred>> {
+        for look in follow_ups(referrer, OnDelete::Refuse, values) {
             let parsed = self.db.shared.statements.parse(&look.sql)?;
             let Statement::Query(query) = &parsed.statement else {
                 return Err(Error::internal("a look for children is no query"));
             };
             let asked = parsed.queries.source.of(Some(Vec::new()), || Ok((**query).clone()))?;
             let found = view.select_from(asked, Vec::new(), &look.params).await?;
-            if let Some(values) = values_of(&found)?.first() {
-                return Err(still_referred(referrer, parent_of(view, referrer.reference())?, values));
+            if let Some(values) = values_of(&found)?.pop() {
+                return Ok(Some(values));
             }
         }
-        Ok(())
+        Ok(None)
     }
 }
 
@@ -189,7 +208,6 @@ impl Consequences {
     ) -> Result<()> {
         let mut deleted: Vec<BTreeSet<Referred>> = vec![BTreeSet::new(); bonds.to.len()];
         let mut changed = deleted.clone();
-        let mut new: Vec<BTreeSet<Referred>> = vec![BTreeSet::new(); bonds.own.len()];
         let rowkeys: Vec<&[u8]> = rowkeys.iter().map(|rowkey| &rowkey[..]).collect();
         for rowkeys in rowkeys.chunks(ROWS_READ) {
             before.watch.cancel.check()?;
@@ -201,11 +219,6 @@ impl Consequences {
                     let columns = &referrer.reference().parent_columns;
                     let gone = if now.is_none() { &mut deleted[at] } else { &mut changed[at] };
                     gone.extend(of(columns, &old).filter(|had| of(columns, &now).as_ref() != Some(had)));
-                }
-                for (at, new) in bonds.own.iter().zip(&mut new) {
-                    let columns = &table.references[*at].columns;
-                    let has = of(columns, &now);
-                    new.extend(has.filter(|has| of(columns, &old).as_ref() != Some(has)));
                 }
             }
         }
@@ -222,13 +235,20 @@ impl Consequences {
                 self.follow.push_back((referrer.clone(), deleted.into_iter().collect()));
             }
             if !changed.is_empty() {
-                self.refuse.push((referrer, changed.into_iter().collect()));
+                let (child, reference) = (&referrer.child, referrer.reference());
+                if let Some(unchecked) = before.later.of(reference) {
+                    unchecked.add(child, reference, changed);
+                }
             }
         }
-        let new = bonds.own.into_iter().zip(new).filter(|(_, new)| !new.is_empty());
-        self.own.extend(new.map(|(at, new)| (Arc::clone(table), at, new)));
         Ok(())
     }
+}
+
+/// Do other rows depend on what the statement writes?
+pub(super) fn is_bound(view: &StatementView, statement: &Statement) -> bool {
+    let table = statement.written_table().and_then(|name| view.catalog.table(&name_of(name)).ok());
+    table.is_some_and(|table| !Bonds::of(&view.catalog, &table, statement).is_empty())
 }
 
 /// Names the reference that asked for what failed.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use sqlparser::ast::Ident;
 
+use super::references::is_bound;
 use super::{OpenTransaction, SavepointMark, Session};
 use crate::catalog::Catalog;
 use crate::df::query::Moment;
@@ -24,8 +25,8 @@ use crate::value::Value;
 
 impl OpenTransaction {
     fn new(base: Arc<Catalog>, transaction: Transaction, as_of_us: i64) -> OpenTransaction {
-        let (catalog, savepoints, deferred) = (Arc::clone(&base), Vec::new(), Arc::default());
-        OpenTransaction { catalog, base, transaction, as_of_us, savepoints, deferred }
+        let (catalog, savepoints, later) = (Arc::clone(&base), Vec::new(), Arc::default());
+        OpenTransaction { catalog, base, transaction, as_of_us, savepoints, later }
     }
 
     /// Commits what it has written.
@@ -68,16 +69,19 @@ impl Session {
     ) -> Result<Outcome> {
         self.check_may_write()?;
         let given = WriteInputs { params, queries };
-        if self.is_bound(statement) {
-            return Box::pin(self.write_bound(statement, given)).await;
-        }
-        if self.open.is_some() {
-            return Box::pin(self.write_once(statement, given, None)).await;
-        }
         let mut defeats = Defeats::default();
         loop {
-            match Box::pin(self.write_once(statement, given, defeats.priority())).await {
-                Err(e) => defeats.again(e, &self.db.shared.turns, &self.watch.cancel)?,
+            let view = self.writing_view()?;
+            // By these definitions, or else it is refused: a foreign key may be added meanwhile.
+            if is_bound(&view, statement) {
+                drop(view);
+                return Box::pin(self.write_bound(statement, given)).await;
+            }
+            let written = Box::pin(self.write_once(view, statement, given, defeats.priority())).await;
+            match written {
+                Err(e) if self.open.is_none() => {
+                    defeats.again(e, &self.db.shared.turns, &self.watch.cancel)?;
+                }
                 written => return written,
             }
         }
@@ -111,11 +115,11 @@ impl Session {
 
     async fn write_once(
         &mut self,
+        view: StatementView,
         statement: &Statement,
         given: WriteInputs<'_>,
         priority: Option<&Priority>,
     ) -> Result<Outcome> {
-        let view = self.writing_view()?;
         let StatementWrites { mut batch, affected, returning } = writes_of(&view, statement, given).await?;
         if let Some(recording) = &view.recording {
             batch.reads = recording.reads();

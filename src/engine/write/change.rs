@@ -18,11 +18,11 @@ use crate::error::{Error, Result, sqlstate};
 use crate::exec::changes::Changes;
 use crate::exec::dml::{ROWS_READ, Writes};
 use crate::exec::stored::{self, StoredRow};
-use crate::key::{ColumnId, Rowkey, in_key_order};
+use crate::key::{ColumnId, KeyRange, Rowkey, in_key_order};
 use crate::row::{any_value_at, ref_at};
 use crate::schema::{IndexDef, IndexState, TableDef};
 use crate::sql::{Assignment, Delete, Update, name_of, name_sql};
-use crate::store::WriteBatch;
+use crate::store::{Direction, WriteBatch};
 use crate::value::{Value, ValueRef};
 
 /// Rows (count) from which a DELETE of all rows clears whole keyspaces, which costs one flush more than small
@@ -39,7 +39,7 @@ const ROWS_RESERVED: usize = 1 << 16;
 pub async fn update(view: &StatementView, stmt: &Update, given: WriteInputs<'_>) -> Result<StatementWrites> {
     let WriteInputs { params, queries } = given;
     let table = view.table(&stmt.table)?;
-    let targets = updated_columns(&table, stmt)?;
+    let targets = updated_columns(view, &table, stmt)?;
     let is_joined = !stmt.from.is_empty();
     let returned =
         Returned::new(view, &table, &name_in(&stmt.table, &stmt.alias), &stmt.returning, &stmt.from)?;
@@ -114,11 +114,21 @@ pub(super) fn clears(view: &StatementView, table: &TableDef, stmt: &Delete) -> R
     let is_at_rest = table.rekey.is_none() && table.splits.is_empty();
     let is_all_there_is = table.ttl_us.is_none() && table.history.is_none();
     let are_ready = table.indexes.iter().all(|index| index.state == IndexState::Ready);
-    let is_referred_to = !view.catalog.references_to(table.id).is_empty();
-    if !(is_plain && is_alone && is_at_rest && is_all_there_is && are_ready) || is_referred_to {
+    if !(is_plain && is_alone && is_at_rest && is_all_there_is && are_ready) {
         return Ok(false);
     }
-    Ok(view.snapshot.reader()?.entries(table.rows())? >= ROWS_CLEARED)
+    let reader = view.snapshot.reader()?;
+    if reader.entries(table.rows())? < ROWS_CLEARED {
+        return Ok(false);
+    }
+    for referrer in view.catalog.references_to(table.id).iter().filter(|of| of.child.id != table.id) {
+        // That it is empty is recorded, unlike a number of entries.
+        let mut cursor = reader.cursor(referrer.child.rows(), &KeyRange::all(), Direction::Forward)?;
+        if cursor.next()?.is_some() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Clears the keyspaces of a table.
@@ -420,18 +430,25 @@ impl Iterator for FoundRows {
 }
 
 /// The target columns of an UPDATE. Errors: as [`assigned_columns`]; one is part of the rowkey.
-fn updated_columns(table: &TableDef, stmt: &Update) -> Result<Vec<ColumnId>> {
+fn updated_columns(view: &StatementView, table: &TableDef, stmt: &Update) -> Result<Vec<ColumnId>> {
     let targets = assigned_columns(table, &stmt.assignments)?;
-    match targets.iter().position(|id| table.is_key_column(*id)) {
-        Some(at) => Err(key_update(table, &stmt.assignments[at].column, move_rows(table, stmt))),
-        None => Ok(targets),
-    }
+    let Some(at) = targets.iter().position(|id| table.is_key_column(*id)) else { return Ok(targets) };
+    // DELETE would take them along, or leave them without it.
+    let hint = match view.catalog.references_to(table.id) {
+        [] => move_rows(table, stmt),
+        [referrer, ..] => format!(
+            "rows of {} refer to it: in one transaction, INSERT the row under its new key, UPDATE them, and DELETE the \
+             old row",
+            name_sql(&referrer.child.name)
+        ),
+    };
+    Err(key_update(table, &stmt.assignments[at].column, hint))
 }
 
 /// The query that finds the rows of an UPDATE.
 pub(super) fn updated_rows(view: &StatementView, stmt: &Update) -> Result<Query> {
     let table = view.table(&stmt.table)?;
-    let targets = updated_columns(&table, stmt)?;
+    let targets = updated_columns(view, &table, stmt)?;
     let assigned = Assigned::new(view, &table, &stmt.assignments, (&targets, &[]))?;
     let name = name_in(&stmt.table, &stmt.alias);
     update_query(stmt, &assigned, &Returned::new(view, &table, &name, &stmt.returning, &stmt.from)?)

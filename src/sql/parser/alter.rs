@@ -129,9 +129,15 @@ impl Parser<'_> {
                     .error("a primary key cannot be dropped")
                     .hint("ALTER TABLE t REKEY (...) changes it"));
             }
-            if self.word("CONSTRAINT") {
+            // DROP FOREIGN KEY is MySQL's.
+            if self.word("CONSTRAINT") || self.words(&["FOREIGN", "KEY"]) {
                 let if_exists = self.if_exists();
-                return Ok(AlterTableOp::DropConstraint { if_exists, name: self.name("a constraint")? });
+                let name = self.name("a constraint")?;
+                // Nothing depends on a constraint.
+                if !self.word("RESTRICT") {
+                    self.word("CASCADE");
+                }
+                return Ok(AlterTableOp::DropConstraint { if_exists, name });
             }
             self.word("COLUMN");
             let if_exists = self.if_exists();
@@ -148,7 +154,7 @@ impl Parser<'_> {
         if self.peek_words(&["RENAME", "CONSTRAINT"]) {
             return Err(self
                 .error("a constraint cannot be renamed")
-                .hint("DROP CONSTRAINT k, then ADD CONSTRAINT l CHECK (...)"));
+                .hint("DROP CONSTRAINT k, then ADD CONSTRAINT l with what it was"));
         }
         if self.word("RENAME") {
             self.word("COLUMN");

@@ -460,9 +460,10 @@ impl Parser<'_> {
 
     pub(super) fn drop(&mut self) -> Result<Statement> {
         self.expect_word("DROP")?;
-        let statement = if self.word("TABLE") {
+        let mut statement = if self.word("TABLE") {
             let if_exists = self.if_exists();
-            Statement::DropTable { if_exists, names: self.list(|p| p.object_name("the name of a table"))? }
+            let names = self.list(|p| p.object_name("the name of a table"))?;
+            Statement::DropTable { if_exists, names, cascade: false }
         } else if self.word("INDEX") {
             self.word("CONCURRENTLY"); // Nobody waits for it.
             let if_exists = self.if_exists();
@@ -486,8 +487,9 @@ impl Parser<'_> {
             let hint = format!("write a {} for each", statement.kind_name());
             return Err(self.expected("the end of the statement").hint(hint));
         }
-        if !self.word("RESTRICT") {
-            self.word("CASCADE");
+        let cascades = !self.word("RESTRICT") && self.word("CASCADE");
+        if let Statement::DropTable { cascade, .. } = &mut statement {
+            *cascade = cascades;
         }
         Ok(statement)
     }
@@ -506,10 +508,8 @@ impl Parser<'_> {
                 .hint("leave RESTART IDENTITY out; or DROP TABLE, and CREATE TABLE anew"));
         }
         self.words(&["CONTINUE", "IDENTITY"]);
-        if !self.word("RESTRICT") {
-            self.word("CASCADE");
-        }
-        Ok(Statement::Truncate { name })
+        let cascade = !self.word("RESTRICT") && self.word("CASCADE");
+        Ok(Statement::Truncate { name, cascade })
     }
 }
 

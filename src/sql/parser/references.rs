@@ -13,6 +13,10 @@ impl Parser<'_> {
         let from = self.here();
         self.expect_word("FOREIGN")?;
         self.expect_word("KEY")?;
+        // In MySQL, the name of an index.
+        if !self.peek_token(&Token::LParen) {
+            self.name("a column")?;
+        }
         let columns = self.names("a column")?;
         self.references(name, columns, from)
     }
@@ -28,15 +32,20 @@ impl Parser<'_> {
         let parent = self.object_name("the name of the table that is referred to")?;
         let parent_columns =
             if self.peek_token(&Token::LParen) { self.names("a column")? } else { Vec::new() };
-        let (mut on_delete, mut on_update, mut deferred) = (OnDelete::default(), None, false);
+        let (mut on_delete, mut on_update, mut deferred) = (None, None, false);
         loop {
             let clause = self.here();
             if self.words(&["ON", "DELETE"]) {
-                on_delete = self.action()?;
+                if on_delete.replace(self.action()?).is_some() {
+                    return Err(self
+                        .error_at("a second ON DELETE", self.span_since(clause))
+                        .hint("keep one of them"));
+                }
             } else if self.words(&["ON", "UPDATE"]) {
                 on_update = (self.action()? != OnDelete::Refuse).then(|| self.span_since(clause));
             } else if self.word("MATCH") {
-                if !self.word("SIMPLE") {
+                // Of one column, all of it is NULL, or none.
+                if !(self.word("SIMPLE") || columns.len() == 1 && self.word("FULL")) {
                     return Err(self
                         .expected("SIMPLE")
                         .why("a row with NULL in one of the columns refers to nothing")
@@ -53,7 +62,13 @@ impl Parser<'_> {
                 break;
             }
         }
-        let span = self.span_since(from);
+        if self.peek_words(&["NOT", "VALID"]) {
+            return Err(self
+                .error("a foreign key cannot be NOT VALID")
+                .why("then rows might refer to nothing")
+                .hint("leave it out: the rows that are there are checked at once"));
+        }
+        let (on_delete, span) = (on_delete.unwrap_or_default(), self.span_since(from));
         Ok(ReferenceDef { name, columns, parent, parent_columns, on_delete, on_update, deferred, span })
     }
 

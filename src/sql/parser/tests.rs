@@ -45,10 +45,10 @@ const STATEMENTS: &[(&str, &str)] = &[
     ("CREATE TABLE \"Order\" (\"from\" INTEGER, user VARCHAR, date DATE, interval INTEGER)", "="),
     ("CREATE TABLE t AS SELECT * FROM u", "="),
     // Other DDL
-    ("DROP TABLE IF EXISTS a, b CASCADE", "DROP TABLE IF EXISTS a, b"),
+    ("DROP TABLE IF EXISTS a, b CASCADE", "DROP TABLE IF EXISTS a, b CASCADE"),
     ("DROP INDEX i; ;", "DROP INDEX i"),
     ("TRUNCATE public.t", "TRUNCATE TABLE t"),
-    ("TRUNCATE t CONTINUE IDENTITY CASCADE", "TRUNCATE TABLE t"),
+    ("TRUNCATE t CONTINUE IDENTITY CASCADE", "TRUNCATE TABLE t CASCADE"),
     ("ALTER TABLE ONLY public.t ADD CONSTRAINT u UNIQUE (a)", "CREATE UNIQUE INDEX u ON t (a)"),
     ("TABLE t", "SELECT * FROM t"),
     ("PRAGMA foreign_keys=OFF", "PRAGMA foreign_keys=OFF"),
