@@ -4,7 +4,7 @@ use crate::error::{Error, Result, sqlstate};
 use crate::key::{KeyLayout, hex};
 use crate::schema::{IndexDef, TableDef};
 use crate::store::KeyspaceId;
-use crate::value::{ColumnType, Value, name_sql};
+use crate::value::{ColumnType, Value, from_hex, name_sql};
 
 /// A keyspace, and how its keys are made.
 pub struct KeyspaceLayout<'t> {
@@ -44,6 +44,20 @@ impl<'t> KeyspaceLayout<'t> {
             },
             other => Err(Error::invalid(format!("{other} is not a key")).state(sqlstate::INVALID_TEXT)),
         }
+    }
+
+    /// Are these the bytes of a whole key?
+    pub fn has(&self, key: &[u8]) -> bool {
+        let end_in = |layout: &KeyLayout, key: &[u8]| layout.decode(key, &mut |_, _| ()).ok();
+        let Some(end) = end_in(self.layout.1, key) else { return false };
+        let pointer = &key[end..];
+        pointer.is_empty()
+            || self.pointer.is_some_and(|(_, layout)| end_in(layout, pointer) == Some(pointer.len()))
+    }
+
+    /// Are these the hex digits of a whole key, as queries print it?
+    pub fn has_in_hex(&self, digits: &str) -> bool {
+        from_hex(digits).is_some_and(|bytes| !bytes.is_empty() && self.has(&bytes))
     }
 
     /// A key part by part on one line: `lpad(id, 4) '0007' (id=7); '_' '_'; day ...`; for an index entry,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, Field as ArrowField, Schema, SchemaRef};
 
 use crate::access::{Hints, Source};
+use crate::design::keys::KeyspaceLayout;
 use crate::df::computed::{hidden_name, wide_name};
 use crate::df::expr::{ComputedField, FieldNames};
 use crate::df::rewrite::widens;
@@ -39,6 +40,17 @@ pub struct TableAdvice {
     pub hints: Hints,
     /// What ANALYZE found, if it ran.
     pub statistics: Option<Arc<TableStatistics>>,
+}
+
+/// What a comparison with a text asks of a rowkey.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum AsksFor {
+    /// `=`, `IN`: to be this key.
+    Key,
+    /// `<`, `BETWEEN`: to lie on one side of these bytes, which may be the start of a key.
+    Bound,
+    /// `LIKE`: to look like it.
+    Pattern,
 }
 
 impl QueryRelation {
@@ -235,22 +247,26 @@ impl super::TableSource {
         self.relation.layouts().filter_map(front).min_by_key(Vec::len)
     }
 
-    /// The table or index table whose rowkey this column is, and its first binary part, if no part of that key is plain
-    /// text; for a pattern, which may match the front of keys: nor begins as a text.
-    pub fn binary_keys(&self, column: &str, is_pattern: bool) -> Option<(String, String)> {
+    /// If `text` beside this column would be taken for the bytes of a rowkey that it is not: the table or index table
+    /// whose rowkey the column is, and the part that is no plain text.
+    pub fn misread(&self, column: &str, text: &str, asks: AsksFor) -> Option<(String, KeyPart)> {
         let QueryRelation { table, index, names, .. } = &*self.relation;
-        let (layout, name) = match (names.columns.get(column)?.0, index) {
+        let keys = match (names.columns.get(column)?.0, index) {
             (Field::Column(_), _) => return None,
-            (Field::Rowkey, Some(index)) => (&index.layout, &index.name),
-            (Field::Rowkey | Field::PrimaryRowkey, _) => (&table.key, &table.name),
+            (Field::Rowkey, Some(index)) => KeyspaceLayout::of_index(table, index),
+            (Field::Rowkey | Field::PrimaryRowkey, _) => KeyspaceLayout::of_table(table),
         };
+        let (name, layout) = keys.layout;
         let parts = layout.parts();
-        let begins_as_text = || parts.first().is_some_and(KeyPart::begins_as_text);
-        if parts.iter().any(KeyPart::is_text) || is_pattern && begins_as_text() {
-            return None;
-        }
         // A text that something follows ends with marks, but is text for whoever reads the definition.
-        let part = parts.iter().find(|part| part.is_binary()).or_else(|| parts.first())?;
-        Some((name.clone(), part.sql().to_owned()))
+        let part =
+            parts.iter().find(|part| part.is_binary()).or(parts.iter().find(|part| !part.is_text()))?;
+        let has_text = parts.iter().any(KeyPart::is_text);
+        let is_meant = match asks {
+            AsksFor::Pattern => has_text || parts.first().is_some_and(KeyPart::begins_as_text),
+            AsksFor::Key => has_text && keys.has(text.as_bytes()) && !keys.has_in_hex(text),
+            AsksFor::Bound => has_text && !keys.has_in_hex(text),
+        };
+        (!is_meant).then(|| (name.to_owned(), part.clone()))
     }
 }

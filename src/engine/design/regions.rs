@@ -7,6 +7,7 @@ use arrow::array::RecordBatch;
 use sqlparser::ast::{Expr, Ident};
 
 use super::traffic::done;
+use crate::design::keys::KeyspaceLayout;
 use crate::design::lint::LintRule;
 use crate::design::splits::{self, REGIONS_MAX};
 use crate::engine::outcome::Warning;
@@ -91,6 +92,15 @@ fn point(table: &TableDef, expr: &Expr) -> Result<Rowkey> {
     match &values[..] {
         [Value::Bytes(bytes)] => return Ok(bytes.as_slice().into()),
         [Value::Text(text)] if table.key.is_text() => return Ok(text.as_str().into()),
+        [Value::Text(text)] if KeyspaceLayout::of_table(table).has_in_hex(text) => {
+            return Err(Error::invalid(format!(
+                "{expr} is a text, and a rowkey of \"{}\" in hex digits",
+                table.name
+            ))
+            .why("a text is a value of the first key column here")
+            .hint(format!("write X{expr}"))
+            .state(sqlstate::DATATYPE_MISMATCH));
+        }
         _ => {}
     }
     let mut key = Vec::new();
