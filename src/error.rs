@@ -215,8 +215,21 @@ struct Detail {
     why: Option<String>,
     hint: Option<String>,
     span: Option<Span>,
-    literal: Option<String>,
+    about: About,
     source: Option<Arc<dyn StdError + Send + Sync>>,
+}
+
+/// What an error is about in a statement and its rows, so that the caller can point at it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct About {
+    /// The wrong text literal.
+    pub literal: Option<String>,
+    /// The number of rows that the statement, or its file, gives before the one that is refused.
+    pub row: Option<u64>,
+    /// The name of the column whose value is refused.
+    pub column: Option<String>,
+    /// The rowkey of the row that is refused.
+    pub rowkey: Option<Vec<u8>>,
 }
 
 /// Bytes of a part of a message, at most: a name in a file may be very long.
@@ -248,7 +261,7 @@ impl Error {
             why: None,
             hint: None,
             span: None,
-            literal: None,
+            about: About::default(),
             source: None,
         }))
     }
@@ -339,13 +352,41 @@ impl Error {
     /// Names the wrong text literal, so that the caller can point at it in the statement.
     #[must_use]
     pub fn about(mut self, literal: impl Into<String>) -> Self {
-        self.0.literal = Some(literal.into());
+        self.0.about.literal = Some(literal.into());
         self
     }
 
-    /// The wrong text literal, if named.
-    pub fn literal(&self) -> Option<&str> {
-        self.0.literal.as_deref()
+    /// Says which row is refused, unless that is known already: `row` others of the statement are before it.
+    #[must_use]
+    pub(crate) fn of_row(mut self, row: u64) -> Self {
+        self.0.about.row.get_or_insert(row);
+        self
+    }
+
+    /// Counts the row that is refused anew: what was `row` becomes `number(row)`.
+    #[must_use]
+    pub(crate) fn renumbered(mut self, number: impl FnOnce(u64) -> u64) -> Self {
+        self.0.about.row = self.0.about.row.map(number);
+        self
+    }
+
+    /// Names the column whose value is refused, unless that is known already.
+    #[must_use]
+    pub(crate) fn of_column(mut self, name: &str) -> Self {
+        self.0.about.column.get_or_insert_with(|| name.to_owned());
+        self
+    }
+
+    /// Says which row is refused, unless that is known already.
+    #[must_use]
+    pub(crate) fn of_rowkey(mut self, rowkey: &[u8]) -> Self {
+        self.0.about.rowkey.get_or_insert_with(|| rowkey.to_vec());
+        self
+    }
+
+    /// What it is about, as far as that is known.
+    pub(crate) fn subject(&self) -> &About {
+        &self.0.about
     }
 
     /// Sets the SQLSTATE, from [`sqlstate`].

@@ -11,6 +11,7 @@ use crate::key::ColumnId;
 use crate::schema::TableDef;
 use crate::sql::Overriding;
 use crate::store::{BulkWriter, Reads, WriteBatch};
+use crate::value::Value;
 
 /// Rows that a load skipped because the table does not accept them.
 #[derive(Default)]
@@ -74,8 +75,8 @@ pub fn fill(
     // Identity counters advance from chunk to chunk and are written at the end.
     let mut counters = WriteBatch::default();
     let mut before = 0;
-    let mut completed = |rows: Vec<RowCells>, before: usize| {
-        let cells = PartialRows { columns: columns.to_vec(), rows, overriding, before, written: &[] };
+    let mut completed = |rows: Vec<RowCells>, before: u64| {
+        let cells = PartialRows { columns: columns.to_vec(), rows, overriding, before };
         let rows = locked.db.runtime().block_on(complete(locked, table, cells, &mut counters))?;
         check_parents(locked, table, rows.iter().map(|row| (None, &**row)))?;
         Ok(rows)
@@ -84,24 +85,27 @@ pub fn fill(
         None => loader.add_all(|| {
             let Some(rows) = next()? else { return Ok(None) };
             let first = before;
-            before += rows.len();
+            before += rows.len() as u64;
             completed(rows, first).map(Some)
         })?,
         Some(skipped) => {
             while let Some(rows) = next()? {
                 let first = before;
-                before += rows.len();
-                let fit = match completed(rows.clone(), first) {
+                before += rows.len() as u64;
+                let fit: Vec<(u64, Vec<Value>)> = match completed(rows.clone(), first) {
                     Err(e) if is_of_one_row(&e) => {
-                        let one = |(at, row)| skipped.unless_left_out(completed(vec![row], first + at));
-                        let fit = rows.into_iter().enumerate().map(one).collect::<Result<Vec<_>>>()?;
-                        fit.into_iter().flatten().flatten().collect()
+                        let mut fit = Vec::with_capacity(rows.len());
+                        for (number, row) in (first..).zip(rows) {
+                            let row = skipped.unless_left_out(completed(vec![row], number))?;
+                            fit.extend(row.into_iter().flatten().map(|row| (number, row)));
+                        }
+                        fit
                     }
-                    fit => fit?,
+                    fit => (first..).zip(fit?).collect(),
                 };
-                for row in fit {
+                for (number, row) in fit {
                     loader.make_room()?;
-                    skipped.unless_left_out(loader.add_if_free(&row))?;
+                    skipped.unless_left_out(loader.add_if_free(&row).map_err(|e| e.of_row(number)))?;
                 }
             }
         }

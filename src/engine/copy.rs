@@ -1,6 +1,6 @@
 //! COPY: import from and export to files.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures::TryStreamExt;
@@ -14,6 +14,7 @@ use super::turns::Defeats;
 use super::view::columns_named;
 use super::write::insert_cells;
 use crate::error::{Error, Kind, Result, sqlstate};
+use crate::exec::dml::rowkey_of;
 use crate::exec::transfer::{self, CsvOptions, FileFormat, OnError, RowChunks, RowsFile, TextOptions};
 use crate::exec::watch::Watch;
 use crate::key::ColumnId;
@@ -78,33 +79,33 @@ fn shown(file: &CopyFile) -> &str {
 /// The rows of a file, chunk by chunk.
 pub struct FileRows<'a> {
     file: &'a CopyFile,
+    path: PathBuf,
+    table: &'a TableDef,
+    columns: &'a [ColumnId],
     reader: RowChunks,
     size: Option<u64>,
     label: String,
 }
 
-impl FileRows<'_> {
+impl<'a> FileRows<'a> {
     /// Opens the file, or the rows of STDIN; the cells of a row are these columns of `table`, in this order.
     ///
     /// Errors: no such file; a column in it that is none of these.
-    pub fn open<'a>(
+    pub fn open(
         file: &'a CopyFile,
         stdin: Option<&Path>,
-        table: &TableDef,
-        columns: &[ColumnId],
+        table: &'a TableDef,
+        columns: &'a [ColumnId],
     ) -> Result<FileRows<'a>> {
-        let targets: Vec<_> =
-            columns.iter().map(|id| (table.column_name(*id).to_owned(), table.column(*id).ty)).collect();
-        let on_error = if file.skip_errors { OnError::Skip } else { OnError::Stop };
         let path = match (&file.path, stdin) {
             (Some(path), _) => Path::new(path),
             (None, Some(rows)) => rows,
             (None, None) => return Err(no_stream("STDIN", "FROM")),
         };
-        let reader =
-            transfer::open(path, &format(file)?, &targets, on_error).map_err(|e| of_file(e, file))?;
+        let reader = reader(file, path, table, columns)?;
         let size = std::fs::metadata(path).map(|m| m.len()).ok();
-        Ok(FileRows { file, reader, size, label: format!("reading {}", shown(file)) })
+        let label = format!("reading {}", shown(file));
+        Ok(FileRows { file, path: path.to_owned(), table, columns, reader, size, label })
     }
 
     /// The next rows; `None` at the end.
@@ -117,10 +118,59 @@ impl FileRows<'_> {
         Ok(rows)
     }
 
+    /// The error with the line of the row that it is about. The file is read again to find it.
+    pub fn placed(&self, error: Error, watch: &Watch) -> Error {
+        match self.place(&error, watch) {
+            Ok(Some((place, earlier))) => {
+                let error = error.in_front(&format!("{place}: "));
+                earlier.into_iter().fold(error, |e, earlier| e.why(format!("{earlier} has it, too")))
+            }
+            // It says what is wrong all the same.
+            Ok(None) | Err(_) => error,
+        }
+    }
+
+    /// The place of the row that an error is about, and of the one before it that has its rowkey.
+    fn place(&self, error: &Error, watch: &Watch) -> Result<Option<(String, Option<String>)>> {
+        let mut again = reader(self.file, &self.path, self.table, self.columns)?;
+        let mut passed = 0;
+        if let Some(row) = error.subject().row {
+            let place = again.find(&mut |_| {
+                passed += 1;
+                watch.cancel.tick(passed)?;
+                Ok(passed == row + 1)
+            })?;
+            return Ok(place.map(|place| (place, None)));
+        }
+        let Some(rowkey) = &error.subject().rowkey else { return Ok(None) };
+        let mut has_it = |cells: &transfer::RowCells| {
+            passed += 1;
+            watch.cancel.tick(passed)?;
+            let mut row = vec![Value::Null; self.table.columns.len()];
+            for (id, cell) in self.columns.iter().zip(cells) {
+                row[usize::from(id.0)] = cell.clone().unwrap_or(Value::Null);
+            }
+            Ok(rowkey_of(self.table, &row).is_ok_and(|of_row| *of_row == rowkey[..]))
+        };
+        let Some(first) = again.find(&mut has_it)? else { return Ok(None) };
+        Ok(Some(match again.find(&mut has_it) {
+            Ok(Some(second)) => (second, Some(first)),
+            _ => (first, None),
+        }))
+    }
+
     /// A warning about skipped rows.
     pub fn warnings(&self) -> Vec<Warning> {
         left_out(self.file, self.reader.skipped(), self.reader.first_skipped(), "").into_iter().collect()
     }
+}
+
+/// A reader of the file, or of the rows of STDIN, which are at `path`.
+fn reader(file: &CopyFile, path: &Path, table: &TableDef, columns: &[ColumnId]) -> Result<RowChunks> {
+    let target = |id: &ColumnId| (table.column_name(*id).to_owned(), table.column(*id).ty);
+    let targets: Vec<_> = columns.iter().map(target).collect();
+    let on_error = if file.skip_errors { OnError::Skip } else { OnError::Stop };
+    transfer::open(path, &format(file)?, &targets, on_error).map_err(|e| of_file(e, file))
 }
 
 /// Names the file in an error about its contents.
@@ -246,13 +296,18 @@ async fn copy_from(session: &mut Session, copy: &Copy) -> Result<Outcome> {
         drop(view);
         return in_a_transaction(session, copy).await;
     }
-    let rows = rows.map_err(|e| match e.sqlstate() {
-        sqlstate::UNIQUE => e.hint("ON_ERROR skip leaves out such rows, and counts them"),
-        _ => e,
+    let placed = |e| file.placed(e, session.watch());
+    let rows = rows.map_err(|e| {
+        let error = of_file(placed(e), &copy.file);
+        match error.sqlstate() {
+            sqlstate::UNIQUE => error.hint("ON_ERROR skip leaves out such rows, and counts them"),
+            _ => error,
+        }
     })?;
     if let Some(unchecked) = &unchecked {
         session.look_at(unchecked, &view).await?;
     }
+    taken.first = taken.first.map(placed);
     let mut warnings = file.warnings();
     warnings.extend(left_out(
         &copy.file,
@@ -283,19 +338,19 @@ async fn insert(
     let target = (table, columns, unchecked);
     let (mut before, mut inserted) = (0, 0);
     while let Some(rows) = file.next(session.watch())? {
-        let (first, n) = (before, rows.len());
+        let (first, n) = (before, rows.len() as u64);
         before += n;
         let again = if skipped.is_some() { rows.clone() } else { Vec::new() };
         match (insert_chunk(session, target, rows, first).await, &mut skipped) {
             (Err(e), Some(skipped)) if is_of_one_row(&e) => {
-                for (at, row) in again.into_iter().enumerate() {
-                    let one = insert_chunk(session, target, vec![row], first + at).await;
+                for (number, row) in (first..).zip(again) {
+                    let one = insert_chunk(session, target, vec![row], number).await;
                     inserted += u64::from(skipped.unless_left_out(one)?.is_some());
                 }
             }
             (chunk, _) => {
                 chunk?;
-                inserted += n as u64;
+                inserted += n;
             }
         }
     }
@@ -306,9 +361,9 @@ async fn insert_chunk(
     session: &mut Session,
     (table, columns, unchecked): (&TableDef, &[ColumnId], &Option<Arc<Unchecked>>),
     rows: Vec<transfer::RowCells>,
-    before: usize,
+    before: u64,
 ) -> Result<()> {
-    let cells = PartialRows { columns: columns.to_vec(), rows, overriding: GIVEN, before, written: &[] };
+    let cells = PartialRows { columns: columns.to_vec(), rows, overriding: GIVEN, before };
     let mut view = session.view()?;
     if let Some(unchecked) = unchecked {
         view.later = view.later.of_statement(unchecked);

@@ -17,7 +17,7 @@ use crate::store::{Mutation, WriteBatch};
 use crate::value::{CastError, CastFault, ColumnType, Value, quoted_name};
 
 /// Values given for some columns of some rows; `None` stands for the default.
-pub struct PartialRows<'a> {
+pub struct PartialRows {
     /// Columns of each row.
     pub columns: Vec<ColumnId>,
     /// One cell for each of `columns`.
@@ -25,9 +25,7 @@ pub struct PartialRows<'a> {
     /// The OVERRIDING clause, for values given for identity columns.
     pub overriding: Option<Overriding>,
     /// Rows of the statement before these (count), for messages.
-    pub before: usize,
-    /// The expressions the cells were written as, if any, for messages.
-    pub written: &'a [Vec<ast::Expr>],
+    pub before: u64,
 }
 
 /// Casts the cells to their columns, fills in the rest, and checks the constraints. Advanced identity
@@ -37,15 +35,15 @@ pub struct PartialRows<'a> {
 pub async fn complete(
     view: &StatementView,
     table: &TableDef,
-    cells: PartialRows<'_>,
+    cells: PartialRows,
     batch: &mut WriteBatch,
 ) -> Result<Vec<Vec<Value>>> {
     let before = cells.before;
     let rows = filled(view, table, cells, batch).await?;
-    for (at, row) in rows.iter().enumerate() {
-        check_nulls(table, row).map_err(|e| in_row(e, before + at, before + rows.len()))?;
+    for (number, row) in (before..).zip(&rows) {
+        check_nulls(table, row).map_err(|e| e.of_row(number))?;
     }
-    check_constraints(view, table, &rows).await?;
+    check_constraints(view, table, &rows).await.map_err(|e| e.renumbered(|at| before + at))?;
     Ok(rows)
 }
 
@@ -55,11 +53,10 @@ pub async fn complete(
 pub async fn filled(
     view: &StatementView,
     table: &TableDef,
-    cells: PartialRows<'_>,
+    cells: PartialRows,
     batch: &mut WriteBatch,
 ) -> Result<Vec<Vec<Value>>> {
     let n = cells.rows.len();
-    let in_row = |error: Error, at: usize| in_row(error, cells.before + at, cells.before + n);
     let mut row = vec![Value::Null; table.columns.len()];
     if let Some(written_at) = table.written_at {
         row[usize::from(written_at.0)] = Value::TimestampTz(view.as_of_us);
@@ -76,7 +73,7 @@ pub async fn filled(
         }
     }
     for (at, row) in cells.rows.into_iter().enumerate() {
-        for (i, (id, cell)) in cells.columns.iter().zip(row).enumerate() {
+        for (id, cell) in cells.columns.iter().zip(row) {
             let column = table.column(*id);
             match cell {
                 None => missing[usize::from(id.0)].push(at),
@@ -89,10 +86,8 @@ pub async fn filled(
                         (Some(identity), None) if identity.always => return Err(always_identity(column)),
                         _ => {}
                     }
-                    rows[at][usize::from(id.0)] = assign(value, column).map_err(|e| {
-                        let written = cells.written.get(at).and_then(|row| row.get(i));
-                        in_row(e, at).at(written.and_then(crate::sql::span_of))
-                    })?;
+                    let fit = assign(value, column).map_err(|e| e.of_row(cells.before + at as u64))?;
+                    rows[at][usize::from(id.0)] = fit;
                 }
             }
         }
@@ -127,7 +122,8 @@ pub fn assign(value: Value, column: &Column) -> Result<Value> {
         if len > max as usize {
             return Err(Error::invalid(format!("column \"{}\" takes {max} {unit}, not {len}", column.name))
                 .hint("shorten the value, or declare the column wider")
-                .state(sqlstate::TOO_LONG));
+                .state(sqlstate::TOO_LONG)
+                .of_column(&column.name));
         }
     }
     Ok(value)
@@ -140,15 +136,15 @@ fn of_column(error: CastError, column: &Column) -> Error {
         CastFault::Malformed(Some(fault)) if column.ty == ColumnType::Json => format!("{why}; {fault}"),
         _ => why,
     };
-    Error::from(error).why(why)
+    Error::from(error).why(why).of_column(&column.name)
 }
 
-/// Adds to an error which of `n` rows it is about.
-pub fn in_row(error: Error, at: usize, n: usize) -> Error {
-    match error.reason().map(str::to_owned) {
-        _ if n <= 1 => error,
-        None => error.why(format!("in row {}", at + 1)),
-        Some(why) => error.why(format!("in row {}: {why}", at + 1)),
+/// The error, with the number of the row that it is about, if that is known.
+pub fn in_row(error: Error) -> Error {
+    match (error.subject().row, error.reason().map(str::to_owned)) {
+        (None, _) => error,
+        (Some(row), None) => error.why(format!("in row {}", row + 1)),
+        (Some(row), Some(why)) => error.why(format!("in row {}: {why}", row + 1)),
     }
 }
 
@@ -198,9 +194,10 @@ fn cannot_be_null(table: &TableDef, (id, column): (ColumnId, &Column)) -> Error 
         .why(why)
         .hint(hint)
         .state(sqlstate::NOT_NULL)
+        .of_column(&column.name)
 }
 
-/// Errors: a CHECK that is false for a row (NULL passes).
+/// Errors: a CHECK that is false for a row (NULL passes); it tells which of `rows` that is.
 pub async fn check_constraints(view: &StatementView, table: &TableDef, rows: &[Vec<Value>]) -> Result<()> {
     if table.checks.is_empty() || rows.is_empty() {
         return Ok(());
@@ -218,7 +215,8 @@ pub async fn check_constraints(view: &StatementView, table: &TableDef, rows: &[V
             if value_at(verdicts.column(i), at, ColumnType::Boolean)? == Value::Boolean(false) {
                 return Err(Error::invalid(format!("check \"{}\" does not hold", check.name))
                     .why(format!("{} is false for {}", check.sql, show_row(table, row)))
-                    .state(sqlstate::CHECK));
+                    .state(sqlstate::CHECK)
+                    .of_row(at as u64));
             }
         }
     }

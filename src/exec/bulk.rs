@@ -93,6 +93,12 @@ struct EntrySorter<'a> {
 }
 
 impl EntrySorter<'_> {
+    fn add_new(&mut self, row: &[Value]) -> Result<()> {
+        let number = self.rows;
+        let added = rowkey_of(self.packer.table(), row).and_then(|rowkey| self.add(row, &rowkey));
+        added.map_err(|e| e.of_row(number))
+    }
+
     fn add(&mut self, row: &[Value], rowkey: &Rowkey) -> Result<()> {
         self.packer.table().touched(TrafficKind::Write, rowkey);
         let EntrySorter { packer, next, sorter, .. } = self;
@@ -215,7 +221,7 @@ impl<'a> Loader<'a> {
 
     /// Adds a row. Errors: a value its key part cannot hold.
     pub fn add(&mut self, row: &[Value]) -> Result<()> {
-        self.add_under(row, &rowkey_of(self.table, row)?)
+        self.gathered.add_new(row)
     }
 
     /// Adds a row whose rowkey is known. Errors: a value that the key part of an index cannot hold.
@@ -228,8 +234,8 @@ impl<'a> Loader<'a> {
     ///
     /// Errors: as [`Loader::add`], and those of `next`.
     pub fn add_all(&mut self, mut next: impl FnMut() -> Result<Option<Vec<Vec<Value>>>>) -> Result<()> {
-        let (table, gathered) = (self.table, &mut self.gathered);
-        let mut add = move |row: &Vec<Value>| gathered.add(row, &rowkey_of(table, row)?);
+        let gathered = &mut self.gathered;
+        let mut add = move |row: &Vec<Value>| gathered.add_new(row);
         let Some(first) = next()? else { return Ok(()) };
         let second = match next() {
             Ok(Some(second)) => second,

@@ -15,7 +15,7 @@ use super::stored::{self, Packer, StoredRow};
 use super::watch::Watch;
 use crate::error::{Error, Result, sqlstate};
 use crate::index::{check_length, entry_of, index_changes, open_entry};
-use crate::key::{ColumnId, FastMap, FastSet, KEY_BYTES_MAX, KeyPart, Rowkey, in_key_order};
+use crate::key::{ColumnId, FastMap, FastSet, KEY_BYTES_MAX, KeyLayout, KeyPart, Rowkey, in_key_order};
 use crate::schema::{FamilyId, IndexDef, IndexId, IndexState, TableDef, TrafficKind};
 use crate::store::{KeyspaceId, Mutation, Reader, WriteBatch};
 use crate::value::{Value, name_sql};
@@ -190,7 +190,7 @@ impl<'a> Writes<'a> {
             if n.is_multiple_of(ROWS_READ) {
                 watch.cancel.check()?;
             }
-            self.add(reader, rowkey, old.as_ref(), new.as_deref())?;
+            self.add(reader, rowkey, old.as_ref(), new.as_deref()).map_err(|e| e.of_rowkey(rowkey))?;
         }
         Ok(())
     }
@@ -413,10 +413,17 @@ pub fn duplicate_rowkey(table: &TableDef, rowkey: &[u8]) -> Error {
             ("a rowkey identifies one row", "UPSERT overwrites, ON CONFLICT DO NOTHING keeps the old row")
         }
     };
-    Error::invalid(format!("rowkey {} exists already in table \"{}\"", table.key.show(rowkey), table.name))
-        .why(why)
-        .hint(hint)
-        .state(sqlstate::UNIQUE)
+    let what = format!("rowkey {} exists already in table \"{}\"", table.key.show(rowkey), table.name);
+    let error = Error::invalid(what).why(why).hint(hint).state(sqlstate::UNIQUE);
+    of_key(error, table, &table.key).of_rowkey(rowkey)
+}
+
+/// Names the column of a key that is taken, if it is made of one.
+fn of_key(error: Error, table: &TableDef, key: &KeyLayout) -> Error {
+    match key.columns()[..] {
+        [only] => error.of_column(table.column_name(only)),
+        _ => error,
+    }
 }
 
 /// The error for a row of which [all rowkeys](ChangeSet::free) are taken; `rowkey`: one of them.
@@ -431,7 +438,7 @@ pub fn all_taken(table: &TableDef, rowkey: &[u8]) -> Error {
         .state(sqlstate::UNIQUE)
 }
 
-/// The error for a duplicate key of a UNIQUE index.
+/// The error for a duplicate key of a UNIQUE index, which the row under `a` has and that under `b` would have.
 pub fn duplicate_index_key(table: &TableDef, index: &IndexDef, key: &[u8], a: &[u8], b: &[u8]) -> Error {
     let (key, name) = (index.layout.show(key), &table.name);
     let rows =
@@ -442,7 +449,7 @@ pub fn duplicate_index_key(table: &TableDef, index: &IndexDef, key: &[u8], a: &[
         false => Error::invalid(format!("key {key} exists already in unique index \"{}\"", index.name))
             .hint("change one of the rows, or drop the index"),
     };
-    error.why(rows).state(sqlstate::UNIQUE)
+    of_key(error, table, &index.layout).why(rows).state(sqlstate::UNIQUE).of_rowkey(b)
 }
 
 /// The unique index keys that a batch frees and takes.

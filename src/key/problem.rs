@@ -174,7 +174,11 @@ impl std::error::Error for KeyError {}
 
 impl From<KeyError> for Error {
     fn from(e: KeyError) -> Error {
-        Error::invalid(e.to_string()).why(e.rule.to_string()).hint(e.rule.hint()).state(e.rule.sqlstate())
+        Error::invalid(e.to_string())
+            .why(e.rule.to_string())
+            .hint(e.rule.hint())
+            .state(e.rule.sqlstate())
+            .of_column(&e.name)
     }
 }
 

@@ -166,6 +166,12 @@ pub fn span_of(node: &impl Spanned) -> Option<Span> {
     to_span(node.span())
 }
 
+/// Place of expressions that follow each other, from the first to the last.
+pub fn span_of_all(nodes: &[impl Spanned]) -> Option<Span> {
+    let spans = nodes.iter().map(Spanned::span).filter(|span| span.start.line > 0);
+    to_span(spans.reduce(|all, span| all.union(&span))?)
+}
+
 /// Place of a name.
 pub fn span_of_name(name: &Ident) -> Option<Span> {
     to_span(name.span)

@@ -13,13 +13,13 @@ use crate::error::{Error, Span, sqlstate};
 /// Whether [`point_at_literal`] may find a place for the error.
 pub fn may_have_place(error: &Error) -> bool {
     let of_a_name = [sqlstate::UNDEFINED_COLUMN, sqlstate::UNDEFINED_OBJECT, sqlstate::UNDEFINED_FUNCTION];
-    error.span().is_none() && (error.literal().is_some() || of_a_name.contains(&error.sqlstate()))
+    error.span().is_none() && (error.subject().literal.is_some() || of_a_name.contains(&error.sqlstate()))
 }
 
 /// Points an error about a text literal at the literal, if it occurs once, and one about a function or column
 /// at its name.
 pub fn point_at_literal(error: Error, statement: &Statement) -> Error {
-    let Some(text) = error.literal().map(str::to_owned) else { return point_at_call(error, statement) };
+    let Some(text) = error.subject().literal.clone() else { return point_at_call(error, statement) };
     let mut literals = Literals { text: &text, found: Vec::new() };
     let _ = visit(statement, &mut literals);
     match literals.found[..] {

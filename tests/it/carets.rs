@@ -58,6 +58,39 @@ fn of_equal_cells_the_wrong_one_is_pointed_at() {
 }
 
 #[test]
+fn rows_that_are_refused_are_pointed_at() {
+    let db = Database::in_memory().unwrap();
+    db.execute(
+        "CREATE TABLE t (id INT, n INT NOT NULL, c INT CHECK (c > 0), u INT UNIQUE, s VARCHAR(3), \
+         PRIMARY KEY (lpad(id, 2)))",
+    )
+    .unwrap();
+    db.execute("INSERT INTO t (id, n, u) VALUES (50, 1, 50)").unwrap();
+    for (sql, place, why) in [
+        ("INSERT INTO t (n, id) VALUES (1, 1), (NULL, 2)", "NULL", "in row 2: it is NOT NULL"),
+        ("INSERT INTO t (n, id) VALUES (1, 1), (7, NULL)", "NULL", "in row 2: it is part of the rowkey"),
+        ("INSERT INTO t (id) VALUES (77)", "77", "it is NOT NULL"),
+        ("INSERT INTO t VALUES (1, 1, 1), (2, 3, -1)", "2, 3, -1", "in row 2: c > 0 is false for"),
+        ("UPSERT INTO t VALUES (1, 1, 1), (2, 3, -1)", "2, 3, -1", "in row 2: c > 0 is false for"),
+        ("INSERT INTO t (n, id) VALUES (1, 1), (1, 50)", "50", "in row 2: a rowkey identifies one row"),
+        ("INSERT INTO t (n, id) VALUES (1, 1), (1, 2), (1, 1)", "1", "in row 3: a rowkey identifies one row"),
+        ("INSERT INTO t (n, id) VALUES (1, 1), (1, 222)", "222", "in row 2: the part is 2 wide"),
+        ("INSERT INTO t (u, n, id) VALUES (2, 1, 1), (50, 1, 2)", "50", "in row 2: rowkeys 50 and 02"),
+        ("UPSERT INTO t (u, n, id) VALUES (2, 1, 1), (50, 1, 2)", "50", "in row 2: rowkeys 50 and 02"),
+        ("INSERT INTO t (n, id, s) VALUES (1, 1, 'abc'), (1, 2, 'abcd')", "'abcd'", "in row 2"),
+        (
+            "INSERT INTO t (n, id) VALUES (1, 1), (1, 50) ON CONFLICT (id) DO UPDATE SET c = -1",
+            "1, 50",
+            "in row 2: c > 0 is false for",
+        ),
+    ] {
+        let error = db.execute(sql).unwrap_err();
+        assert!(error.reason().unwrap_or_default().starts_with(why), "{sql}: {error}");
+        assert_eq!(pointed_at(&db, sql), place, "{sql}");
+    }
+}
+
+#[test]
 fn a_literal_that_is_there_twice_is_not_guessed_at() {
     let db = Database::in_memory().unwrap();
     db.execute("CREATE TABLE t (s TEXT PRIMARY KEY, n SMALLINT)").unwrap();

@@ -282,12 +282,14 @@ fn rows_whose_keys_are_taken_are_skipped_and_counted() {
                 COPY t FROM 'd.csv'; SELECT id, name FROM t; CHECK TABLE t FAST";
     let (status, out, err) = cli.run(&["run", "--format", "csv", "--keep-going", "-c", copy]);
     assert!(status == 1 && out.starts_with("id,name\n9,nine\n"), "{out}");
-    assert!(err.contains("hint: ON_ERROR skip leaves out such rows"), "{err}");
+    let told = "error: d.csv: line 4: rowkey 2 exists already in table \"t\"\n  why: line 3 has it, too\n \
+                hint: ON_ERROR skip leaves out such rows";
+    assert!(err.contains(told), "{err}");
     let copy = copy.replace("'d.csv'", "'d.csv' WITH (ON_ERROR 'skip')");
     let (status, out, err) = cli.run(&["run", "--format", "csv", "-c", &copy]);
     assert!(status == 0 && out.starts_with("id,name\n1,a\n2,b\n4,d\n9,nine\n"), "{out}{err}");
     assert!(err.contains("3 rows of d.csv were skipped, as the table does not take them"), "{err}");
-    assert!(err.contains("the first of them: rowkey 2 exists already in table \"t\""), "{err}");
+    assert!(err.contains("the first of them: line 4: rowkey 2 exists already in table \"t\""), "{err}");
 }
 
 #[test]
@@ -304,9 +306,41 @@ fn rows_that_break_a_rule_are_skipped_and_counted() {
     assert!(err.contains("1 row of d.csv was skipped\n"), "{err}");
     assert!(err.contains("5 rows of d.csv were skipped, as the table does not take them"), "{err}");
     assert!(
-        err.contains("the first of them: column \"name\" cannot be NULL (in row 2: it is NOT NULL)"),
+        err.contains("the first of them: line 4: column \"name\" cannot be NULL (it is NOT NULL)"),
         "{err}"
     );
+}
+
+#[test]
+fn the_line_of_a_row_that_a_table_refuses_is_told() {
+    let cli = Cli::new();
+    let table = "CREATE TABLE t (id INT, s VARCHAR(5) NOT NULL, n INT CHECK (n > 0) UNIQUE, PRIMARY KEY (lpad(id, 2))); \
+                 INSERT INTO t VALUES (50, 'x', 50);";
+    for (rows, told) in [
+        ("1,\"a\nb\",1\n\n2,,1\n", "line 5: column \"s\" cannot be NULL\n  why: it is NOT NULL"),
+        ("1,a,1\n2,b,-1\n", "line 3: check \"t_check_1\" does not hold\n  why: n > 0 is false for id=2"),
+        ("1,a,1\n2,too long,1\n", "line 3: column \"s\" takes 5 characters, not 8\n hint: "),
+        ("1,a,1\n222,a,2\n", "line 3: value 222 of \"id\" does not fit the rowkey part lpad(id, 2)\n"),
+        ("1,a,1\n50,b,2\n", "line 3: rowkey 50 exists already in table \"t\"\n  why: a rowkey"),
+        (
+            "1,a,1\n2,b,50\n",
+            "line 3: key 50 exists already in unique index \"t_n_key\"\n  why: rowkeys 50 and 02",
+        ),
+        (
+            "3,a,1\n4,b,1\n",
+            "line 3: key 1 exists already in unique index \"t_n_key\"\n  why: rowkeys 03 and 04",
+        ),
+    ] {
+        cli.file("d.csv", format!("id,s,n\n{rows}"));
+        for begin in ["", "BEGIN;"] {
+            let error = cli.error(&["-c", &format!("{table} {begin} COPY t FROM 'd.csv'")]);
+            assert!(error.starts_with(&format!("error: d.csv: {told}")), "{begin} {error}");
+        }
+    }
+    let rows =
+        "COPY (SELECT value AS id, 'x' AS s, 7 - value AS n FROM generate_series(1, 9) v) TO 'd.parquet';";
+    let error = cli.error(&["-c", &format!("{table} {rows} COPY t FROM 'd.parquet'")]);
+    assert!(error.starts_with("error: d.parquet: row 7: check \"t_check_1\" does not hold\n"), "{error}");
 }
 
 #[test]

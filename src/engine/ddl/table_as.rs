@@ -10,6 +10,7 @@ use crate::engine::bulk::fill;
 use crate::engine::outcome::Warning;
 use crate::engine::plans::SourceQuery;
 use crate::engine::query_rows::QueryRows;
+use crate::engine::rows::in_row;
 use crate::engine::session::Session;
 use crate::engine::vet;
 use crate::engine::view::StatementView;
@@ -50,7 +51,8 @@ pub async fn create_table_as(
         }
         let given: Vec<ColumnId> = (0..source.width()).map(|at| ColumnId(at as u16)).collect();
         let loader = Loader::new(&table, writer, None, &view.watch);
-        let rows = fill(loader, &view, &table, (&given, None), None, || source.next_rows(&view, &table))?;
+        let next = || source.next_rows(&view, &table);
+        let rows = fill(loader, &view, &table, (&given, None), None, next).map_err(in_row)?;
         Ok(((warnings, rows), Some((after, batch))))
     })
 }

@@ -25,7 +25,9 @@ use crate::exec::row_sorter::NumberedRow;
 use crate::key::{ColumnId, Rowkey};
 use crate::schema::TableDef;
 use crate::sql::visit::{visit, visit_expressions_mut};
-use crate::sql::{Insert, InsertMode, InsertSource, case_when, is_default, name_of, span_of, span_of_name};
+use crate::sql::{
+    Insert, InsertMode, InsertSource, case_when, is_default, name_of, span_of, span_of_all, span_of_name,
+};
 use crate::store::WriteBatch;
 use crate::value::Value;
 
@@ -62,13 +64,15 @@ impl Route {
 pub async fn insert(view: &StatementView, stmt: &Insert, given: WriteInputs<'_>) -> Result<StatementWrites> {
     let table = view.table(&stmt.table)?;
     let route = Route::of(view, &table, stmt);
-    match insert_by(view, &table, stmt, given, route).await {
-        // A load draws each rowkey once. Other buckets are tried where rows are read.
-        Err(e) if route == Route::Load && table.key.is_drawn() && e.sqlstate() == sqlstate::UNIQUE => {
-            insert_by(view, &table, stmt, given, Route::Batch).await
-        }
-        inserted => inserted,
+    let mut inserted = insert_by(view, &table, stmt, given, route).await;
+    // A load draws each rowkey once. Other buckets are tried where rows are read.
+    if route == Route::Load
+        && table.key.is_drawn()
+        && inserted.as_ref().is_err_and(|e| e.sqlstate() == sqlstate::UNIQUE)
+    {
+        inserted = insert_by(view, &table, stmt, given, Route::Batch).await;
     }
+    inserted.map_err(|e| placed(e, &table, stmt))
 }
 
 async fn insert_by(
@@ -99,7 +103,27 @@ async fn insert_by(
     let proposed = proposed(view, table, &stmt.mode, cells, &mut batch).await?;
     let changed = changed(view, table, stmt, given, (proposed, &columns), &mut batch).await?;
     let target = WriteTarget::new(view, table, (&stmt.table, &stmt.alias), &stmt.returning, given.params);
-    target.finish(changed, batch).await
+    // Without ON CONFLICT, each row is written.
+    let number = |e: Error| match (&stmt.mode, &e.subject().rowkey) {
+        (InsertMode::Insert | InsertMode::Upsert, Some(rowkey)) => {
+            let number = changed.touched.iter().rposition(|touched| **touched == rowkey[..]);
+            number.into_iter().fold(e, |e, number| e.of_row(number as u64))
+        }
+        _ => e,
+    };
+    target.finish(&changed, batch).await.map_err(number)
+}
+
+/// The error with the place of the row that it is about: its number, and where it is written.
+fn placed(error: Error, table: &TableDef, stmt: &Insert) -> Error {
+    let InsertSource::Values(rows) = &stmt.source else { return in_row(error) };
+    let written = error.subject().row.and_then(|row| rows.get(row as usize));
+    let Some(written) = written.filter(|_| error.span().is_none()) else { return error };
+    let error = if rows.len() > 1 { in_row(error) } else { error };
+    let column = error.subject().column.as_deref().and_then(|name| table.column_id(name));
+    let columns = target_columns(table, stmt).unwrap_or_default();
+    let value = columns.iter().position(|id| Some(*id) == column).and_then(|at| written.get(at));
+    error.at(value.and_then(span_of).or_else(|| span_of_all(written)))
 }
 
 /// The rows that the cells make. Advanced identity counters are written to `batch`.
@@ -110,21 +134,21 @@ pub(super) async fn proposed(
     view: &StatementView,
     table: &TableDef,
     mode: &InsertMode,
-    cells: PartialRows<'_>,
+    cells: PartialRows,
     batch: &mut WriteBatch,
 ) -> Result<Vec<NumberedRow>> {
     let is_upsert = matches!(mode, InsertMode::Upsert);
-    let (before, n) = (cells.before, cells.before + cells.rows.len());
+    let before = cells.before;
     let rows = match is_upsert {
         true => filled(view, table, cells, batch).await?,
         false => complete(view, table, cells, batch).await?,
     };
-    let proposed = |(at, row): (usize, Vec<Value>)| {
+    let proposed = |(number, row): (u64, Vec<Value>)| {
         let complete = if is_upsert { check_nulls_of_key(table, &row) } else { Ok(()) };
-        let rowkey = complete.and_then(|()| rowkey_of(table, &row)).map_err(|e| in_row(e, before + at, n))?;
-        Ok(NumberedRow { rowkey, row, number: (before + at) as u64 })
+        let rowkey = complete.and_then(|()| rowkey_of(table, &row)).map_err(|e| e.of_row(number))?;
+        Ok(NumberedRow { rowkey, row, number })
     };
-    rows.into_iter().enumerate().map(proposed).collect()
+    (before..).zip(rows).map(proposed).collect()
 }
 
 /// What becomes of the proposed rows beside those that exist. `columns`: those given by the statement. Advanced
@@ -138,7 +162,8 @@ pub(super) async fn changed(
     batch: &mut WriteBatch,
 ) -> Result<StagedChanges> {
     let mut staged = stage(view, table, &stmt.mode, proposed, columns)?;
-    check_constraints(view, table, &staged.merged).await?;
+    let (merged, numbers) = &staged.merged;
+    check_constraints(view, table, merged).await.map_err(|e| e.renumbered(|at| numbers[at as usize]))?;
     match staged.conflicts.is_empty() {
         true => check_updates(view, table, stmt, given).await?,
         false => compute_updates(view, table, stmt, given, &mut staged, batch).await?,
@@ -151,7 +176,7 @@ pub(super) async fn changed(
 pub async fn insert_cells(
     view: &StatementView,
     table: &TableDef,
-    cells: PartialRows<'_>,
+    cells: PartialRows,
 ) -> Result<StatementWrites> {
     let mut batch = WriteBatch::default();
     let columns = cells.columns.clone();
@@ -159,25 +184,26 @@ pub async fn insert_cells(
     let staged = stage(view, table, &InsertMode::Insert, proposed, &columns)?;
     staged.changed.check_parents(view, table)?;
     let name = Ident::with_quote('"', &table.name);
-    WriteTarget::new(view, table, (&name, &None), &None, &[]).finish(staged.changed, batch).await
+    let target = WriteTarget::new(view, table, (&name, &None), &None, &[]);
+    target.finish(&staged.changed, batch).await
 }
 
 /// The source of an INSERT.
-enum Sourced<'a> {
+enum Sourced {
     /// All rows.
-    Cells(PartialRows<'a>),
+    Cells(PartialRows),
     /// Many rows, most of them still to be read, and the columns they fill.
     Many(QueryRows, Vec<ColumnId>),
 }
 
 /// Columns and cells of an INSERT's source.
-async fn source_cells<'a>(
+async fn source_cells(
     view: &StatementView,
     table: &TableDef,
-    stmt: &'a Insert,
+    stmt: &Insert,
     given: WriteInputs<'_>,
     may_be_many: bool,
-) -> Result<Sourced<'a>> {
+) -> Result<Sourced> {
     let columns = target_columns(table, stmt)?;
     let (columns, rows) = match &stmt.source {
         InsertSource::DefaultValues => (Vec::new(), vec![Vec::new()]),
@@ -198,11 +224,7 @@ async fn source_cells<'a>(
             (columns, source.into_rows())
         }
     };
-    let written = match &stmt.source {
-        InsertSource::Values(rows) => &rows[..],
-        InsertSource::DefaultValues | InsertSource::Query(_) => &[],
-    };
-    Ok(Sourced::Cells(PartialRows { columns, rows, overriding: stmt.overriding, before: 0, written }))
+    Ok(Sourced::Cells(PartialRows { columns, rows, overriding: stmt.overriding, before: 0 }))
 }
 
 /// Errors: a REPLACE that is no UPSERT: it gives no value for a column, which an UPSERT keeps, or may find rows by
@@ -450,8 +472,9 @@ async fn compute_updates(
         return Err(Error::internal("DO UPDATE gives another number of rows than there are"));
     }
     let (mut updated, mut rows) = (Vec::with_capacity(results.len()), Vec::with_capacity(results.len()));
+    let mut numbers = Vec::with_capacity(results.len());
     let (mut met, mut left) = (HashSet::new(), HashSet::new());
-    for (mut result, Conflict { place, rowkey, old, .. }) in results.into_iter().zip(conflicts) {
+    for (mut result, Conflict { place, number, rowkey, old, .. }) in results.into_iter().zip(conflicts) {
         // What the WHERE leaves alone may come again, but not what was changed.
         if met.contains(&rowkey) {
             return Err(changed_twice(table, &rowkey));
@@ -472,10 +495,11 @@ async fn compute_updates(
         }
         met.insert(rowkey.clone());
         updated.push(rowkey);
+        numbers.push(number);
         rows.push(row);
     }
     assigned.complete(view, table, &mut rows, batch)?;
-    check_constraints(view, table, &rows).await?;
+    check_constraints(view, table, &rows).await.map_err(|e| e.renumbered(|at| numbers[at as usize]))?;
     for (rowkey, row) in updated.into_iter().zip(rows) {
         if let Some(change) = staged.changed.changes.get_mut(&rowkey) {
             change.new = Some(row);

@@ -44,8 +44,8 @@ pub(super) fn merge(
     let mut counters = WriteBatch::default();
     let mut rows = RowSorter::new(table, bulk.writer.folder());
     while let Some(cells) = source.next_rows(view, table)? {
-        let (columns, before) = (columns.clone(), rows.len() as usize);
-        let cells = PartialRows { columns, rows: cells, overriding: stmt.overriding, before, written: &[] };
+        let (columns, before) = (columns.clone(), rows.len());
+        let cells = PartialRows { columns, rows: cells, overriding: stmt.overriding, before };
         for row in runtime.block_on(proposed(&locked, table, &stmt.mode, cells, &mut counters))? {
             rows.add(&row)?;
             rows.make_room(&watch.cancel)?;

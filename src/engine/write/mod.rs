@@ -140,24 +140,24 @@ impl<'a> WriteTarget<'a> {
     }
 
     /// Writes the changes into `batch`, index entries included, and answers RETURNING.
-    async fn finish(self, changed: StagedChanges, batch: WriteBatch) -> Result<StatementWrites> {
+    async fn finish(self, changed: &StagedChanges, batch: WriteBatch) -> Result<StatementWrites> {
         let StagedChanges { changes, touched } = changed;
         let batch = {
             let StatementView { snapshot, watch, as_of_us, .. } = self.view;
             let reader = snapshot.reader()?;
             let mut writes = Writes::new(self.table, batch, *as_of_us);
-            writes.add_all(&*reader, &changes, watch)?;
+            writes.add_all(&*reader, changes, watch)?;
             writes.finish(&*reader)?
         };
         let mut rows = Vec::new();
         if self.returning.is_some() {
             rows.reserve(touched.len());
-            for rowkey in &touched {
+            for rowkey in touched {
                 let row = changes.get(rowkey).and_then(|change| change.new.as_deref());
                 rows.push(row.ok_or_else(|| Error::internal("a written row is not among the changes"))?);
             }
         }
-        let returning = self.returning(&touched, rows.into_iter()).await?;
+        let returning = self.returning(touched, rows.into_iter()).await?;
         Ok(StatementWrites { batch, affected: touched.len() as u64, returning })
     }
 

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use sqlparser::ast::Ident;
 
 use super::StagedChanges;
-use crate::engine::rows::{check_nulls, in_row};
+use crate::engine::rows::check_nulls;
 use crate::engine::view::{StatementView, column_named};
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::dml::{ChangeSet, all_taken};
@@ -21,14 +21,17 @@ pub(super) struct StagedInsert {
     /// Those that are touched include those that DO UPDATE may change.
     pub(super) changed: StagedChanges,
     pub(super) conflicts: Vec<Conflict>,
-    /// What an UPSERT makes of each of its rows, if the table has constraints, which nothing has checked yet.
-    pub(super) merged: Vec<Vec<Value>>,
+    /// What an UPSERT makes of each of its rows, if the table has constraints, which nothing has checked yet; and the
+    /// numbers of these rows.
+    pub(super) merged: (Vec<Vec<Value>>, Vec<u64>),
 }
 
 /// An existing row that DO UPDATE may change.
 pub(super) struct Conflict {
     /// Its position among the rows that are touched.
     pub(super) place: usize,
+    /// The number of the proposed row.
+    pub(super) number: u64,
     pub(super) rowkey: Rowkey,
     pub(super) old: Vec<Value>,
     pub(super) proposed: Vec<Value>,
@@ -112,31 +115,13 @@ pub(super) fn stage(
         writer: ChangeSet::new(table, &*reader, &view.watch, view.as_of_us),
         touched: Vec::with_capacity(proposed.len()),
         conflicts: Vec::new(),
-        merged: Vec::new(),
+        merged: (Vec::new(), Vec::new()),
         met: HashSet::new(),
     };
-    let n = proposed.iter().map(|proposed| proposed.number as usize + 1).max().unwrap_or(0);
     stage.writer.read(proposed.iter().map(|proposed| &proposed.rowkey))?;
-    for NumberedRow { mut rowkey, row, number } in proposed {
-        if table.key.is_drawn() {
-            rowkey = stage.free(rowkey, &row, mode)?;
-        }
-        match mode {
-            InsertMode::Insert => stage.insert(rowkey, row)?,
-            InsertMode::Upsert => stage.upsert(rowkey, row, given, |e| in_row(e, number as usize, n))?,
-            InsertMode::OnConflictDoNothing { .. } => {
-                if stage.holder(&rowkey, &row, &arbiter)?.is_none() {
-                    stage.insert(rowkey, row)?;
-                }
-            }
-            InsertMode::OnConflictUpdate { filter, .. } => match stage.holder(&rowkey, &row, &arbiter)? {
-                Some(holder) => stage.conflict(holder, row, filter.is_none())?,
-                None => {
-                    stage.met.insert(rowkey.clone());
-                    stage.insert(rowkey, row)?;
-                }
-            },
-        }
+    for row in proposed {
+        let number = row.number;
+        stage.add(row, mode, given, &arbiter).map_err(|e| e.of_row(number))?;
     }
     let Stage { writer, touched, conflicts, merged, .. } = stage;
     Ok(StagedInsert { changed: StagedChanges { changes: writer.into_changes(), touched }, conflicts, merged })
@@ -148,12 +133,39 @@ struct Stage<'a> {
     writer: ChangeSet<'a>,
     touched: Vec<Rowkey>,
     conflicts: Vec<Conflict>,
-    merged: Vec<Vec<Value>>,
+    merged: (Vec<Vec<Value>>, Vec<u64>),
     /// Rows that DO UPDATE has added, or will change in any case.
     met: HashSet<Rowkey>,
 }
 
 impl Stage<'_> {
+    fn add(
+        &mut self,
+        NumberedRow { mut rowkey, row, number }: NumberedRow,
+        mode: &InsertMode,
+        given: &[ColumnId],
+        arbiter: &Arbiter,
+    ) -> Result<()> {
+        if self.table.key.is_drawn() {
+            rowkey = self.free(rowkey, &row, mode)?;
+        }
+        match mode {
+            InsertMode::Insert => self.insert(rowkey, row),
+            InsertMode::Upsert => self.upsert(rowkey, (row, number), given),
+            InsertMode::OnConflictDoNothing { .. } => match self.holder(&rowkey, &row, arbiter)? {
+                Some(_) => Ok(()),
+                None => self.insert(rowkey, row),
+            },
+            InsertMode::OnConflictUpdate { filter, .. } => match self.holder(&rowkey, &row, arbiter)? {
+                Some(holder) => self.conflict(holder, (row, number), filter.is_none()),
+                None => {
+                    self.met.insert(rowkey.clone());
+                    self.insert(rowkey, row)
+                }
+            },
+        }
+    }
+
     /// The rowkey, or that of another bucket if a row has it. Errors: all are taken, and no ON CONFLICT handles that.
     fn free(&mut self, drawn: Rowkey, row: &[Value], mode: &InsertMode) -> Result<Rowkey> {
         match (self.writer.free(drawn.clone(), row)?, mode) {
@@ -170,20 +182,20 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// Adds the row, or overwrites the `given` columns of the existing one. `of_row`: makes errors name the row.
+    /// Adds the row with that number, or overwrites the `given` columns of the existing one.
     fn upsert(
         &mut self,
         rowkey: Rowkey,
-        mut row: Vec<Value>,
+        (mut row, number): (Vec<Value>, u64),
         given: &[ColumnId],
-        of_row: impl FnOnce(Error) -> Error,
     ) -> Result<()> {
         if let Some(old) = self.writer.current(&rowkey)? {
             row = overwrite(self.table, old, &row, given);
         }
-        check_nulls(self.table, &row).map_err(of_row)?;
+        check_nulls(self.table, &row)?;
         if !self.table.checks.is_empty() {
-            self.merged.push(row.clone());
+            self.merged.0.push(row.clone());
+            self.merged.1.push(number);
         }
         self.writer.replace(&rowkey, row)?;
         self.touched.push(rowkey);
@@ -199,7 +211,12 @@ impl Stage<'_> {
     }
 
     /// Leaves what becomes of an existing row to DO UPDATE. Errors: it is changed twice.
-    fn conflict(&mut self, holder: Rowkey, proposed: Vec<Value>, is_changed: bool) -> Result<()> {
+    fn conflict(
+        &mut self,
+        holder: Rowkey,
+        (proposed, number): (Vec<Value>, u64),
+        is_changed: bool,
+    ) -> Result<()> {
         if self.met.contains(&holder) {
             return Err(changed_twice(self.table, &holder));
         }
@@ -208,7 +225,7 @@ impl Stage<'_> {
         }
         let old = self.writer.current(&holder)?.map(<[Value]>::to_vec).unwrap_or_default();
         let (place, rowkey) = (self.touched.len(), holder.clone());
-        self.conflicts.push(Conflict { place, rowkey, old, proposed });
+        self.conflicts.push(Conflict { place, number, rowkey, old, proposed });
         self.touched.push(holder);
         Ok(())
     }

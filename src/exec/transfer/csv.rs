@@ -143,6 +143,10 @@ impl<R: BufRead + Send> RowSource for CsvReader<R> {
         Ok(None)
     }
 
+    fn place(&self) -> String {
+        format!("line {}", self.record.line)
+    }
+
     fn bytes_read(&self) -> u64 {
         self.records.bytes_read
     }

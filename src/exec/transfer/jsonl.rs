@@ -93,6 +93,10 @@ impl<R: BufRead + Send> RowSource for JsonlReader<R> {
         Ok(None)
     }
 
+    fn place(&self) -> String {
+        format!("line {}", self.number)
+    }
+
     fn bytes_read(&self) -> u64 {
         self.bytes_read
     }

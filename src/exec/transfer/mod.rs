@@ -130,6 +130,9 @@ pub trait RowSource: Send {
     /// cannot go on.
     fn next_row(&mut self) -> Result<Option<Result<RowCells>>>;
 
+    /// Where the last row is: `line 17`, `row 17`.
+    fn place(&self) -> String;
+
     /// Bytes of the file consumed so far.
     fn bytes_read(&self) -> u64;
 }
@@ -171,6 +174,20 @@ impl RowChunks {
             }
         }
         Ok(Some(rows))
+    }
+
+    /// The place of the next row for which this is true, such as `line 17`.
+    ///
+    /// Errors: those of `is_sought`; as [`RowChunks::next_chunk`].
+    pub fn find(&mut self, is_sought: &mut dyn FnMut(&RowCells) -> Result<bool>) -> Result<Option<String>> {
+        while let Some(row) = self.source.next_row()? {
+            match row {
+                Ok(row) if is_sought(&row)? => return Ok(Some(self.source.place())),
+                Err(e) if self.on_error == OnError::Stop => return Err(e),
+                _ => {}
+            }
+        }
+        Ok(None)
     }
 
     /// Bytes of the file consumed so far, for progress.

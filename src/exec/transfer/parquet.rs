@@ -125,6 +125,10 @@ impl RowSource for ParquetReader {
         Ok(row)
     }
 
+    fn place(&self) -> String {
+        format!("row {}", self.rows_read)
+    }
+
     /// An estimate, from the share of the rows read.
     fn bytes_read(&self) -> u64 {
         let share = u128::from(self.file_bytes) * u128::from(self.rows_read) / u128::from(self.rows.max(1));

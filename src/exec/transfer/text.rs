@@ -121,6 +121,10 @@ impl<R: BufRead + Send> RowSource for TextReader<R> {
         Ok(if self.read_line()? { Some(self.cells()) } else { None })
     }
 
+    fn place(&self) -> String {
+        format!("line {}", self.number)
+    }
+
     fn bytes_read(&self) -> u64 {
         self.bytes_read
     }
