@@ -232,6 +232,16 @@ pub(crate) struct About {
     pub rowkey: Option<Vec<u8>>,
 }
 
+/// How many things there are, in words: `1 row`, `7 rows`, `1,000 entries`.
+pub fn counted(n: impl fmt::Display, thing: &str) -> String {
+    let n = n.to_string();
+    match thing.strip_suffix('y') {
+        _ if n == "1" => format!("1 {thing}"),
+        Some(stem) => format!("{n} {stem}ies"),
+        None => format!("{n} {thing}s"),
+    }
+}
+
 /// Bytes of a part of a message, at most: a name in a file may be very long.
 const PART_BYTES_MAX: usize = 600;
 
@@ -513,6 +523,14 @@ impl From<std::io::Error> for Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_thing_is_no_plural() {
+        assert_eq!(
+            [counted(1, "row"), counted(0, "row"), counted(1, "entry"), counted("1,000", "entry")],
+            ["1 row", "0 rows", "1 entry", "1,000 entries"]
+        );
+    }
 
     #[test]
     fn a_part_that_is_too_long_loses_its_middle() {

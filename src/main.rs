@@ -9,7 +9,7 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use rowkeydb::demo;
 use rowkeydb::engine::{self, Database, Engine};
-use rowkeydb::error::{Error, Result};
+use rowkeydb::error::{Error, Result, counted};
 use rowkeydb::shell::script::{self, Input, ScriptSource};
 use rowkeydb::shell::{self, Console, Halt, OutputFormat, ProgressLine, Settings, Step, Variables};
 
@@ -306,7 +306,7 @@ fn restore(backup: &Path, db: &Path, engine: Option<Engine>) -> Result<ExitCode>
         Some(engine) => backup.backup_into(db, engine)?,
         None => backup.backup(db)?,
     };
-    report(format_args!("restored {entries} entries to {}\n", db.display()))?;
+    report(format_args!("restored {} to {}\n", counted(entries, "entry"), db.display()))?;
     Ok(ExitCode::SUCCESS)
 }
 

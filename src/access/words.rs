@@ -3,6 +3,7 @@
 use super::advice::index_for;
 use super::cost::COST;
 use super::path::{Access, Method, Need, Path, SetOp};
+use crate::error::counted;
 use crate::key::KeyLayout;
 use crate::schema::{IndexDef, TableDef};
 
@@ -43,7 +44,7 @@ fn plain_reason(access: &Access, layout: &KeyLayout, need: &Need) -> String {
                 SetOp::Intersection => "rows that all of",
             };
             let n = branches.len();
-            format!("{given} {n} walks find, about {}{order}", counted_entries(access.entries))
+            format!("{given} {n} walks find, about {}{order}", counted((access.entries).ceil(), "entry"))
         }
         Method::Scan { ranges, skip, .. } => {
             let n = ranges.as_slice().len();
@@ -55,12 +56,12 @@ fn plain_reason(access: &Access, layout: &KeyLayout, need: &Need) -> String {
                     };
                     match ranges.is_all() {
                         true => format!("jumps {over}"),
-                        false => format!("{}, jumping {over}", counted_ranges(n)),
+                        false => format!("{}, jumping {over}", counted(n, "range")),
                     }
                 }
-                None => counted_ranges(n),
+                None => counted(n, "range"),
             };
-            format!("{read}, about {}{order}", counted_entries(access.entries))
+            format!("{read}, about {}{order}", counted((access.entries).ceil(), "entry"))
         }
     }
 }
@@ -72,20 +73,7 @@ pub(super) fn note(table: &TableDef, need: &Need, best: &Access) -> Option<Strin
         return None;
     }
     let create = index_for(table, need)?;
-    Some(format!("{} are read; {create} would serve", counted_entries(best.entries)))
-}
-
-/// `1 entry`, `20 entries`
-fn counted_entries(entries: f64) -> String {
-    match entries.ceil() {
-        1.0 => "1 entry".into(),
-        n => format!("{n} entries"),
-    }
-}
-
-/// `1 range`, `20 ranges`
-fn counted_ranges(n: usize) -> String {
-    if n == 1 { "1 range".into() } else { format!("{n} ranges") }
+    Some(format!("{} are read; {create} would serve", counted((best.entries).ceil(), "entry")))
 }
 
 /// Why a path lost on price.
@@ -100,7 +88,7 @@ pub(super) fn more(index: &IndexDef, loser: &Access, best: &Access) -> String {
             (_, Path::IndexFetch(_)) => " and as many fetches",
             (_, Path::Primary | Path::IndexOnly(_)) => "",
         };
-        format!("about {}{fetches}", counted_entries(a.entries))
+        format!("about {}{fetches}", counted((a.entries).ceil(), "entry"))
     };
     let reads = |a: &Access| match a.path {
         Path::IndexFetch(_) => a.entries * (COST.entry + COST.get),

@@ -13,7 +13,7 @@ use super::{Database, OnProgress, bulk, damaged};
 use crate::access::{Access, Method, Path};
 use crate::catalog::Catalog;
 use crate::df::cached::alone::Alone;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Kind, Result, counted};
 use crate::exec::dml::rowkey_of;
 use crate::exec::scan::{Scan, ScanCounters, ScanSources, ScanSpec};
 use crate::exec::watch::CancelHandle;
@@ -289,8 +289,12 @@ impl TableScan {
 
 fn cells(row: Vec<Value>, columns: usize) -> Result<Vec<Option<Value>>> {
     if row.len() != columns {
-        return Err(Error::invalid(format!("a row has {} values for {columns} columns", row.len()))
-            .hint("give every row one value for each column, in order"));
+        return Err(Error::invalid(format!(
+            "a row has {} for {}",
+            counted(row.len(), "value"),
+            counted(columns, "column")
+        ))
+        .hint("give every row one value for each column, in order"));
     }
     row.iter().try_for_each(Value::check)?;
     Ok(row.into_iter().map(Some).collect())

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::view::StatementView;
 use crate::catalog::{CATALOG_KEYSPACE, identity_key};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result, counted, sqlstate};
 use crate::key::{ColumnId, Rowkey};
 use crate::row::{ColumnBuilder, any_value_at, field, value_at};
 use crate::schema::{Column, Identity, TableDef};
@@ -115,15 +115,19 @@ pub fn assign(value: Value, column: &Column) -> Result<Value> {
     };
     if let Some(max) = column.max_len {
         let (len, unit) = match &value {
-            Value::Text(text) => (text.chars().count(), "characters"),
-            Value::Bytes(bytes) => (bytes.len(), "bytes"),
+            Value::Text(text) => (text.chars().count(), "character"),
+            Value::Bytes(bytes) => (bytes.len(), "byte"),
             _ => (0, ""),
         };
         if len > max as usize {
-            return Err(Error::invalid(format!("column \"{}\" takes {max} {unit}, not {len}", column.name))
-                .hint("shorten the value, or declare the column wider")
-                .state(sqlstate::TOO_LONG)
-                .of_column(&column.name));
+            return Err(Error::invalid(format!(
+                "column \"{}\" takes {}, not {len}",
+                column.name,
+                counted(max, unit)
+            ))
+            .hint("shorten the value, or declare the column wider")
+            .state(sqlstate::TOO_LONG)
+            .of_column(&column.name));
         }
     }
     Ok(value)

@@ -11,7 +11,7 @@ use super::references::{missing_parents, parent_of, reference_sql};
 use super::view::StatementView;
 use crate::catalog::{CATALOG_KEYSPACE, Catalog, Relation, index_of};
 use crate::df::query::Planner;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result, counted, sqlstate};
 use crate::exec::check::{CheckDepth, Checker, Problem};
 use crate::plan::{LikePattern, PLAIN_ESCAPE};
 use crate::row::{Compression, field};
@@ -278,10 +278,10 @@ pub fn check(view: &StatementView, check: &Check) -> Result<(u64, RecordBatch)> 
     let summary = Problem {
         problem: "summary",
         detail: format!(
-            "{}, {} rows and {} index entries checked in {:.1} s{}",
-            if found == 1 { "1 problem".to_owned() } else { format!("{found} problems") },
-            report.rows,
-            report.entries,
+            "{}, {} and {} checked in {:.1} s{}",
+            counted(found, "problem"),
+            counted(report.rows, "row"),
+            counted(report.entries, "index entry"),
             started.elapsed().as_secs_f64(),
             if report.complete { "" } else { ", stopped at the limit" },
         ),

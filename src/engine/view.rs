@@ -25,7 +25,7 @@ use crate::df::cached::row_map::RowMap;
 use crate::df::query::{BatchStream, Moments, NameScope, Planner, RunLimits};
 use crate::df::table::Binding;
 use crate::df::ways::Threads;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result, counted, sqlstate};
 use crate::exec::watch::Watch;
 use crate::key::{ColumnId, KeyRange};
 use crate::schema::{TableDef, ViewDef};
@@ -495,9 +495,13 @@ impl StatementView {
         let schema = Planner::shared().columns_of(query, &self.scope(None), params)?;
         let columns = schema.fields().len();
         if names != 0 && names != columns {
-            return Err(Error::invalid(format!("{names} names for {columns} columns"))
-                .hint("name every column of the query, or none")
-                .state(sqlstate::SYNTAX));
+            return Err(Error::invalid(format!(
+                "{} for {}",
+                counted(names, "name"),
+                counted(columns, "column")
+            ))
+            .hint("name every column of the query, or none")
+            .state(sqlstate::SYNTAX));
         }
         let mut seen = HashSet::new();
         let mut of_query = schema.fields().iter().map(|field| sql::output_name(field.name()));

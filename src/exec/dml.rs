@@ -13,7 +13,7 @@ use super::past::HistoryWriter;
 use super::rekey;
 use super::stored::{self, Packer, StoredRow};
 use super::watch::Watch;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result, counted, sqlstate};
 use crate::index::{check_length, entry_of, index_changes, open_entry};
 use crate::key::{ColumnId, FastMap, FastSet, KEY_BYTES_MAX, KeyLayout, KeyPart, Rowkey, in_key_order};
 use crate::schema::{FamilyId, IndexDef, IndexId, IndexState, TableDef, TrafficKind};
@@ -431,7 +431,10 @@ pub fn all_taken(table: &TableDef, rowkey: &[u8]) -> Error {
     let buckets = table.key.parts().iter().find_map(KeyPart::drawn_of).unwrap_or_default();
     let exists = format!("rowkey {} exists already in table \"{}\"", table.key.show(rowkey), table.name);
     Error::invalid(format!("{exists}, and so do those of all other buckets"))
-        .why(format!("random({buckets}) lets {buckets} rows have the same other parts of the key"))
+        .why(format!(
+            "random({buckets}) lets {} have the same other parts of the key",
+            counted(buckets, "row")
+        ))
         .hint(
             "a column that tells these rows apart belongs into the key; ALTER TABLE .. REKEY (..) changes it",
         )

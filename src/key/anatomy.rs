@@ -7,6 +7,7 @@ use super::part::{Ending, KeyPart, NullMark};
 use super::problem::BadKey;
 use super::show::show_part;
 use super::transform::{ColumnId, Shape, Transform};
+use crate::error::counted;
 
 /// One part of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,7 +55,7 @@ impl KeyPart {
         let mut words = match &self.form.transform {
             Transform::Literal(_) => "delimiter".to_owned(),
             Transform::Column(_) => match self.form.shape() {
-                Shape::Binary(n) => format!("binary, {n} bytes"),
+                Shape::Binary(n) => format!("binary, {}", counted(n, "byte")),
                 _ => "as it is".to_owned(),
             },
             Transform::Text(_) => "text form".to_owned(),
@@ -67,7 +68,7 @@ impl KeyPart {
             Transform::MaxMinus { max, width: Some(width), .. } => {
                 format!("{max} less the value, padded to {width}")
             }
-            Transform::Md5Hex { len, .. } => format!("{len} hex digits of a hash"),
+            Transform::Md5Hex { len, .. } => format!("{} of a hash", counted(len, "hex digit")),
             Transform::Md5(_) => "hash, 16 bytes".to_owned(),
             Transform::Modulo { buckets, .. } | Transform::Md5Bucket { buckets, .. } => {
                 format!("one of {buckets} buckets")

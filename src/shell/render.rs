@@ -14,7 +14,7 @@ use unicode_width::UnicodeWidthStr;
 use super::pager::Screen;
 use super::table;
 use crate::engine::{Outcome, OutputColumn};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, counted};
 use crate::row::write_text_cell;
 
 /// How results are written.
@@ -219,16 +219,12 @@ fn findings(out: &mut dyn Write, rows: ResultRows<'_>, width: Option<usize>) -> 
         writeln!(out, "{}", wrapped(&format!("{code} {severity}: {of}: {seen}"), width))?;
         Ok(writeln!(out, "{}\n  fix: {fix}", wrapped(&format!("  why: {why}"), width))?)
     })?;
-    Ok(writeln!(out, "{}", counted(n, "finding").unwrap_or_else(|| "nothing found".into()))?)
+    Ok(writeln!(out, "{}", in_all(n, "finding").unwrap_or_else(|| "nothing found".into()))?)
 }
 
 /// `(2 findings)`; `None` if there are none.
-fn counted(n: usize, what: &str) -> Option<String> {
-    match n {
-        0 => None,
-        1 => Some(format!("(1 {what})")),
-        n => Some(format!("({n} {what}s)")),
-    }
+fn in_all(n: usize, what: &str) -> Option<String> {
+    (n > 0).then(|| format!("({})", counted(n, what)))
 }
 
 /// Writes ADVISE's proposals: SQL to be copied, followed by its effect.
@@ -244,13 +240,18 @@ fn proposals(out: &mut dyn Write, rows: ResultRows<'_>) -> Result<(), RenderErro
         let queries = if serves.contains(',') { "queries" } else { "query" };
         writeln!(
             out,
-            "{n}. {sql}\n   serves {queries} {serves}: all read {reads_then} rows and entries, before {reads}"
+            "{n}. {sql}\n   serves {queries} {serves}: all read {}, before {reads}",
+            if reads_then == "1" {
+                "1 row or entry".to_owned()
+            } else {
+                format!("{reads_then} rows and entries")
+            }
         )?;
         let entries = if writes_then == "1" { "entry" } else { "entries" };
         let before = if writes == writes_then { "as before".to_owned() } else { format!("before {writes}") };
         Ok(writeln!(out, "   each row is written as {writes_then} {entries}, {before}")?)
     })?;
-    Ok(writeln!(out, "{}", counted(n, "proposal").unwrap_or_else(|| "nothing would help".into()))?)
+    Ok(writeln!(out, "{}", in_all(n, "proposal").unwrap_or_else(|| "nothing would help".into()))?)
 }
 
 /// Wraps a line between words to `width`; continuation lines are indented.

@@ -18,6 +18,7 @@ use std::io::{self, Write};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::render::{Expanded, RenderError, ResultRows, Style, TextRow};
+use crate::error::counted;
 
 /// Rows held back to find the column widths (count).
 const LOOK_AHEAD_ROWS: usize = 1_000;
@@ -35,11 +36,6 @@ pub fn write(out: &mut dyn Write, rows: ResultRows<'_>, style: Style) -> Result<
         Ok(table.add(row, numeric)?)
     })?;
     Ok(table.finish()?)
-}
-
-/// `(2 rows)`.
-fn counted(count: u64) -> String {
-    format!("({count} {})", if count == 1 { "row" } else { "rows" })
 }
 
 /// A cell as shown: its lines, with control characters escaped, and whether it is NULL.
@@ -113,7 +109,7 @@ impl<'a> Table<'a> {
 
     fn finish(mut self) -> io::Result<()> {
         self.write_held()?;
-        writeln!(self.out, "{}\n", counted(self.count))
+        writeln!(self.out, "({})\n", counted(self.count, "row"))
     }
 
     /// Writes the header and the rows held back, once.

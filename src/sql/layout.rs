@@ -31,7 +31,7 @@ use sqlparser::ast::{
 
 use super::ast::KeyExpr;
 use super::name_of;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result, counted, sqlstate};
 use crate::key::{BUCKETS_MAX, ColumnId, MD5_DIGITS, PartSpec, Transform};
 use crate::suggest::did_you_mean;
 use crate::value::name_sql;
@@ -207,10 +207,11 @@ impl Binder<'_> {
         }
         let digits = max.to_string().len();
         match width {
-            Some(width) if digits > usize::from(width) => {
-                Err(wrong(format!("{max} has {digits} digits and does not fit a width of {width}"))
-                    .hint(format!("write lpad({max} - {column}, {digits})")))
-            }
+            Some(width) if digits > usize::from(width) => Err(wrong(format!(
+                "{max} has {} and does not fit a width of {width}",
+                counted(digits, "digit")
+            ))
+            .hint(format!("write lpad({max} - {column}, {digits})"))),
             _ => Ok(Transform::MaxMinus { column: self.column(column)?, max, width }),
         }
     }

@@ -22,7 +22,7 @@ use std::fmt;
 
 use super::time::{US_PER_DAY, date_in_range, timestamp_in_range};
 use super::{ColumnType, Value, ValueRef};
-use crate::error::{Error, sqlstate};
+use crate::error::{Error, counted, sqlstate};
 
 /// Characters of a value shown in an error.
 const SHOWN_CHARS_MAX: usize = 60;
@@ -150,7 +150,10 @@ impl From<CastError> for Error {
 fn capacity(to: ColumnType) -> String {
     match to {
         ColumnType::Decimal { precision, scale } => {
-            format!("{to} has room for {} digits before the point", precision.saturating_sub(scale))
+            format!(
+                "{to} has room for {} before the point",
+                counted(precision.saturating_sub(scale), "digit")
+            )
         }
         ColumnType::Date | ColumnType::Timestamp | ColumnType::TimestampTz => {
             "years run from 0001 to 9999".into()

@@ -4,6 +4,7 @@ use super::fixes::parts_of;
 use super::{Finding, LintRule, ROWS_ENOUGH, Severity, Subject, bytes, percent};
 use crate::design::grouped;
 use crate::design::splits::{suited, unreachable};
+use crate::error::counted;
 use crate::schema::{FamilyId, IndexDef, IndexState, Reference};
 use crate::sql::name_sql;
 
@@ -54,9 +55,9 @@ fn redundant_indexes(s: &Subject<'_>) -> Vec<Finding> {
         };
         let entries = s.facts.keyspace(index.keyspace).map_or(0, |counted| counted.entries);
         let seen = format!(
-            "its key ({}) is how {other} begins; it has {} entries",
+            "its key ({}) is how {other} begins; it has {}",
             index.layout.sql(),
-            grouped(entries)
+            counted(grouped(entries), "entry")
         );
         let why = "whatever it finds the other one finds, and every write has to keep both";
         let subject = Subject { index: Some(index), ..*s };
@@ -126,10 +127,10 @@ fn sparse_families(s: &Subject<'_>) -> Vec<Finding> {
             continue;
         }
         let seen = format!(
-            "family \"{}\" has {} entries for {} rows ({})",
+            "family \"{}\" has {} for {} ({})",
             family.name,
-            grouped(entries),
-            grouped(rows),
+            counted(grouped(entries), "entry"),
+            counted(grouped(rows), "row"),
             percent(share)
         );
         let why =

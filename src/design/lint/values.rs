@@ -2,6 +2,7 @@
 
 use super::{ColumnFacts, Finding, LintRule, ROWS_ENOUGH, Severity, Subject, bytes, percent};
 use crate::design::grouped;
+use crate::error::counted;
 use crate::key::{ColumnId, Concern, KeyPart};
 use crate::sql::name_sql;
 use crate::value::{ColumnType, Value};
@@ -197,8 +198,8 @@ fn numbers_as_text(s: &Subject<'_>) -> Vec<Finding> {
         let name = s.table.column_name(column);
         let entries = s.facts.rows();
         let seen = format!(
-            "\"{name}\" holds whole numbers only, as text of {} characters: {} more than as {ty}",
-            facts.chars_max,
+            "\"{name}\" holds whole numbers only, as text of {}: {} more than as {ty}",
+            counted(facts.chars_max, "character"),
             bytes(saved * entries as f64),
         );
         let why =

@@ -3,7 +3,7 @@
 mod functions;
 
 use self::functions::{functions, operators};
-use crate::error::{Error, Kind, sqlstate};
+use crate::error::{Error, Kind, counted, sqlstate};
 
 /// Our error for a message, whose types are in SQL's words already; `None` for a message that is clear enough.
 pub fn reworded(text: &str) -> Option<Error> {
@@ -210,8 +210,9 @@ fn sets(text: &str) -> Option<Error> {
         return Some(
             error("the rows of VALUES have different lengths", sqlstate::SYNTAX)
                 .why(format!(
-                    "row {} has {got} values, those before it {wanted}",
-                    row.parse::<u64>().map_or(0, |n| n + 1)
+                    "row {} has {}, those before it {wanted}",
+                    row.parse::<u64>().map_or(0, |n| n + 1),
+                    counted(got, "value")
                 ))
                 .hint("write NULL for what is missing"),
         );
@@ -256,8 +257,11 @@ fn names(text: &str) -> Option<Error> {
         let (columns, rest) = rest.split_once(" columns but only ")?;
         let names = rest.split(' ').next()?;
         return Some(
-            error(format!("{names} names for {columns} columns"), sqlstate::INVALID_COLUMN_REFERENCE)
-                .hint("name every column once"),
+            error(
+                format!("{} for {}", counted(names, "name"), counted(columns, "column")),
+                sqlstate::INVALID_COLUMN_REFERENCE,
+            )
+            .hint("name every column once"),
         );
     }
     if let Some(n) = text.strip_prefix("No value found for placeholder with id ") {
@@ -346,9 +350,12 @@ fn times_and_texts(text: &str) -> Option<Error> {
             && let Some((digits, most)) = rest.split_once(bound)
         {
             return Some(
-                error(format!("{value} does not fit a DECIMAL of {digits} digits"), sqlstate::OUT_OF_RANGE)
-                    .why(format!("the {superlative} is {most}"))
-                    .hint("write DECIMAL(p, s) with a greater p"),
+                error(
+                    format!("{value} does not fit a DECIMAL of {}", counted(digits, "digit")),
+                    sqlstate::OUT_OF_RANGE,
+                )
+                .why(format!("the {superlative} is {most}"))
+                .hint("write DECIMAL(p, s) with a greater p"),
             );
         }
     }

@@ -11,7 +11,7 @@ use crate::engine::build;
 use crate::engine::ddl::primary_layout;
 use crate::engine::show::{rows_of, text};
 use crate::engine::view::StatementView;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result, counted, sqlstate};
 use crate::schema::TableDef;
 use crate::sql::{CreateIndex, HypotheticalChange, span_of_name};
 
@@ -51,7 +51,11 @@ pub async fn rows(view: &StatementView, change: &HypotheticalChange, query: &Que
 fn said(scratch: &ScratchDatabase, tried: &Tried) -> String {
     let about = if scratch.every() > 1 { "about " } else { "" };
     let reads = scratch.reads(tried);
-    format!("{about}{} entries, {} GETs", grouped(reads.entries), grouped(reads.gets + reads.fetched))
+    format!(
+        "{about}{}, {}",
+        counted(grouped(reads.entries), "entry"),
+        counted(grouped(reads.gets + reads.fetched), "GET")
+    )
 }
 
 /// The table to change: the one named, or the only one the query reads.

@@ -12,7 +12,7 @@ use super::{
     BYTE_ORDER_MARK, FileWriter, NewFile, RECORD_BYTES_MAX, RowCells, RowSource, TargetColumns, cell_error,
     parse_cell, positions, skip_byte_order_mark,
 };
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result, counted, sqlstate};
 use crate::row::write_text_cell;
 use crate::value::{ColumnType, Value};
 
@@ -108,8 +108,12 @@ impl<R: BufRead> CsvReader<R> {
         let line = self.record.line;
         let (given, expected) = (self.record.ends.len(), self.places.len());
         if given != expected {
-            return Err(Error::invalid(format!("line {line}: {given} values for {expected} columns"))
-                .state(sqlstate::INVALID_TEXT));
+            return Err(Error::invalid(format!(
+                "line {line}: {} for {}",
+                counted(given, "value"),
+                counted(expected, "column")
+            ))
+            .state(sqlstate::INVALID_TEXT));
         }
         let mut cells = vec![None; self.target.len()];
         for (value, &place) in self.record.values().zip(&self.places) {

@@ -93,7 +93,7 @@ fn errors_name_line_column_value_and_reason() {
             csv(),
             "line 4, column id: '99999999999' is out of range for INTEGER",
         ),
-        (b"id,amount\n1\n", csv(), "line 2: 1 values for 2 columns"),
+        (b"id,amount\n1\n", csv(), "line 2: 1 value for 2 columns"),
         (b"id,price\n", csv(), "there is no column price to copy into"),
         (b"id,ID\n", csv(), "the file has column ID twice"),
         (b"id,note\n1,\xFF\n", csv(), "line 2, column note: the text is not UTF-8"),

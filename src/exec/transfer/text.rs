@@ -9,7 +9,7 @@ use arrow::record_batch::RecordBatch;
 use super::{
     FileWriter, NewFile, RECORD_BYTES_MAX, RowCells, RowSource, TargetColumns, cell_error, parse_cell,
 };
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result, counted, sqlstate};
 use crate::row::write_text_cell;
 use crate::value::{ColumnType, Value};
 
@@ -97,8 +97,12 @@ impl<R: BufRead> TextReader<R> {
         let values = split(&self.line, self.options.delimiter);
         if values.len() != self.target.len() {
             let (line, given, expected) = (self.number, values.len(), self.target.len());
-            return Err(Error::invalid(format!("line {line}: {given} values for {expected} columns"))
-                .state(sqlstate::INVALID_TEXT));
+            return Err(Error::invalid(format!(
+                "line {line}: {} for {}",
+                counted(given, "value"),
+                counted(expected, "column")
+            ))
+            .state(sqlstate::INVALID_TEXT));
         }
         let cells = values.into_iter().zip(&self.target).map(|(raw, (name, ty))| {
             if raw == self.options.null.as_bytes() {
@@ -294,6 +298,6 @@ mod tests {
             .into_iter()
             .filter_map(|row| row.err().map(|e| e.what().to_owned()))
             .collect();
-        assert_eq!(errors, ["line 1: 1 values for 2 columns", "line 3, column id: 'x' is not an INTEGER"]);
+        assert_eq!(errors, ["line 1: 1 value for 2 columns", "line 3, column id: 'x' is not an INTEGER"]);
     }
 }

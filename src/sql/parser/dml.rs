@@ -5,7 +5,7 @@ use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, Whitespace, Word};
 
 use super::Parser;
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result, counted, sqlstate};
 use crate::sql::ast::*;
 use crate::sql::span_of_name;
 use crate::suggest::did_you_mean;
@@ -308,7 +308,8 @@ impl Parser<'_> {
         }
         let values = self.row()?;
         if values.len() != columns.len() {
-            let what = format!("{} columns, but {} values", columns.len(), values.len());
+            let what =
+                format!("{}, but {}", counted(columns.len(), "column"), counted(values.len(), "value"));
             return Err(self.error_at(what, self.span_since(from)));
         }
         let pairs = columns.into_iter().zip(values);

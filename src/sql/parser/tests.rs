@@ -393,7 +393,7 @@ const ERRORS: &[(&str, &str)] = &[
     ),
     (
         "UPDATE t SET (a, b) = (1)",
-        "error: 2 columns, but 1 values\nLINE 1: UPDATE t SET (a, b) = (1)\n                     ^^^^^^^^^^^^",
+        "error: 2 columns, but 1 value\nLINE 1: UPDATE t SET (a, b) = (1)\n                     ^^^^^^^^^^^^",
     ),
     (
         "UPDATE t SET 'a' = 1",
