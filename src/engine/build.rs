@@ -153,7 +153,7 @@ fn define(db: &Database, catalog: &Catalog, create: &CreateIndex) -> Result<Opti
     let layout = index_layout(&table, &create.keys, &parts)?;
     let mut edit = catalog.edit();
     let index = new_index(&mut edit, &table, name, create.unique, layout, &include, filter);
-    let warnings = layout_warnings(&table, &index.layout);
+    let warnings = layout_warnings(&table, &index.layout).into_iter().map(|w| w.of(&index.name)).collect();
     Ok(Some(Defined { edit, table, index, warnings }))
 }
 

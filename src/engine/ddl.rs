@@ -321,6 +321,7 @@ fn create_table(catalog: &Catalog, create: &CreateTable) -> DdlResult<Vec<Warnin
         table.split_at(regions::cuts(&table, split, None)?);
         warnings.extend(regions::warnings(&table));
     }
+    warnings = warnings.into_iter().map(|warning| warning.of(&table.name)).collect();
     for unique in &create.uniques {
         let index_name = match &unique.name {
             Some(name) => new_name(name)?,
@@ -338,7 +339,7 @@ fn create_table(catalog: &Catalog, create: &CreateTable) -> DdlResult<Vec<Warnin
         let formulas = vec![None; unique.keys.len()];
         let layout = index_layout(&table, &unique.keys, &formulas)?;
         let index = new_index(&mut edit, &table, index_name, true, layout, &[], None);
-        warnings.extend(layout_warnings(&table, &index.layout));
+        warnings.extend(layout_warnings(&table, &index.layout).into_iter().map(|w| w.of(&index.name)));
         table.indexes.push(IndexDef { state: IndexState::Ready, ..index });
     }
     for def in &create.references {
@@ -365,7 +366,7 @@ pub fn hidden_rowkey(table: &TableDef) -> Option<Warning> {
     let id = table.column_id(ROWKEY)?;
     (!table.is_key_column(id)).then(|| Warning {
         code: None,
-        what: format!("column {ROWKEY} hides the rowkey of \"{}\"", table.name),
+        what: format!("column {ROWKEY} hides the rowkey"),
         why: "every table has a pseudo-column of that name, and it is not in the key".into(),
         hint: "give the column another name".into(),
     })
@@ -400,11 +401,11 @@ pub fn layout_warnings(table: &TableDef, layout: &KeyLayout) -> Vec<Warning> {
     // Hints name source columns, not the hidden columns of formulas.
     let is_formula = |id: &ColumnId| table.column(*id).formula.is_some();
     let hint = |w: &key::Warning| match layout.parts()[w.part].columns().iter().find(|id| is_formula(id)) {
-        Some(id) => {
+        Some(id) if w.concern == Concern::Hotspot => {
             let of = table.sources(*id).into_iter().map(|id| name_sql(table.column_name(id)));
             format!("lead with another column, or with md5_bucket({}, 16)", of.collect::<Vec<_>>().join(", "))
         }
-        None => w.hint.clone(),
+        _ => w.hint.clone(),
     };
     warnings.map(|w| Warning { code: code(w.concern), hint: hint(&w), what: w.what, why: w.why }).collect()
 }

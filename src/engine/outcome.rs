@@ -17,6 +17,7 @@ use crate::exec::next_rows::NextRows;
 use crate::exec::scan::BATCH_ROWS;
 use crate::exec::watch::CancelHandle;
 use crate::row::type_name;
+use crate::value::name_sql;
 
 /// A warning: the statement works but may not do what was meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +30,13 @@ pub struct Warning {
     pub why: String,
     /// What to write instead.
     pub hint: String,
+}
+
+impl Warning {
+    /// The warning with the name of the table or index that it is about in front, for scripts make many.
+    pub(crate) fn of(self, name: &str) -> Warning {
+        Warning { what: format!("{}: {}", name_sql(name), self.what), ..self }
+    }
 }
 
 impl std::fmt::Display for Warning {

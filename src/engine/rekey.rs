@@ -171,7 +171,8 @@ fn run(db: &Database, id: IndexId, watch: &Watch) -> Result<Vec<Warning>> {
     let (catalog, snapshot) = db.view()?;
     let (table, rekey) = find(&catalog, id).ok_or_else(gone)?;
     verify(table, &rekey.next, &*snapshot, watch)?;
-    let mut warnings = layout_warnings(&rekey.next, &rekey.next.key);
+    let warnings = layout_warnings(&rekey.next, &rekey.next.key).into_iter();
+    let mut warnings: Vec<Warning> = warnings.map(|w| w.of(&table.name)).collect();
     if !table.splits.is_empty() {
         let name = name_sql(&table.name);
         warnings.push(Warning {

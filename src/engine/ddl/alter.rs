@@ -40,7 +40,7 @@ pub fn split_table(session: &mut Session, alter: &AlterTable, split: &Split) -> 
         }
         let mut table = (*table).clone();
         table.split_at(cuts);
-        let warnings = regions::warnings(&table);
+        let warnings = regions::warnings(&table).into_iter().map(|w| w.of(&table.name)).collect();
         let mut edit = catalog.edit();
         edit.put_table(table)?;
         finish(edit, warnings)
@@ -115,7 +115,8 @@ pub fn alter_table(catalog: &Catalog, alter: &AlterTable) -> DdlResult<Vec<Warni
             refuse_if_shown(&table, to)?;
             rewrite(&mut table, |sql| rename_column(sql, &name_of(from), &to_name))?;
             table.columns[usize::from(id.0)].name = to_name;
-            warnings.extend(hidden_rowkey(&table).filter(|_| !old.names_rowkey()));
+            let hides = hidden_rowkey(&table).filter(|_| !old.names_rowkey());
+            warnings.extend(hides.map(|w| w.of(&table.name)));
         }
         AlterTableOp::RenameTable { to } => {
             let name = new_name(to)?;
@@ -193,7 +194,7 @@ pub fn new_column(table: &mut TableDef, add: &AddColumn) -> Result<Option<Vec<Wa
     let hid_rowkey = table.names_rowkey();
     table.columns.push(column(def, family)?);
     let hides_rowkey = hidden_rowkey(table).filter(|_| !hid_rowkey);
-    Ok(Some(cut_digits(def).into_iter().chain(hides_rowkey).collect()))
+    Ok(Some(cut_digits(def).into_iter().chain(hides_rowkey).map(|w| w.of(&table.name)).collect()))
 }
 
 /// Errors: VERSIONS OF already shows a column of this name.
