@@ -42,7 +42,7 @@ use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Kind, Result, sqlstate};
 use crate::key::KeyRange;
 use directory::Directory;
 use embedded::ReadOnlyStore;
@@ -109,11 +109,19 @@ pub enum Durability {
 pub fn open(path: &Path, engine: Option<Engine>, durability: Durability) -> Result<(Box<dyn Store>, Engine)> {
     let directory = Directory::open(path, engine)?;
     let engine = directory.engine();
-    let store: Box<dyn Store> = match engine {
-        Engine::Lmdb => Box::new(EmbeddedStore::over(directory, durability)?),
-        Engine::Lsm => Box::new(LsmStore::over(directory, durability)?),
+    let store: Result<Box<dyn Store>> = match engine {
+        Engine::Lmdb => EmbeddedStore::over(directory, durability).map(|store| Box::new(store) as _),
+        Engine::Lsm => LsmStore::over(directory, durability).map(|store| Box::new(store) as _),
     };
-    Ok((store, engine))
+    Ok((store.map_err(|e| of_database(e, path))?, engine))
+}
+
+/// Names the database in an error about a damaged file of it.
+fn of_database(error: Error, path: &Path) -> Error {
+    if error.kind() == Kind::Corrupt && !Path::new(error.what()).starts_with(path) {
+        return error.in_front(&format!("database {}: ", path.display()));
+    }
+    error
 }
 
 /// Opens the database in `path` for reading only. With [`Engine::Lmdb`] another process may have it open to write at
@@ -123,7 +131,10 @@ pub fn open(path: &Path, engine: Option<Engine>, durability: Durability) -> Resu
 pub fn open_read_only(path: &Path, engine: Option<Engine>) -> Result<(Box<dyn Store>, Engine)> {
     let directory = Directory::open_read_only(path, engine)?;
     match directory.engine() {
-        Engine::Lmdb => Ok((Box::new(ReadOnlyStore::over(directory)?), Engine::Lmdb)),
+        Engine::Lmdb => {
+            let store = ReadOnlyStore::over(directory).map_err(|e| of_database(e, path))?;
+            Ok((Box::new(store), Engine::Lmdb))
+        }
         Engine::Lsm => open(path, engine, Durability::Sync),
     }
 }

@@ -360,6 +360,18 @@ fn one_process_at_a_time() {
 }
 
 #[test]
+fn a_damaged_file_is_told_with_its_database() {
+    let cli = Cli::new();
+    for (engine, mark) in [("lmdb", "log/acknowledged"), ("lsm", "lsm/acknowledged")] {
+        let db = format!("shop_{engine}");
+        assert_eq!(cli.run(&["--engine", engine, &db, "-c", "CREATE TABLE t (id INT PRIMARY KEY)"]).0, 0);
+        cli.file(&format!("{db}/{mark}"), "");
+        let error = cli.error(&[&db, "-c", "SELECT 1"]);
+        assert!(error.starts_with(&format!("error: database {db}: {mark} is damaged\n")), "{error}");
+    }
+}
+
+#[test]
 fn directories_that_are_no_database_of_ours() {
     let cli = Cli::new();
     std::fs::create_dir(cli.path().join("photos")).unwrap();
