@@ -25,7 +25,7 @@ impl KeyLayout {
     /// The same, in quotes if it is text.
     pub fn show_quoted(&self, key: &[u8]) -> String {
         match std::str::from_utf8(key) {
-            Ok(text) if self.is_text() => quoted(text),
+            Ok(text) if self.is_text() && is_readable(text) => quoted(text),
             _ => self.show_parts(key),
         }
     }
@@ -176,7 +176,7 @@ pub(super) fn show_part(part: &KeyPart, bytes: &[u8]) -> Option<String> {
         return if part.facts().decodable { decoded.and(shown) } else { Some(show_hex(&content)) };
     }
     Some(match std::str::from_utf8(&content) {
-        Ok(text) if !part.is_bytes() => quoted(text),
+        Ok(text) if !part.is_bytes() && is_readable(text) => quoted(text),
         _ => show_hex(&content),
     })
 }
@@ -205,6 +205,11 @@ fn show_hex(bytes: &[u8]) -> String {
 
 fn quoted(text: &str) -> String {
     format!("'{}'", visible(&text.replace('\'', "''")))
+}
+
+/// Has it no characters that mean nothing in a text? NUL is NULL, in a text part.
+fn is_readable(text: &str) -> bool {
+    !text.chars().any(|c| c.is_ascii_control() && !matches!(c, '\0' | '\t' | '\n' | '\r'))
 }
 
 /// Escapes control characters.

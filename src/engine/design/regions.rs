@@ -207,9 +207,12 @@ fn unsuited(table: &TableDef, regions: usize) -> Error {
 fn even(table: &TableDef, regions: usize, reader: &dyn Reader, watch: &Watch) -> Result<Vec<Rowkey>> {
     let rows = stored::count(table, reader, watch)?;
     if rows < regions as u64 {
-        return Err(Error::invalid(format!("{rows} rows make no {regions} regions"))
-            .hint("load more rows first, or name the points: SPLIT ON (...)")
-            .state(sqlstate::OBJECT_STATE));
+        return Err(Error::invalid(format!(
+            "{} no {regions} regions",
+            if rows == 1 { "1 row makes".to_owned() } else { format!("{rows} rows make") }
+        ))
+        .hint("load more rows first, or name the points: SPLIT ON (...)")
+        .state(sqlstate::OBJECT_STATE));
     }
     let mut cuts = Vec::with_capacity(regions - 1);
     let mut last: Vec<u8> = Vec::new();
@@ -281,7 +284,7 @@ pub fn show(view: &StatementView, name: &Ident) -> Result<RecordBatch> {
         let first = [vec![unbound.replace('∞', "-∞")], cuts.clone()].concat();
         (text(first), text([cuts, vec![unbound.to_owned()]].concat()))
     };
-    let (from, to) = ends("∞", |table, key| table.key.show(key));
+    let (from, to) = ends("∞", |table, key| table.key.show_bound(key));
     let (from_bytes, to_bytes) = ends("", |_, key| hex(key));
     rows_of(vec![
         ("region", numbers((1..=n as i64).collect())),
