@@ -46,6 +46,8 @@ pub enum Concern {
     WholeScan,
     /// A key that is long for every row and index entry.
     LongKey,
+    /// A part whose value follows from the parts before it.
+    IdlePart,
 }
 
 /// A warning: the layout works, but probably not as intended.

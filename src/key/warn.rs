@@ -20,6 +20,7 @@ pub(super) fn warnings(parts: &[KeyPart], column: ColumnLookup<'_, '_>) -> Vec<W
         let warning = |(concern, what, why, hint)| Warning { concern, part, what, why, hint };
         out.extend(found.into_iter().map(warning));
     }
+    out.extend(idle_parts(parts));
     out.extend(drawn_key(parts, column));
     out.extend(long_key(parts));
     out
@@ -110,6 +111,30 @@ fn about(key: &KeyPart, followed: bool, column: ColumnLookup<'_, '_>) -> Vec<Rem
         ),
         _ => Vec::new(),
     }
+}
+
+/// Warns of parts that are made of columns which the parts before them give back.
+fn idle_parts(parts: &[KeyPart]) -> Vec<Warning> {
+    let is_given = |id: &ColumnId, by: &[KeyPart]| {
+        by.iter().any(|part| part.columns() == [*id] && part.facts().decodable)
+    };
+    let warning = |(part, key): (usize, &KeyPart)| {
+        let columns = key.columns();
+        if columns.is_empty() || !columns.iter().all(|id| is_given(id, &parts[..part])) {
+            return None;
+        }
+        Some(Warning {
+            concern: Concern::IdlePart,
+            part,
+            what: format!("{} adds nothing to the key", key.written()),
+            why: "what is in front of it tells its value already".into(),
+            hint: match key.form.transform {
+                Transform::Column(_) => "leave it out".into(),
+                _ => "leave it out, or put it first".into(),
+            },
+        })
+    };
+    parts.iter().enumerate().filter_map(warning).collect()
 }
 
 /// Warns of a rowkey that is unique only together with its random part.

@@ -101,6 +101,7 @@ fn better(s: &Subject<'_>, warning: &crate::key::Warning) -> Option<String> {
             let fine = ["HH", "MI", "SS"].iter().any(|unit| part.sql().to_ascii_uppercase().contains(unit));
             Some(format!("to_char({name}, 'YYYY-MM-DD{}')", if fine { " HH24:MI:SS" } else { "" }))
         }
+        Concern::IdlePart => Some(String::new()),
         Concern::ReversedTime => Some(format!("reverse_bytes({name})")),
         Concern::PaddedText => Some(format!("rpad({name}, {}, ' ')", part.pad()?.width)),
         Concern::WholeScan if warning.part == 0 => {

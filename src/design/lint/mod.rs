@@ -66,8 +66,10 @@ pub enum LintRule {
     LumpyRegions = 21,
     /// A rowkey that is unique only with its random bucket.
     DrawnKey = 22,
+    /// A part of the key that says nothing new.
+    IdlePart = 23,
     /// A foreign key whose rows nothing finds.
-    UnindexedReference = 23,
+    UnindexedReference = 24,
 }
 
 /// How bad it is.
@@ -113,6 +115,7 @@ impl LintRule {
             | LintRule::WideRows
             | LintRule::LumpyRegions
             | LintRule::DrawnKey
+            | LintRule::IdlePart
             | LintRule::LongKey
             | LintRule::UnindexedReference => Severity::Warning,
             LintRule::PaddedText
@@ -139,6 +142,7 @@ impl From<Concern> for LintRule {
             Concern::DrawnKey => LintRule::DrawnKey,
             Concern::WholeScan => LintRule::WholeScan,
             Concern::LongKey => LintRule::LongKey,
+            Concern::IdlePart => LintRule::IdlePart,
         }
     }
 }
