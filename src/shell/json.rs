@@ -48,8 +48,10 @@ impl Request {
         let read =
             if is_array { Err(Unread::custom("expected an object")) } else { serde_json::from_str(line) };
         let wire: Wire = read.map_err(|e: serde_json::Error| {
+            // The place is told as that of any error is.
+            let why = e.to_string();
             Error::invalid("this line is not a request")
-                .why(e.to_string())
+                .why(why.split(" at line ").next().unwrap_or_default())
                 .hint("write one JSON object a line: {\"sql\": \"SELECT $1\", \"params\": [1]}")
                 .state(sqlstate::SYNTAX)
                 .at(Span { line: 1, column: e.column().max(1) as u32, len: 1 })
@@ -265,6 +267,7 @@ mod tests {
         for line in ["{", "[]", "{}", r#"{"sql": 1}"#, r#"{"sql": "x", "parms": []}"#] {
             let error = Request::parse(line).unwrap_err();
             assert_eq!(error.what(), "this line is not a request", "{line}");
+            assert!(!error.reason().unwrap_or_default().contains("column"), "{error}");
         }
     }
 }
