@@ -106,6 +106,8 @@ pub struct Console {
     once: Option<BufWriter<File>>,
     /// The last statement, for `.watch`.
     last: Option<String>,
+    /// How long the pager took of the running statement.
+    paged: Duration,
     statements: u64,
     read_depth: usize,
     failed: bool,
@@ -129,6 +131,7 @@ impl Console {
             file: None,
             once: None,
             last: None,
+            paged: Duration::ZERO,
             statements: 0,
             read_depth: 0,
             failed: false,
@@ -257,8 +260,9 @@ impl Console {
             None => outcome.and_then(|outcome| self.print(outcome, started)),
         };
         self.progress.clear();
+        let paged = std::mem::take(&mut self.paged);
         let step = match printed {
-            Ok(()) => self.print_time(started.elapsed()).map_err(Halt::from),
+            Ok(()) => self.print_time(started.elapsed().saturating_sub(paged)).map_err(Halt::from),
             Err(RenderError::Query(error)) => self.fail(error, typed, place),
             Err(RenderError::Output(error)) => Err(error.into()),
         };
@@ -390,7 +394,7 @@ impl Console {
         };
         let mut pager = Pager::new(&mut self.out, screen.unpaged());
         let written = write(&mut pager);
-        pager.finish()?;
+        self.paged += pager.finish()?;
         match written {
             // The user has left the pager.
             Err(RenderError::Output(e)) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),

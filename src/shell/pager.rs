@@ -3,6 +3,7 @@
 use std::env;
 use std::io::{self, Write};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// Size of the terminal, in characters.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +26,8 @@ pub struct Pager<'a> {
     screen: &'a mut dyn Write,
     command: String,
     state: State,
+    /// How long the pager kept its writer waiting: while the user reads, nothing is computed.
+    waited: Duration,
 }
 
 enum State {
@@ -45,20 +48,24 @@ impl<'a> Pager<'a> {
     }
 
     fn with_command(screen: &'a mut dyn Write, lines: usize, command: String) -> Self {
-        Pager { screen, command, state: State::Held { text: Vec::new(), lines_left: lines } }
+        let state = State::Held { text: Vec::new(), lines_left: lines };
+        Pager { screen, command, state, waited: Duration::ZERO }
     }
 
-    /// Prints the held text, or waits until the user leaves the pager.
-    pub fn finish(mut self) -> io::Result<()> {
+    /// Prints the held text, or waits until the user leaves the pager. Gives how long that took in all.
+    pub fn finish(mut self) -> io::Result<Duration> {
+        let began = Instant::now();
         match &mut self.state {
             State::Held { text, .. } => self.screen.write_all(text)?,
             State::Paging(pager) => {
                 drop(pager.stdin.take());
                 pager.wait()?;
+                self.waited += began.elapsed();
             }
             State::Direct => {}
         }
-        self.screen.flush()
+        self.screen.flush()?;
+        Ok(self.waited)
     }
 
     fn overflow(&mut self) -> io::Result<()> {
@@ -72,10 +79,13 @@ impl<'a> Pager<'a> {
 impl Write for Pager<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.state {
-            State::Paging(pager) => match &mut pager.stdin {
-                Some(stdin) => stdin.write(bytes),
-                None => Err(io::ErrorKind::BrokenPipe.into()),
-            },
+            State::Paging(pager) => {
+                let began = Instant::now();
+                let stdin = pager.stdin.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
+                let written = stdin.write(bytes);
+                self.waited += began.elapsed();
+                written
+            }
             State::Direct => self.screen.write(bytes),
             State::Held { text, lines_left } => {
                 text.extend_from_slice(bytes);
@@ -135,6 +145,17 @@ mod tests {
         pager.finish().unwrap();
         assert_eq!(std::fs::read(file.path()).unwrap(), b"one\ntwo\nthree\n");
         assert!(screen.is_empty());
+    }
+
+    #[test]
+    fn the_time_that_the_user_takes_is_told() {
+        let mut screen = Vec::new();
+        let mut pager = Pager::with_command(&mut screen, 0, "sleep 0.3".to_owned());
+        pager.write_all(b"one\n").unwrap();
+        assert!(pager.finish().unwrap() >= Duration::from_millis(290));
+        let mut pager = Pager::with_command(&mut screen, 1, "sleep 9".to_owned());
+        pager.write_all(b"one\n").unwrap();
+        assert_eq!(pager.finish().unwrap(), Duration::ZERO);
     }
 
     #[test]
