@@ -2,18 +2,28 @@
 
 use std::ops::ControlFlow;
 
-use sqlparser::ast::{Expr, Ident, JoinConstraint, Select, Value, ValueWithSpan, Visitor};
+use sqlparser::ast::{
+    BinaryOperator, Expr, Function, GroupByExpr, Ident, JoinConstraint, OrderByKind, Query, Select, Value,
+    ValueWithSpan, Visitor,
+};
 
 use super::ast::Statement;
 use super::rewrite::constraint_of;
-use super::visit::visit;
+use super::visit::{visit, visit_expressions};
 use super::{name_of, span_of, to_span};
 use crate::error::{Error, Span, sqlstate};
 
 /// Whether [`point_at_literal`] may find a place for the error.
 pub fn may_have_place(error: &Error) -> bool {
-    let of_a_name = [sqlstate::UNDEFINED_COLUMN, sqlstate::UNDEFINED_OBJECT, sqlstate::UNDEFINED_FUNCTION];
-    error.span().is_none() && (error.subject().literal.is_some() || of_a_name.contains(&error.sqlstate()))
+    let told = [
+        sqlstate::UNDEFINED_COLUMN,
+        sqlstate::UNDEFINED_OBJECT,
+        sqlstate::UNDEFINED_FUNCTION,
+        sqlstate::INVALID_COLUMN_REFERENCE,
+        sqlstate::GROUPING,
+        sqlstate::DIVISION_BY_ZERO,
+    ];
+    error.span().is_none() && (error.subject().literal.is_some() || told.contains(&error.sqlstate()))
 }
 
 /// Points an error about a text literal at the literal, if it occurs once, and one about a function or column
@@ -129,6 +139,9 @@ fn point_at_call(error: Error, statement: &Statement) -> Error {
     match error.sqlstate() {
         sqlstate::UNDEFINED_COLUMN => return point_at_name(error, statement),
         sqlstate::UNDEFINED_OBJECT => return point_at_cast(error, statement),
+        sqlstate::INVALID_COLUMN_REFERENCE | sqlstate::GROUPING | sqlstate::DIVISION_BY_ZERO => {
+            return point_at_clause(error, statement);
+        }
         _ => {}
     }
     if error.span().is_some() || error.sqlstate() != sqlstate::UNDEFINED_FUNCTION {
@@ -141,6 +154,116 @@ fn point_at_call(error: Error, statement: &Statement) -> Error {
         [place] => error.at(place),
         _ => error,
     }
+}
+
+/// Handles errors about what stands in a clause, or divides by zero.
+fn point_at_clause(error: Error, statement: &Statement) -> Error {
+    let what = error.what().to_owned();
+    let of = |clause: &str| what.strip_prefix(clause).and_then(|rest| rest.split(':').next());
+    let sought = match (of("GROUP BY "), of("ORDER BY "), what.split_once(" is neither in GROUP BY")) {
+        _ if error.span().is_some() => return error,
+        (Some(number), ..) => Sought::Group(number),
+        (_, Some(number), _) => Sought::Order(number),
+        (.., Some((column, _))) => Sought::Selected(column.rsplit('.').next().unwrap_or(column)),
+        _ if error.sqlstate() == sqlstate::DIVISION_BY_ZERO => Sought::Zero,
+        _ if what.ends_with("cannot stand in WHERE") => Sought::AggregateInWhere,
+        _ => return error,
+    };
+    let mut clauses = Clauses { sought, found: Vec::new() };
+    let _ = visit(statement, &mut clauses);
+    match clauses.found[..] {
+        [place] => error.at(place),
+        _ => error,
+    }
+}
+
+/// What an error about a clause is about.
+enum Sought<'a> {
+    /// A number in GROUP BY.
+    Group(&'a str),
+    /// A number in ORDER BY.
+    Order(&'a str),
+    /// A column in a select list.
+    Selected(&'a str),
+    /// A zero that something is divided by. Others may be found in the rows.
+    Zero,
+    /// An aggregate in WHERE.
+    AggregateInWhere,
+}
+
+struct Clauses<'a> {
+    sought: Sought<'a>,
+    found: Vec<Option<Span>>,
+}
+
+impl Clauses<'_> {
+    fn look_at_number(&mut self, expr: &Expr, sought: &str) {
+        if let Expr::Value(ValueWithSpan { value: Value::Number(number, _), span }) = expr
+            && number == sought
+        {
+            self.found.push(to_span(*span));
+        }
+    }
+}
+
+impl Visitor for Clauses<'_> {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+        if let (Sought::Order(number), Some(order)) = (&self.sought, &query.order_by)
+            && let OrderByKind::Expressions(keys) = &order.kind
+        {
+            let number = *number;
+            keys.iter().for_each(|key| self.look_at_number(&key.expr, number));
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
+        match (&self.sought, &select.group_by, &select.selection) {
+            (Sought::Group(number), GroupByExpr::Expressions(keys, _), _) => {
+                let number = *number;
+                keys.iter().for_each(|key| self.look_at_number(key, number));
+            }
+            (Sought::Selected(column), ..) => {
+                let mut names = Names { name: column, found: Vec::new() };
+                let _ = visit(&select.projection, &mut names);
+                self.found.append(&mut names.found);
+            }
+            (Sought::AggregateInWhere, _, Some(condition)) => {
+                let _ = visit_expressions(condition, |expr| {
+                    match expr {
+                        Expr::Function(call) if is_aggregate(call) => self.found.push(span_of(expr)),
+                        // It may have aggregates of its own.
+                        Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. } => {
+                            self.found.push(None)
+                        }
+                        _ => {}
+                    }
+                    ControlFlow::<()>::Continue(())
+                });
+            }
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        if let (
+            Sought::Zero,
+            Expr::BinaryOp { op: BinaryOperator::Divide | BinaryOperator::Modulo, right, .. },
+        ) = (&self.sought, expr)
+        {
+            self.look_at_number(right, "0");
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Is it a call of one of the aggregates that conditions are usually about?
+fn is_aggregate(call: &Function) -> bool {
+    let name = call.name.0.last().and_then(|part| part.as_ident());
+    name.is_some_and(|name| ["count", "sum", "min", "max", "avg"].contains(&&*name_of(name)))
 }
 
 struct Calls<'a> {

@@ -132,6 +132,29 @@ fn a_name_that_is_nowhere_is_pointed_at() {
 }
 
 #[test]
+fn what_stands_in_the_wrong_clause_is_pointed_at() {
+    let db = Database::in_memory().unwrap();
+    db.execute("CREATE TABLE t (id BIGINT PRIMARY KEY, a INT, b INT)").unwrap();
+    db.execute("INSERT INTO t VALUES (9, 9, 9)").unwrap();
+    for (sql, place) in [
+        ("SELECT a FROM t WHERE a = 9 GROUP BY 9", "9"),
+        ("SELECT a FROM t GROUP BY 1, 0", "0"),
+        ("SELECT a FROM t WHERE a < 9 ORDER BY 9", "9"),
+        ("SELECT a, b, count(*) FROM t WHERE b > 0 GROUP BY a", "b"),
+        ("SELECT t.b, a FROM t GROUP BY a", "t.b"),
+        ("SELECT count(*) FROM t WHERE id < 7 AND count(*) > 1", "count"),
+        ("SELECT a % 0 FROM t", "0"),
+        ("SELECT 7 / 0", "0"),
+    ] {
+        assert_eq!(pointed_at(&db, sql), place, "{sql}");
+    }
+    // A zero in the rows is none of the statement's.
+    let read =
+        db.query("SELECT a / (b - 9) FROM t").and_then(|mut rows| rows.try_for_each(|row| row.map(drop)));
+    assert_eq!(read.unwrap_err().span(), None);
+}
+
+#[test]
 fn what_means_nothing_is_told_with_a_way_out() {
     let db = Database::in_memory().unwrap();
     db.execute("CREATE TABLE t (k INT PRIMARY KEY, a INT, s TEXT, b BOOLEAN, day DATE, at TIMESTAMP)")
