@@ -17,6 +17,7 @@ mod cast_names;
 mod design;
 mod dialect;
 mod display;
+mod groups;
 mod hints;
 mod hoisted;
 mod implied_groups;

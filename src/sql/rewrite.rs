@@ -8,12 +8,13 @@ use std::ops::ControlFlow;
 use sqlparser::ast::helpers::attached_token::AttachedToken;
 use sqlparser::ast::{
     BinaryOperator, CaseWhen, CastKind, DataType, ExactNumberInfo, Expr, Function, FunctionArg,
-    FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList, FunctionArguments, GroupByExpr, Ident,
-    JoinConstraint, JoinOperator, LimitClause, ObjectName, OrderBy, OrderByKind, Query, Select, SetExpr,
-    TableFactor, TableWithJoins, UnaryOperator, Value, ValueWithSpan, Visit, Visitor, VisitorMut,
+    FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident, JoinConstraint,
+    JoinOperator, LimitClause, ObjectName, OrderBy, OrderByKind, Query, Select, SetExpr, TableFactor,
+    TableWithJoins, UnaryOperator, Value, ValueWithSpan, Visit, Visitor, VisitorMut,
 };
 
 use super::ast::Statement;
+use super::groups;
 use super::hints::parse_hints;
 use super::parser::{column_type, parse_expr, text_limit};
 use super::same::without_repeats;
@@ -58,19 +59,6 @@ pub(super) fn normalise(statement: &mut Statement) -> Result<()> {
             .state(sqlstate::SYNTAX));
     }
     Ok(())
-}
-
-/// `GROUP BY (a, b)` is `GROUP BY a, b`.
-fn groups_of_rows(by: &mut GroupByExpr) {
-    let GroupByExpr::Expressions(groups, _) = by else { return };
-    let is_row = |group: &Expr| matches!(group, Expr::Tuple(of) if !of.is_empty());
-    if groups.iter().any(is_row) {
-        let each = std::mem::take(groups).into_iter().flat_map(|group| match group {
-            Expr::Tuple(of) if !of.is_empty() => of,
-            group => vec![group],
-        });
-        *groups = each.collect();
-    }
 }
 
 /// The WHERE of an UPDATE or DELETE.
@@ -262,7 +250,7 @@ impl VisitorMut for Normaliser {
         or_break(refused::check_select(select))?;
         or_break(table_functions::into_from(select))?;
         hoisted::out_of_subqueries(select);
-        groups_of_rows(&mut select.group_by);
+        or_break(groups::written_out(&mut select.group_by, &mut self.copies))?;
         or_break(select.selection.as_mut().map_or(Ok(()), row_values::spread_lookups))?;
         match &select.into {
             None => ControlFlow::Continue(()),

@@ -3,11 +3,11 @@
 //! So nothing after the parser knows of rows, and the planner turns them into tight ranges like any other OR.
 //! NULL elements follow SQL: rows are compared left to right, up to the first pair that is not equal or not
 //! known; rows are equal if all pairs are, and differ if any pair does. A row looked up in a subquery becomes
-//! EXISTS.
+//! EXISTS, and one compared with the row of a subquery becomes a subquery that compares them.
 
 use sqlparser::ast::{
-    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Query, SetExpr,
-    TableAlias, TableAliasColumnDef, TableFactor, TableWithJoins, UnaryOperator, Value,
+    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Query,
+    SelectItem, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, TableWithJoins, UnaryOperator, Value,
 };
 
 use super::shape::Copies;
@@ -33,12 +33,22 @@ fn spread_form(expr: &Expr, copies: &mut Copies) -> Result<Option<Expr>> {
             left,
             op: op @ (Op::Eq | Op::NotEq | Op::Lt | Op::LtEq | Op::Gt | Op::GtEq),
             right,
-        } => match pair(left, right)? {
-            Some((left, right)) => {
+        } => match (pair(left, right)?, elements(left), &**right) {
+            (Some((left, right)), ..) => {
                 copied(&left, op, &right, copies)?;
                 compared(&left, op, &right)
             }
-            None => None,
+            (None, Some(fields), Expr::Subquery(subquery)) => {
+                let Around { mut query, columns } = Around::new(subquery, &fields, left)?;
+                copied(&fields, op, &columns, copies)?;
+                if let (SetExpr::Select(select), Some(compared)) =
+                    (&mut *query.body, compared(&fields, op, &columns))
+                {
+                    select.projection = vec![SelectItem::UnnamedExpr(compared)];
+                }
+                Some(Expr::Subquery(Box::new(query)))
+            }
+            _ => None,
         },
         Expr::InList { expr: row, list, negated } => {
             let Some(fields) = elements(row) else { return Ok(None) };
@@ -118,36 +128,51 @@ pub const LOOKED_UP: &str = "(row)";
 /// is no row.
 fn lookup(row: &Expr, subquery: &Query, possibly: bool) -> Result<Option<Box<Query>>> {
     let Some(fields) = elements(row) else { return Ok(None) };
-    if let SetExpr::Select(select) = &*subquery.body
-        && let wildcards = select.projection.iter().filter(|item| is_star(item)).count()
-        && wildcards == 0
-        && select.projection.len() != fields.len()
-    {
-        return Err(different(fields.len(), select.projection.len(), row));
-    }
-    // No outer column has such a name, so names in `row` still refer to outer columns.
-    let name = |i: usize| Ident::with_quote('"', format!("({i})"));
-    let found = Ident::with_quote('"', LOOKED_UP);
-    let equal = fields.iter().enumerate().map(|(i, field)| {
-        let theirs = Expr::CompoundIdentifier(vec![found.clone(), name(i)]);
-        let equal = binary(&theirs, BinaryOperator::Eq, field);
+    let Around { mut query, columns } = Around::new(subquery, &fields, row)?;
+    let equal = columns.iter().zip(&fields).map(|(theirs, field)| {
+        let equal = binary(theirs, BinaryOperator::Eq, field);
         if possibly { Expr::IsNotFalse(Box::new(nested(equal))) } else { equal }
     });
-    let mut around = super::parse_query("SELECT 1")?;
-    if let SetExpr::Select(select) = &mut *around.body {
-        let columns = (0..fields.len()).map(|i| TableAliasColumnDef { name: name(i), data_type: None });
-        let columns = columns.collect();
-        let alias = TableAlias { explicit: true, name: found.clone(), columns, at: None };
-        let relation = TableFactor::Derived {
-            lateral: false,
-            subquery: Box::new(subquery.clone()),
-            alias: Some(alias),
-            sample: None,
-        };
-        select.from = vec![TableWithJoins { relation, joins: Vec::new() }];
+    if let SetExpr::Select(select) = &mut *query.body {
         select.selection = all_of(equal);
     }
-    Ok(Some(Box::new(around)))
+    Ok(Some(Box::new(query)))
+}
+
+/// `SELECT 1 FROM (subquery) AS "(row)"`, and the columns of that.
+struct Around {
+    query: Query,
+    columns: Vec<Expr>,
+}
+
+impl Around {
+    /// Around a subquery whose rows are compared with `fields`, which are written as `row`. Errors: it visibly has another
+    /// number of columns.
+    fn new(subquery: &Query, fields: &[Expr], row: &Expr) -> Result<Around> {
+        if let SetExpr::Select(select) = &*subquery.body
+            && !select.projection.iter().any(is_star)
+            && select.projection.len() != fields.len()
+        {
+            return Err(different(fields.len(), select.projection.len(), row));
+        }
+        // No outer column has such a name, so names in `fields` still refer to outer columns.
+        let name = |i: usize| Ident::with_quote('"', format!("({i})"));
+        let found = Ident::with_quote('"', LOOKED_UP);
+        let names = 0..fields.len();
+        let columns = names.clone().map(|i| Expr::CompoundIdentifier(vec![found.clone(), name(i)])).collect();
+        let mut query = super::parse_query("SELECT 1")?;
+        if let SetExpr::Select(select) = &mut *query.body {
+            let columns = names.map(|i| TableAliasColumnDef { name: name(i), data_type: None }).collect();
+            let relation = TableFactor::Derived {
+                lateral: false,
+                subquery: Box::new(subquery.clone()),
+                alias: Some(TableAlias { explicit: true, name: found, columns, at: None }),
+                sample: None,
+            };
+            select.from = vec![TableWithJoins { relation, joins: Vec::new() }];
+        }
+        Ok(Around { query, columns })
+    }
 }
 
 /// The elements of `(a, b)` or `ROW(a, b)`.
