@@ -80,6 +80,9 @@ pub struct Described {
     /// The table from which rows are fetched for index entries.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fetch: Option<String>,
+    /// The column families that are read, if the table has several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub families: Vec<String>,
     /// The residual filter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub residual: Option<String>,
@@ -251,6 +254,10 @@ impl fmt::Display for Described {
         }
         if let Some(table) = &self.fetch {
             write!(f, " fetch={table}")?;
+        }
+        if !self.families.is_empty() {
+            let shown = &self.families[..LISTED.min(self.families.len())];
+            write!(f, " families=[{}]", listed(shown, self.families.len()))?;
         }
         match &self.residual {
             Some(residual) => write!(f, " residual=({residual})"),

@@ -7,10 +7,10 @@ use arrow::datatypes::SchemaRef;
 
 use super::sources::{ScanSources, field_type};
 use super::watch::PlanText;
-use crate::access::{Access, COST, Source, describe};
+use crate::access::{Access, COST, Described, Method, Path, Source, describe};
 use crate::plan::Field;
 use crate::row::column_type_of;
-use crate::schema::{IndexDef, IndexId, TableDef};
+use crate::schema::{FamilyId, IndexDef, IndexId, TableDef};
 use crate::value::ColumnType;
 
 /// Most rows in a batch.
@@ -88,10 +88,35 @@ impl ScanSpec {
         if ty.is_integer() { given().unwrap_or(ty) } else { ty }
     }
 
+    /// As EXPLAIN shows it. `verbose`: with the bytes of each range.
+    pub fn described(&self, limit: Option<u64>, verbose: bool) -> Described {
+        self.described_as(&self.access, limit, verbose)
+    }
+
+    /// The same, with the filters of `access`, which is the same otherwise.
+    pub fn described_as(&self, access: &Access, limit: Option<u64>, verbose: bool) -> Described {
+        let families = self.families().iter().map(|id| self.table.family(*id).name.clone()).collect();
+        Described { families, ..describe(self.source(), access, limit, verbose) }
+    }
+
+    /// The families that are read, if the table has several: the default one tells which rows there are.
+    fn families(&self) -> Vec<FamilyId> {
+        let reads_rows = match (&self.access.method, self.access.path) {
+            (Method::Empty, _) | (_, Path::IndexOnly(_)) => false,
+            (Method::Gather { covering, .. }, _) => !covering,
+            _ => !self.as_table,
+        };
+        if !reads_rows || self.table.families.len() == 1 {
+            return Vec::new();
+        }
+        let others = self.places.rows.families.iter().filter(|family| **family != FamilyId::DEFAULT);
+        std::iter::once(FamilyId::DEFAULT).chain(others.copied()).collect()
+    }
+
     /// Its line of EXPLAIN, computed when asked for.
     pub fn plan_text(self: &Arc<Self>) -> PlanText {
         let spec = Arc::clone(self);
-        Arc::new(move || (describe(spec.source(), &spec.access, None, false).to_string(), None))
+        Arc::new(move || (spec.described(None, false).to_string(), None))
     }
 
     /// The table or index that is read.

@@ -241,7 +241,7 @@ fn definitions_stay_while_it_runs_and_another_one_waits() {
             let error = db.execute(sql).unwrap_err();
             assert_eq!((error.kind(), error.sqlstate()), (Kind::Unavailable, "55000"), "{sql}: {error}");
         }
-        assert_eq!(texts_of_plan(db), "Get t keys=1 [5 <- id=5]");
+        assert_eq!(texts_of_plan(db), "Get t keys=1 [5 <- id=5] families=[default, n]");
         *times.lock().unwrap() += 1;
     })
     .unwrap();

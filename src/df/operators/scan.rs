@@ -21,7 +21,7 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Par
 pub use self::expected::ExpectedAccess;
 use super::dynamic_filter::{self, condition_of};
 use super::until_enough::UntilEnough;
-use crate::access::{Access, COST, Described, Method, OrderBy, Path, RuntimeKeys, describe};
+use crate::access::{Access, COST, Described, Method, OrderBy, Path, RuntimeKeys};
 use crate::df::computed::shown;
 use crate::df::errors::to_df;
 use crate::df::operators::{inputs, one_part};
@@ -514,7 +514,7 @@ impl ScanExec {
     /// The access in parts; `None` if the path is not chosen yet.
     pub fn described(&self, verbose: bool) -> Option<Described> {
         let spec = &self.bound().ok()?.spec;
-        let mut described = describe(spec.source(), &spec.access, self.limit, verbose);
+        let mut described = spec.described(self.limit, verbose);
         described.offset = (self.offset > 0).then_some(self.offset);
         if let Some(by_rows) = &self.by_rows {
             described.told(RuntimeKeys::ByRow(by_rows.columns.clone()));

@@ -3,7 +3,7 @@
 //! EXPLAIN shows that path. The values are not known then, so values from the table stand in for them.
 
 use super::ScanExec;
-use crate::access::{Described, Method, Path, RuntimeKeys, describe};
+use crate::access::{Described, Method, Path, RuntimeKeys};
 use crate::df::operators::dynamic_filter;
 use crate::df::table::Bound;
 use crate::df::wanted::FirstFound;
@@ -103,7 +103,7 @@ impl ScanExec {
         };
         let mut access = spec.access.clone();
         (access.entry_filter, access.filter) = (left(&access.entry_filter), left(&access.filter));
-        let mut described = describe(spec.source(), &access, self.limit.or(need.limit), verbose);
+        let mut described = spec.described_as(&access, self.limit.or(need.limit), verbose);
         described.told(expected.keys.clone());
         described
     }
