@@ -3,19 +3,23 @@
 
 use sqlparser::ast::{Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Value};
 
+use super::name_of;
 use super::rewrite::{case_when, take};
+
+/// The name of the function, unless there is a schema in front of it.
+pub(super) fn called(call: &Function) -> Option<String> {
+    match &call.name.0[..] {
+        [part] => part.as_ident().map(name_of),
+        _ => None,
+    }
+}
 
 /// Rewrites a call of `iif` or `if` with two or three arguments, and of `group_concat` with one; leaves all others
 /// alone, so that their errors speak of what was written.
 pub(super) fn planned(expr: &mut Expr) {
-    let Expr::Function(Function { name, args: FunctionArguments::List(list), over, filter, .. }) = expr
-    else {
-        return;
-    };
-    let name = match &name.0[..] {
-        [part] => part.as_ident().map_or_else(String::new, |name| name.value.to_ascii_lowercase()),
-        _ => return,
-    };
+    let Expr::Function(function) = expr else { return };
+    let Some(name) = called(function) else { return };
+    let Function { args: FunctionArguments::List(list), over, filter, .. } = function else { return };
     let values = || list.args.iter().all(|arg| matches!(arg, FunctionArg::Unnamed(FunctionArgExpr::Expr(_))));
     match (name.as_str(), list.args.len()) {
         ("group_concat", 1) if values() => {

@@ -13,9 +13,9 @@ use sqlparser::ast::{
 
 use super::name_of;
 use super::natural::{ColumnNames, columns_of_factor};
-use super::rewrite::{call, constraint_of};
+use super::rewrite::constraint_of;
 use super::scopes::{Scopes, factors};
-use super::using::replace_names;
+use super::using::{merged_by, replace_names};
 use super::visit::visit_mut;
 use super::wildcard::{alias_name, last_ident};
 
@@ -75,16 +75,12 @@ impl Ordered<'_> {
             let parts = table.0.iter().map(|part| part.as_ident().cloned());
             parts.chain([Some(name.clone())]).collect::<Option<_>>().map(Expr::CompoundIdentifier)
         };
-        match (&tables[..], &merging(from, &column)[..]) {
-            ([table], _) => of(table),
-            ([left, right], [JoinOperator::FullOuter(_)]) => Some(call("coalesce", [of(left)?, of(right)?])),
-            ([_, right], [JoinOperator::Right(_) | JoinOperator::RightOuter(_)]) => of(right),
-            ([left, others @ ..], merging)
-                if others.len() == merging.len() && merging.iter().all(is_left) =>
-            {
-                of(left)
-            }
-            _ => None,
+        let (first, others) = tables.split_first()?;
+        let merging = if others.is_empty() { Vec::new() } else { merging(from, &column) };
+        let mut sides = others.iter().zip(&merging);
+        match others.len() == merging.len() {
+            true => sides.try_fold(of(first)?, |left, (right, join)| merged_by(join, left, of(right)?)),
+            false => None,
         }
     }
 
@@ -113,14 +109,6 @@ fn merging<'a>(from: &'a [TableWithJoins], column: &String) -> Vec<&'a JoinOpera
         _ => false,
     };
     table.joins.iter().map(|join| &join.join_operator).filter(merges).collect()
-}
-
-/// What is merged is the column of the left side.
-fn is_left(operator: &&JoinOperator) -> bool {
-    matches!(
-        operator,
-        JoinOperator::Join(_) | JoinOperator::Inner(_) | JoinOperator::Left(_) | JoinOperator::LeftOuter(_)
-    )
 }
 
 /// The name of an output that may be another one than the column of this name.
@@ -168,6 +156,10 @@ mod tests {
             ("SELECT -id AS id FROM t LEFT JOIN u USING (id) ORDER BY abs(id)", "abs(t.id)"),
             ("SELECT -id AS id FROM t RIGHT JOIN u USING (id) ORDER BY abs(id)", "abs(u.id)"),
             ("SELECT -id AS id FROM t FULL JOIN u USING (id) ORDER BY abs(id)", "abs(coalesce(t.id, u.id))"),
+            (
+                "SELECT -id AS id FROM t RIGHT JOIN u USING (id) FULL JOIN t AS v USING (id) ORDER BY abs(id)",
+                "abs(coalesce(u.id, v.id))",
+            ),
             ("SELECT -x AS x FROM generate_series(1, 3) AS g(x) ORDER BY x + 0", "g.x + 0"),
             ("SELECT -x AS x FROM (VALUES (1), (2)) AS v(x) ORDER BY x + 0", "v.x + 0"),
             ("SELECT -c AS c FROM (SELECT * FROM t) AS s ORDER BY abs(c)", "abs(s.c)"),

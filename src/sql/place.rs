@@ -8,6 +8,7 @@ use sqlparser::ast::{
 };
 
 use super::ast::Statement;
+use super::calls::called;
 use super::rewrite::constraint_of;
 use super::visit::{visit, visit_expressions};
 use super::{name_of, span_of, to_span};
@@ -262,8 +263,7 @@ impl Visitor for Clauses<'_> {
 
 /// Is it a call of one of the aggregates that conditions are usually about?
 fn is_aggregate(call: &Function) -> bool {
-    let name = call.name.0.last().and_then(|part| part.as_ident());
-    name.is_some_and(|name| ["count", "sum", "min", "max", "avg"].contains(&&*name_of(name)))
+    called(call).is_some_and(|name| ["count", "sum", "min", "max", "avg"].contains(&&*name))
 }
 
 struct Calls<'a> {

@@ -8,6 +8,7 @@ use sqlparser::ast::{
     TableWithJoins, UnaryOperator, Value, ValueWithSpan,
 };
 
+use super::calls::called;
 use super::star::{has_options, star_options};
 use super::{span_of, table_function};
 use crate::error::{Error, Result, Span, sqlstate};
@@ -89,7 +90,7 @@ pub(super) fn check_select(select: &Select) -> Result<()> {
 fn is_row(expr: &Expr) -> bool {
     match expr {
         Expr::Tuple(_) => true,
-        Expr::Function(call) => call.name.to_string().eq_ignore_ascii_case("row"),
+        Expr::Function(call) => called(call).as_deref() == Some("row"),
         _ => false,
     }
 }
@@ -217,7 +218,7 @@ pub(super) fn check_expr(expr: &Expr) -> Result<()> {
         Expr::Prefixed { value, .. } => {
             refuse("a prefix of a text", &format!("all text is UTF-8: write {value}"), span_of(expr))
         }
-        Expr::Function(call) if call.name.to_string().eq_ignore_ascii_case("count") => check_count(call),
+        Expr::Function(call) if called(call).as_deref() == Some("count") => check_count(call),
         Expr::OuterJoin(_) => refuse("(+)", "write LEFT JOIN", span_of(expr)),
         Expr::IsNormalized { .. }
         | Expr::InUnnest { .. }

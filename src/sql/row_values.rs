@@ -10,6 +10,7 @@ use sqlparser::ast::{
     SelectItem, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, TableWithJoins, UnaryOperator, Value,
 };
 
+use super::calls::called;
 use super::shape::Copies;
 use super::span_of;
 use super::star::is_star;
@@ -180,8 +181,8 @@ fn elements(expr: &Expr) -> Option<Vec<Expr>> {
     match expr {
         Expr::Tuple(elements) => Some(elements.clone()),
         Expr::Nested(inner) => elements(inner),
-        Expr::Function(Function { name, args: FunctionArguments::List(list), .. })
-            if name.to_string().eq_ignore_ascii_case("row") && !list.args.is_empty() =>
+        Expr::Function(call @ Function { args: FunctionArguments::List(list), .. })
+            if called(call).as_deref() == Some("row") && !list.args.is_empty() =>
         {
             let element = |arg: &FunctionArg| match arg {
                 FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr.clone()),

@@ -69,18 +69,31 @@ pub fn expanded_star(
     table: Option<&str>,
 ) -> Result<Vec<SelectItem>> {
     check_names(options, columns)?;
-    let shown = columns.iter().filter(|column| !excluded(options).any(|name| name_of(name) == **column));
     let item = |column: &String| {
-        let alias = Ident::with_quote('"', column);
-        match replaced(options).find(|item| name_of(&item.column_name) == *column) {
-            Some(item) => SelectItem::ExprWithAlias { expr: item.expr.clone(), alias },
-            None => SelectItem::UnnamedExpr(match table {
-                Some(table) => Expr::CompoundIdentifier(vec![Ident::with_quote('"', table), alias]),
-                None => Expr::Identifier(alias),
-            }),
-        }
+        let name = Ident::with_quote('"', column);
+        let expr = match table {
+            Some(table) => Expr::CompoundIdentifier(vec![Ident::with_quote('"', table), name]),
+            None => Expr::Identifier(name),
+        };
+        (column.clone(), SelectItem::UnnamedExpr(expr))
     };
-    Ok(shown.map(item).collect())
+    Ok(chosen(options, columns.iter().map(item)))
+}
+
+/// These columns, each under its name, without those that EXCLUDE names, and with the values of REPLACE.
+pub(super) fn chosen(
+    options: &WildcardAdditionalOptions,
+    columns: impl IntoIterator<Item = (String, SelectItem)>,
+) -> Vec<SelectItem> {
+    let is_shown = |(column, _): &(String, _)| !excluded(options).any(|name| name_of(name) == *column);
+    let item = |(column, item): (String, SelectItem)| {
+        let instead = replaced(options).find(|item| name_of(&item.column_name) == column);
+        instead.map_or(item, |instead| SelectItem::ExprWithAlias {
+            expr: instead.expr.clone(),
+            alias: Ident::with_quote('"', column),
+        })
+    };
+    columns.into_iter().filter(is_shown).map(item).collect()
 }
 
 /// Errors: EXCLUDE or REPLACE names none of these columns.
@@ -129,7 +142,7 @@ pub(super) fn folded(column: &Ident) -> ObjectName {
     ObjectName::from(vec![Ident::new(name_of(column))])
 }
 
-pub(super) fn excluded(options: &WildcardAdditionalOptions) -> impl Iterator<Item = &Ident> {
+fn excluded(options: &WildcardAdditionalOptions) -> impl Iterator<Item = &Ident> {
     let names = match &options.opt_exclude {
         Some(ExcludeSelectItem::Single(name)) => std::slice::from_ref(name),
         Some(ExcludeSelectItem::Multiple(names)) => names,
@@ -146,6 +159,6 @@ fn excluded_names_mut(options: &mut WildcardAdditionalOptions) -> &mut [ObjectNa
     }
 }
 
-pub(super) fn replaced(options: &WildcardAdditionalOptions) -> impl Iterator<Item = &ReplaceSelectElement> {
+fn replaced(options: &WildcardAdditionalOptions) -> impl Iterator<Item = &ReplaceSelectElement> {
     options.opt_replace.iter().flat_map(|replace| &replace.items).map(|item| &**item)
 }

@@ -170,23 +170,18 @@ impl FromItems {
         operator: &JoinOperator,
         column: Ident,
     ) -> Result<Option<Merged>> {
-        let value = match (operator, self.value(&column), right.value(&column)) {
-            (JoinOperator::Join(_) | JoinOperator::Inner(_), Some(left), Some(_))
-            | (JoinOperator::Left(_) | JoinOperator::LeftOuter(_), Some(left), Some(_)) => left,
-            (JoinOperator::Right(_) | JoinOperator::RightOuter(_), Some(_), Some(right)) => right,
-            (JoinOperator::FullOuter(_), Some(left), Some(right)) => coalesce(left, right),
-            (JoinOperator::Right(_) | JoinOperator::RightOuter(_) | JoinOperator::FullOuter(_), ..) => {
-                return Err(untold(&column));
-            }
-            _ => {
-                right.share(&column);
-                return Ok(None);
-            }
-        };
         let is_of_right = matches!(
             operator,
             JoinOperator::Right(_) | JoinOperator::RightOuter(_) | JoinOperator::FullOuter(_)
         );
+        let sides = self.value(&column).zip(right.value(&column));
+        let Some(value) = sides.and_then(|(left, right)| merged_by(operator, left, right)) else {
+            if is_of_right {
+                return Err(untold(&column));
+            }
+            right.share(&column);
+            return Ok(None);
+        };
         let again = [self.share(&column), right.share(&column)].contains(&true);
         Ok(Some(Merged { name: column, value, mixed: is_of_right || again }))
     }
@@ -353,6 +348,15 @@ impl VisitorMut for Replace<'_> {
     }
 }
 
-fn coalesce(left: Expr, right: Expr) -> Expr {
-    call("coalesce", [left, right])
+/// What a join USING makes of a column of both sides; `None` if it shows only one side.
+pub(super) fn merged_by(operator: &JoinOperator, left: Expr, right: Expr) -> Option<Expr> {
+    match operator {
+        JoinOperator::Join(_)
+        | JoinOperator::Inner(_)
+        | JoinOperator::Left(_)
+        | JoinOperator::LeftOuter(_) => Some(left),
+        JoinOperator::Right(_) | JoinOperator::RightOuter(_) => Some(right),
+        JoinOperator::FullOuter(_) => Some(call("coalesce", [left, right])),
+        _ => None,
+    }
 }

@@ -18,9 +18,7 @@ use super::natural::{ColumnNames, called_by, columns_of_factor, outputs_of};
 use super::ordered::bare_name;
 use super::rewrite::{ROWKEY, constraint_mut, constraint_of, is_rowkey};
 use super::scopes::{Scopes, factors};
-use super::star::{
-    check_names, excluded, excluding_rowkey, fold_names, folded, has_options, replaced, star_options,
-};
+use super::star::{check_names, chosen, excluding_rowkey, fold_names, folded, has_options, star_options};
 use super::using::{FromItem, FromItems, Shown, replace_names, replace_outer_names, shows};
 use super::visit::{or_break, or_error, visit_mut};
 use super::{name_of, span_of};
@@ -276,16 +274,7 @@ impl FromItems {
                 }
             }
         }
-        items.retain(|(name, _)| !excluded(options).any(|column| name_of(column) == *name));
-        let item = |(name, item): (String, SelectItem)| match replaced(options)
-            .find(|replaced| name_of(&replaced.column_name) == name)
-        {
-            Some(replaced) => {
-                SelectItem::ExprWithAlias { expr: replaced.expr.clone(), alias: replaced.column_name.clone() }
-            }
-            None => item,
-        };
-        Some(items.into_iter().map(item).collect())
+        Some(chosen(options, items))
     }
 
     /// What `*` becomes.
