@@ -88,6 +88,13 @@ fn rows_that_are_refused_are_pointed_at() {
         assert!(error.reason().unwrap_or_default().starts_with(why), "{sql}: {error}");
         assert_eq!(pointed_at(&db, sql), place, "{sql}");
     }
+    for (sql, place) in [
+        ("UPDATE t SET c = 1, n = NULL", "NULL"),
+        ("UPDATE t SET c = n * 10000000000", "n * 10000000000"),
+        ("UPDATE t SET s = 'abc' || 'd', n = n", "'abc' || 'd'"),
+    ] {
+        assert_eq!(pointed_at(&db, sql), place, "{sql}");
+    }
 }
 
 #[test]

@@ -21,7 +21,7 @@ use crate::exec::stored::{self, StoredRow};
 use crate::key::{ColumnId, KeyRange, Rowkey, in_key_order};
 use crate::row::{any_value_at, ref_at};
 use crate::schema::{IndexDef, IndexState, TableDef};
-use crate::sql::{Assignment, Delete, Update, name_of, name_sql};
+use crate::sql::{Assignment, Delete, Update, name_of, name_sql, span_of};
 use crate::store::{Direction, WriteBatch};
 use crate::value::{Value, ValueRef};
 
@@ -37,6 +37,14 @@ const ROWS_RESERVED: usize = 1 << 16;
 
 /// UPDATE.
 pub async fn update(view: &StatementView, stmt: &Update, given: WriteInputs<'_>) -> Result<StatementWrites> {
+    let of_column = |name: &String| stmt.assignments.iter().find(|a| name_of(&a.column) == *name);
+    update_rows(view, stmt, given).await.map_err(|e| {
+        let assigned = e.subject().column.as_ref().and_then(of_column);
+        e.at(assigned.and_then(|assignment| span_of(&assignment.value)))
+    })
+}
+
+async fn update_rows(view: &StatementView, stmt: &Update, given: WriteInputs<'_>) -> Result<StatementWrites> {
     let WriteInputs { params, queries } = given;
     let table = view.table(&stmt.table)?;
     let targets = updated_columns(view, &table, stmt)?;
