@@ -296,6 +296,9 @@ async fn copy_from(session: &mut Session, copy: &Copy) -> Result<Outcome> {
         drop(view);
         return in_a_transaction(session, copy).await;
     }
+    if let (Ok(_), Some(unchecked)) = (&rows, &unchecked) {
+        session.look_at(unchecked, &view).await?;
+    }
     let placed = |e| file.placed(e, session.watch());
     let rows = rows.map_err(|e| {
         let error = of_file(placed(e), &copy.file);
@@ -304,9 +307,6 @@ async fn copy_from(session: &mut Session, copy: &Copy) -> Result<Outcome> {
             _ => error,
         }
     })?;
-    if let Some(unchecked) = &unchecked {
-        session.look_at(unchecked, &view).await?;
-    }
     taken.first = taken.first.map(placed);
     let mut warnings = file.warnings();
     warnings.extend(left_out(
