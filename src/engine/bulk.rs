@@ -78,7 +78,8 @@ pub fn fill(
     let mut completed = |rows: Vec<RowCells>, before: u64| {
         let cells = PartialRows { columns: columns.to_vec(), rows, overriding, before };
         let rows = locked.db.runtime().block_on(complete(locked, table, cells, &mut counters))?;
-        check_parents(locked, table, rows.iter().map(|row| (None, &**row)))?;
+        let new = rows.iter().map(|row| (None, &**row));
+        check_parents(locked, table, new, |at, error| error.of_row(before + at as u64))?;
         Ok(rows)
     };
     match skipped {

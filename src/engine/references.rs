@@ -35,22 +35,30 @@ pub fn referred(columns: &[ColumnId], row: &[Value]) -> Option<Referred> {
     (!values.iter().any(Value::is_null)).then_some(values)
 }
 
-/// Errors: a row refers to one of another table that is not there. `rows`: before, if they were there, and after.
+/// Errors: a row refers to one that is not there; `of_row` adds which row it is, by its position. `rows`: before, if they
+/// were there, and after.
 pub fn check_parents<'r>(
     view: &StatementView,
     table: &TableDef,
     rows: impl Iterator<Item = (Option<&'r [Value]>, &'r [Value])> + Clone,
+    of_row: impl Fn(usize, Error) -> Error,
 ) -> Result<()> {
     for reference in &table.references {
-        let of = |row| referred(&reference.columns, row);
-        let new =
-            rows.clone().filter_map(|(old, new)| of(new).filter(|to| old.and_then(of).as_ref() != Some(to)));
+        let is_new = |(old, new): (Option<&'r [Value]>, &'r [Value])| {
+            let of = |row| referred(&reference.columns, row);
+            of(new).filter(|to| old.and_then(of).as_ref() != Some(to))
+        };
+        let new = rows.clone().filter_map(is_new);
         let parent = parent_of(view, reference)?;
         let lacking = lacking(view, reference, parent, new)?;
         let Some(first) = lacking.first() else { continue };
         match view.later.of(reference) {
             Some(unchecked) => unchecked.add(table, reference, lacking),
-            None => return Err(no_parent(table, reference, parent, first)),
+            None => {
+                let at = rows.clone().position(|row| is_new(row).as_ref() == Some(first));
+                let error = no_parent(table, reference, parent, first);
+                return Err(at.into_iter().fold(error, |error, at| of_row(at, error)));
+            }
         }
     }
     Ok(())
@@ -72,6 +80,7 @@ pub fn no_parent(table: &TableDef, reference: &Reference, parent: &TableDef, val
         ))
         .hint(hint)
         .state(sqlstate::FOREIGN_KEY)
+        .of_column(reference.columns.first().map_or("", |id| table.column_name(*id)))
 }
 
 /// When foreign keys are checked that are not checked at once. A statement that writes rows which refer to each other, or

@@ -264,7 +264,7 @@ impl<'a> Rewriting<'a> {
                 assigned.complete(view, table, &mut new, &mut self.counters)?;
                 check_constraints(view, table, &new).await?;
                 let old = old.iter().map(|old| Some(&*old.values));
-                check_parents(view, table, old.zip(new.iter().map(Vec::as_slice)))?;
+                check_parents(view, table, old.zip(new.iter().map(Vec::as_slice)), |_, error| error)?;
                 Some(new)
             }
         };

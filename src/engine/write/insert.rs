@@ -161,6 +161,10 @@ pub(super) async fn changed(
     (proposed, columns): (Vec<NumberedRow>, &[ColumnId]),
     batch: &mut WriteBatch,
 ) -> Result<StagedChanges> {
+    // Without ON CONFLICT, each row is written.
+    let is_each = matches!(stmt.mode, InsertMode::Insert | InsertMode::Upsert);
+    let written = if is_each { &proposed[..] } else { &[] };
+    let of_written: Vec<u64> = written.iter().map(|row| row.number).collect();
     let mut staged = stage(view, table, &stmt.mode, proposed, columns)?;
     let (merged, numbers) = &staged.merged;
     check_constraints(view, table, merged).await.map_err(|e| e.renumbered(|at| numbers[at as usize]))?;
@@ -168,7 +172,7 @@ pub(super) async fn changed(
         true => check_updates(view, table, stmt, given).await?,
         false => compute_updates(view, table, stmt, given, &mut staged, batch).await?,
     }
-    staged.changed.check_parents(view, table)?;
+    staged.changed.check_parents(view, table, |at| of_written.get(at).copied())?;
     Ok(staged.changed)
 }
 
@@ -179,10 +183,10 @@ pub async fn insert_cells(
     cells: PartialRows,
 ) -> Result<StatementWrites> {
     let mut batch = WriteBatch::default();
-    let columns = cells.columns.clone();
+    let (columns, before) = (cells.columns.clone(), cells.before);
     let proposed = proposed(view, table, &InsertMode::Insert, cells, &mut batch).await?;
     let staged = stage(view, table, &InsertMode::Insert, proposed, &columns)?;
-    staged.changed.check_parents(view, table)?;
+    staged.changed.check_parents(view, table, |at| Some(before + at as u64))?;
     let name = Ident::with_quote('"', &table.name);
     let target = WriteTarget::new(view, table, (&name, &None), &None, &[]);
     target.finish(&staged.changed, batch).await

@@ -98,14 +98,20 @@ struct StagedChanges {
 }
 
 impl StagedChanges {
-    /// Errors: a row refers to one of another table that is not there.
-    fn check_parents(&self, view: &StatementView, table: &TableDef) -> Result<()> {
+    /// Errors: a row refers to one that is not there. `number`: that of a row that was touched.
+    fn check_parents(
+        &self,
+        view: &StatementView,
+        table: &TableDef,
+        number: impl Fn(usize) -> Option<u64>,
+    ) -> Result<()> {
         // What an expired row refers to may be gone.
         let is_alive = |old: &&[Value]| table.is_alive(old, view.as_of_us);
-        let rows = self.changes.values().filter_map(|RowChange { old, new }| {
+        let rows = self.touched.iter().filter_map(|rowkey| {
+            let RowChange { old, new } = self.changes.get(rowkey)?;
             Some((old.as_ref().map(|old| &*old.values).filter(is_alive), new.as_deref()?))
         });
-        check_parents(view, table, rows)
+        check_parents(view, table, rows, |at, error| number(at).into_iter().fold(error, Error::of_row))
     }
 }
 
