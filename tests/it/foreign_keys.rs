@@ -245,3 +245,69 @@ fn a_foreign_key_holds_from_the_moment_it_is_added_whoever_writes_meanwhile() {
         assert!(held > 0);
     });
 }
+
+#[test]
+fn files_are_loaded_in_any_order_and_rows_without_a_parent_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, rows: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, rows).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    over_each_store(|db| {
+        db.execute_batch(
+            "CREATE TABLE p (id INT PRIMARY KEY);
+             CREATE TABLE c (id INT PRIMARY KEY, p INT REFERENCES p, v INT);
+             CREATE TABLE tree (id INT PRIMARY KEY, up INT REFERENCES tree);
+             INSERT INTO p VALUES (1), (2)",
+        )
+        .unwrap();
+        let told = |sql: &str| db.execute(sql).unwrap_err().what().to_owned();
+        let children = file("c.csv", "id,p,v\n1,1,0\n2,,0\n3,7,0\n4,2,0\n");
+        let refused = told(&format!("COPY c FROM '{children}'"));
+        assert!(refused.ends_with("c.csv: line 4: table \"p\" has no row with id = 7"), "{refused}");
+        let loaded =
+            db.session().execute(&format!("COPY c FROM '{children}' WITH (ON_ERROR skip)"), &[]).unwrap();
+        assert_eq!((loaded.affected, loaded.warnings.len()), (Some(3), 1));
+        db.execute(&format!("COPY tree FROM '{}'", file("up.csv", "id,up\n3,2\n2,1\n1,\n4,4\n"))).unwrap();
+        let lost = format!("COPY tree FROM '{}'", file("lost.csv", "id,up\n5,6\n6,9\n"));
+        assert_eq!(told(&lost), "table \"tree\" has no row with id = 9");
+        // A table of a million rows or so, at once.
+        db.execute("INSERT INTO p SELECT v FROM generate_series(3, 9000) g(v)").unwrap();
+        db.execute("INSERT INTO c SELECT v + 10, v, 0 FROM generate_series(3, 9000) g(v)").unwrap();
+        let many = "INSERT INTO c SELECT v + 9100, v, 0 FROM generate_series(3, 9001) g(v)";
+        assert_eq!(told(many), "table \"p\" has no row with id = 9001");
+        db.execute("UPDATE c SET p = p + 1 WHERE p BETWEEN 3 AND 8999").unwrap();
+        assert_eq!(told("UPDATE c SET p = p + 1"), "table \"p\" has no row with id = 9001");
+        assert_eq!(told("DELETE FROM p"), "rows of \"c\" refer to id = 1 of \"p\"");
+        assert_eq!(db.execute("DELETE FROM p WHERE id = 3").unwrap(), 1);
+        db.execute("DELETE FROM c").unwrap();
+        assert_eq!(db.execute("DELETE FROM p").unwrap(), 8999);
+        assert_eq!(db.session().execute("CHECK DATABASE", &[]).unwrap().affected, Some(0));
+    });
+}
+
+#[test]
+fn a_dump_brings_them_back() {
+    let db = Database::in_memory().unwrap();
+    db.execute_batch(
+        "CREATE TABLE b (id INT PRIMARY KEY, u TEXT, a INT);
+         CREATE TABLE a (id INT PRIMARY KEY, b INT REFERENCES b ON DELETE SET NULL, u TEXT);
+         CREATE UNIQUE INDEX ON b (reverse(u));
+         INSERT INTO b VALUES (1, 'x', 1);
+         INSERT INTO a VALUES (1, 1, 'x'), (2, NULL, NULL);
+         ALTER TABLE b ADD CONSTRAINT back FOREIGN KEY (a) REFERENCES a DEFERRABLE INITIALLY DEFERRED;
+         ALTER TABLE a ADD FOREIGN KEY (u) REFERENCES b (u) ON DELETE CASCADE",
+    )
+    .unwrap();
+    let dumped = |db: &Database| {
+        let mut script = Vec::new();
+        db.dump(&mut script).unwrap();
+        String::from_utf8(script).unwrap()
+    };
+    let again = Database::in_memory().unwrap();
+    again.execute_batch(&dumped(&db)).unwrap();
+    assert_eq!(dumped(&again), dumped(&db));
+    assert_eq!(again.execute("DELETE FROM a WHERE id = 1").unwrap_err().sqlstate(), "23503");
+    assert_eq!(again.definitions(None).unwrap(), db.definitions(None).unwrap());
+}

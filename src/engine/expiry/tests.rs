@@ -490,3 +490,22 @@ fn a_purge_that_is_stopped_says_that_rows_are_gone() {
     let stopped = session.execute("ANALYZE t", &[]).unwrap_err();
     assert_eq!(stopped.reason(), Some("nothing of the statement was written"));
 }
+
+#[test]
+fn what_an_expired_row_refers_to_may_go_and_is_asked_for_again() {
+    let db = Database::in_memory().unwrap();
+    db.execute_batch(
+        "CREATE TABLE p (id INT PRIMARY KEY);
+         CREATE TABLE c (id INT PRIMARY KEY, p INT REFERENCES p) WITH (ttl = '1 day');
+         INSERT INTO p VALUES (1);
+         INSERT INTO c VALUES (1, 1)",
+    )
+    .unwrap();
+    assert_eq!(db.execute("DELETE FROM p").unwrap_err().sqlstate(), "23503");
+    db.pass(2 * DAY_US);
+    db.execute("DELETE FROM p").unwrap();
+    for sql in ["UPSERT INTO c VALUES (1, 1)", "INSERT INTO c VALUES (1, 1)"] {
+        assert_eq!(db.execute(sql).unwrap_err().sqlstate(), "23503", "{sql}");
+    }
+    assert_eq!(db.query("SELECT * FROM c").unwrap().count(), 0);
+}
