@@ -2,7 +2,8 @@
 //! programs that look for them there.
 //!
 //! Of constraints, programs ask three tables by `constraint_name`: `table_constraints` says what kind it is,
-//! `key_column_usage` which columns it is on, `constraint_column_usage` which columns of the parent it refers to.
+//! `key_column_usage` which columns it is on, `constraint_column_usage` which columns of the parent it refers to. Names
+//! that are not given are unique, as they contain the table's; those that are given are unique in their table.
 
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ use crate::catalog::Catalog;
 use crate::error::{Error, sqlstate};
 use crate::key::ColumnId;
 use crate::row::type_name;
-use crate::schema::{OnDelete, ParentKey, Reference, TableDef, ViewDef};
+use crate::schema::{IndexDef, IndexState, OnDelete, ParentKey, Reference, TableDef, ViewDef};
 use crate::sql::{CATALOG_HINT, INFORMATION_SCHEMA};
 
 /// The name of every database, and of the schema of all tables.
@@ -154,8 +155,10 @@ fn constraints_of(table: &TableDef) -> Vec<Constraint<'_>> {
         reference: None,
     };
     let mut all = vec![constraint(&primary_key_of(table), "PRIMARY KEY", table.key.columns())];
-    let unique = table.indexes.iter().filter(|index| index.unique && index.filter.is_none());
-    all.extend(unique.map(|index| constraint(&index.name, "UNIQUE", index.layout.decodable().to_vec())));
+    let is_constraint =
+        |index: &&IndexDef| index.unique && index.filter.is_none() && index.state == IndexState::Ready;
+    let unique = table.indexes.iter().filter(is_constraint);
+    all.extend(unique.map(|index| constraint(&index.name, "UNIQUE", index.layout.columns())));
     all.extend(table.checks.iter().map(|check| constraint(&check.name, "CHECK", Vec::new())));
     all.extend(table.references.iter().map(|reference| Constraint {
         reference: Some(reference),

@@ -162,7 +162,10 @@ impl<'v> BulkStatement<'v> {
         let BulkStatement { writer, view, table, .. } = self;
         let recorded = view.recording.as_ref().map(|recording| recording.reads());
         let mut reads = recorded.unwrap_or_else(|| Reads::new(view.snapshot.version()));
-        let touched = reads.keyspaces().chain(table.keyspaces()).collect();
+        // What rows refer to is looked at in the parents' keyspaces, which are these as long as their definitions stand.
+        let parents = table.references.iter().filter_map(|of| view.catalog.table_by_id(of.parent));
+        let tables = std::iter::once(*table).chain(parents.map(|parent| &**parent));
+        let touched = reads.keyspaces().chain(tables.flat_map(TableDef::keyspaces)).collect();
         view.catalog.rely_on(&mut reads, &touched);
         writer.check(&reads)
     }

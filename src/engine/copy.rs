@@ -132,6 +132,15 @@ impl<'a> FileRows<'a> {
 
     /// The place of the row that an error is about, and of the one before it that has its rowkey.
     fn place(&self, error: &Error, watch: &Watch) -> Result<Option<(String, Option<String>)>> {
+        // A pipe gives its rows once.
+        if !std::fs::metadata(&self.path)?.is_file() {
+            return Ok(None);
+        }
+        let key = &self.table.key;
+        let tells_rowkey = !key.is_drawn() && key.columns().iter().all(|id| self.columns.contains(id));
+        if error.subject().row.is_none() && (error.subject().rowkey.is_none() || !tells_rowkey) {
+            return Ok(None);
+        }
         let mut again = reader(self.file, &self.path, self.table, self.columns)?;
         let mut passed = 0;
         if let Some(row) = error.subject().row {
@@ -297,7 +306,7 @@ async fn copy_from(session: &mut Session, copy: &Copy) -> Result<Outcome> {
         return in_a_transaction(session, copy).await;
     }
     if let (Ok(_), Some(unchecked)) = (&rows, &unchecked) {
-        session.look_at(unchecked, &view).await?;
+        session.look_at(unchecked, Some(&view)).await.map_err(|e| of_file(e, &copy.file))?;
     }
     let placed = |e| file.placed(e, session.watch());
     let rows = rows.map_err(|e| {

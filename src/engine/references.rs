@@ -51,13 +51,18 @@ pub fn check_parents<'r>(
         let new = rows.clone().filter_map(is_new);
         let parent = parent_of(view, reference)?;
         let lacking = lacking(view, reference, parent, new)?;
-        let Some(first) = lacking.first() else { continue };
+        if lacking.is_empty() {
+            continue;
+        }
         match view.later.of(reference) {
             Some(unchecked) => unchecked.add(table, reference, lacking),
             None => {
-                let at = rows.clone().position(|row| is_new(row).as_ref() == Some(first));
-                let error = no_parent(table, reference, parent, first);
-                return Err(at.into_iter().fold(error, |error, at| of_row(at, error)));
+                let lacks = |row| is_new(row).filter(|values| lacking.contains(values));
+                let mut found = rows.clone().enumerate().filter_map(|(at, row)| Some((at, lacks(row)?)));
+                let Some((at, values)) = found.next() else {
+                    return Err(Error::internal("values that no row has are not there"));
+                };
+                return Err(of_row(at, no_parent(table, reference, parent, &values)));
             }
         }
     }
@@ -111,15 +116,15 @@ impl Later {
     }
 }
 
-/// What foreign keys have to look at: values that the parent had no row with, by table and constraint. What was undone
+/// What foreign keys have to look at: values that the parent had no row with, by table and foreign key. What was undone
 /// meanwhile does no harm, for then no row has these values.
 #[derive(Default)]
-pub struct Unchecked(Mutex<BTreeMap<(TableId, String), BTreeSet<Referred>>>);
+pub struct Unchecked(Mutex<BTreeMap<(TableId, Reference), BTreeSet<Referred>>>);
 
 impl Unchecked {
     /// Adds values by which rows of the table may refer to rows that are not there.
     pub fn add(&self, table: &TableDef, reference: &Reference, values: impl IntoIterator<Item = Referred>) {
-        self.0.lock().entry((table.id, reference.name.clone())).or_default().extend(values);
+        self.0.lock().entry((table.id, reference.clone())).or_default().extend(values);
     }
 
     /// Nothing is to be looked at.
@@ -130,12 +135,10 @@ impl Unchecked {
     /// What is to be looked at: foreign keys that are there still, and values.
     pub fn of(&self, catalog: &Catalog) -> Vec<(Referrer, Vec<Referred>)> {
         let all = self.0.lock();
-        let found = |((table, name), values): (&(TableId, String), &BTreeSet<Referred>)| {
-            let child = catalog.table_by_id(*table)?;
-            let reference = child.references.iter().find(|reference| reference.name == *name)?;
-            let referrers = catalog.references_to(reference.parent).iter();
-            let mut of_child = referrers.filter(|of| of.child.id == *table && of.reference().name == *name);
-            Some((of_child.next()?.clone(), values.iter().cloned().collect()))
+        let found = |((child, reference), values): (&(TableId, Reference), &BTreeSet<Referred>)| {
+            let mut referrers = catalog.references_to(reference.parent).iter();
+            let of_child = referrers.find(|of| of.child.id == *child && of.reference() == reference)?;
+            Some((of_child.clone(), values.iter().cloned().collect()))
         };
         all.iter().filter_map(found).collect()
     }
@@ -157,6 +160,10 @@ pub fn lacking(
     parent: &TableDef,
     values: impl Iterator<Item = Referred>,
 ) -> Result<Vec<Referred>> {
+    let mut values = values.peekable();
+    if values.peek().is_none() {
+        return Ok(Vec::new());
+    }
     let Some(key) = reference.key_in(parent) else {
         return Err(Error::new(
             Kind::Unavailable,
@@ -219,7 +226,11 @@ pub struct FollowUp {
 }
 
 /// The statements for the children of rows that had these values: a query of one of them, if that is refused.
-pub fn follow_ups(referrer: &Referrer, action: OnDelete, gone: &[Referred]) -> Vec<FollowUp> {
+pub fn follow_ups<'g>(
+    referrer: &Referrer,
+    action: OnDelete,
+    gone: &'g [Referred],
+) -> impl Iterator<Item = FollowUp> + use<'g> {
     let (child, reference) = (&referrer.child, referrer.reference());
     let table = quoted_name(&child.name);
     let columns: Vec<String> =
@@ -236,7 +247,7 @@ pub fn follow_ups(referrer: &Referrer, action: OnDelete, gone: &[Referred]) -> V
         OnDelete::SetDefault => (set("DEFAULT"), ""),
     };
     let largest = VALUES[VALUES.len() - 1];
-    let follow_up = |gone: &[Referred]| {
+    let follow_up = move |gone: &[Referred]| {
         let places = VALUES.iter().copied().find(|n| *n >= gone.len()).unwrap_or(largest);
         // Values that come twice change nothing.
         let params = gone.iter().cycle().take(places).flatten().cloned().collect();
@@ -254,7 +265,7 @@ pub fn follow_ups(referrer: &Referrer, action: OnDelete, gone: &[Referred]) -> V
         let left = if columns.len() == 1 { names.clone() } else { format!("({names})") };
         FollowUp { sql: format!("{head} WHERE {left} IN ({}){tail}", tuples.join(", ")), params }
     };
-    gone.chunks(largest).map(follow_up).collect()
+    gone.chunks(largest).map(follow_up)
 }
 
 /// The error for a row that goes away, or gets other values, while another one refers to it by these.
@@ -273,10 +284,17 @@ pub fn still_referred(referrer: &Referrer, parent: &TableDef, values: &[Value]) 
         .state(sqlstate::FOREIGN_KEY)
 }
 
-/// Rows of the table that refer to one that is not there, up to `limit`. Rows that cannot be read are passed over.
+/// Rows of the table that refer to one that is not there, up to `limit`; rows that cannot be read, and what follows one
+/// that the store cannot read, are left to the other checks.
 pub fn missing_parents(view: &StatementView, table: &TableDef, limit: usize) -> Result<Vec<Problem>> {
     let mut problems = Vec::new();
-    if table.references.is_empty() {
+    let mut references = Vec::with_capacity(table.references.len());
+    for reference in &table.references {
+        let parent = parent_of(view, reference)?;
+        // An index that is not Ready is another problem.
+        references.extend(reference.key_in(parent).map(|_| (reference, parent)));
+    }
+    if references.is_empty() {
         return Ok(problems);
     }
     let reader = view.snapshot.unrecorded()?;
@@ -296,10 +314,10 @@ pub fn missing_parents(view: &StatementView, table: &TableDef, limit: usize) -> 
         for rowkey in rowkeys {
             let row =
                 stored::rows_of(&*reader, table, &[&rowkey]).ok().and_then(|mut rows| rows.pop().flatten());
+            let row = row.filter(|row| table.is_alive(&row.values, view.as_of_us));
             rows.extend(row.map(|row| (rowkey, row.values)));
         }
-        for reference in &table.references {
-            let parent = parent_of(view, reference)?;
+        for (reference, parent) in &references {
             let of = |row: &[Value]| referred(&reference.columns, row);
             let lacking: BTreeSet<Referred> =
                 lacking(view, reference, parent, rows.iter().filter_map(|(_, row)| of(row)))?
@@ -386,6 +404,19 @@ fn columns_set(table: &TableDef, statement: &Statement) -> Option<Vec<ColumnId>>
     let Statement::Update(update) = statement else { return None };
     let names = update.assignments.iter().map(|assignment| name_of(&assignment.column));
     Some(names.filter_map(|name| table.column_id(&name)).collect())
+}
+
+/// The error of COMMIT for a row that refers to one which is not there.
+pub fn left_alone(table: &TableDef, reference: &Reference, parent: &TableDef, values: &[Value]) -> Error {
+    let there = show(parent, &reference.parent_columns, values);
+    let own = show(table, &reference.columns, values);
+    Error::invalid(format!("a row of \"{}\" refers to {there} of \"{}\", which has no such row", table.name, parent.name))
+        .why(format!("foreign key \"{}\" is checked now", reference.name))
+        .hint(format!(
+            "SELECT * FROM {} WHERE {own} shows it; the transaction is open still: mend it and COMMIT, or ROLLBACK",
+            name_sql(&table.name)
+        ))
+        .state(sqlstate::FOREIGN_KEY)
 }
 
 /// What a statement that writes may do to rows that refer to each other.

@@ -272,6 +272,7 @@ pub fn check(view: &StatementView, check: &Check) -> Result<(u64, RecordBatch)> 
         for table in tables {
             let left = limit - report.problems.len().min(limit);
             report.problems.extend(missing_parents(view, &table, left)?);
+            report.complete &= report.problems.len() < limit;
         }
     }
     let found = report.problems.len();

@@ -8,7 +8,7 @@ use crate::key::{ColumnId, KeyLayout, KeyPart};
 
 /// `FOREIGN KEY (columns) REFERENCES parent (parent_columns)`. Tables and columns are kept by their ids, so they may be
 /// renamed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Reference {
     /// Name of the constraint.
     pub name: String,
@@ -26,7 +26,7 @@ pub struct Reference {
 }
 
 /// What becomes of the rows that refer to a row which is deleted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum OnDelete {
     /// The statement is refused if there are some when it ends.
     Refuse,

@@ -255,7 +255,11 @@ impl Visitor for Clauses<'_> {
             Expr::BinaryOp { op: BinaryOperator::Divide | BinaryOperator::Modulo, right, .. },
         ) = (&self.sought, expr)
         {
-            self.look_at_number(right, "0");
+            // Of several, any may have found a zero in the rows.
+            match right.to_string() == "0" {
+                true => self.look_at_number(right, "0"),
+                false => self.found.push(None),
+            }
         }
         ControlFlow::Continue(())
     }

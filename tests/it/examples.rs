@@ -40,6 +40,11 @@ fn documents() {
 }
 
 #[test]
+fn references() {
+    check("references");
+}
+
+#[test]
 fn marketplace() {
     check("marketplace");
 }

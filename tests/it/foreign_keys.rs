@@ -271,7 +271,7 @@ fn files_are_loaded_in_any_order_and_rows_without_a_parent_are_told() {
         assert_eq!((loaded.affected, loaded.warnings.len()), (Some(3), 1));
         db.execute(&format!("COPY tree FROM '{}'", file("up.csv", "id,up\n3,2\n2,1\n1,\n4,4\n"))).unwrap();
         let lost = format!("COPY tree FROM '{}'", file("lost.csv", "id,up\n5,6\n6,9\n"));
-        assert_eq!(told(&lost), "table \"tree\" has no row with id = 9");
+        assert!(told(&lost).ends_with("lost.csv: table \"tree\" has no row with id = 9"));
         // A table of a million rows or so, at once.
         db.execute("INSERT INTO p SELECT v FROM generate_series(3, 9000) g(v)").unwrap();
         db.execute("INSERT INTO c SELECT v + 10, v, 0 FROM generate_series(3, 9000) g(v)").unwrap();

@@ -304,7 +304,7 @@ fn no_constraint(table: &TableDef, name: &Ident) -> Error {
     }
 }
 
-/// Errors: the rowkey, a CHECK or an index uses the column, which therefore, `what`, cannot be changed.
+/// Errors: the rowkey, a CHECK, a foreign key or an index uses the column, which therefore, `what`, cannot be changed.
 pub fn refuse_if_used(table: &TableDef, id: ColumnId, name: &Ident, what: &str) -> Result<()> {
     let mut user = None;
     for of in &table.checks {

@@ -247,11 +247,12 @@ pub fn refuse_if_referred(
     }
 }
 
-/// Drops the foreign keys of other tables that refer to these.
+/// Drops the foreign keys of other tables that refer to these. Errors: one of those is being re-keyed.
 pub fn drop_references(edit: &mut CatalogEdit, catalog: &Catalog, parents: &[TableId]) -> Result<()> {
     let refers = |reference: &Reference| parents.contains(&reference.parent);
     for child in catalog.tables().filter(|child| !parents.contains(&child.id)) {
         if child.references.iter().any(refers) {
+            rekeying::refuse(child)?;
             let mut child = (**child).clone();
             child.references.retain(|reference| !refers(reference));
             edit.put_table(child)?;

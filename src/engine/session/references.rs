@@ -13,8 +13,8 @@ use super::{Session, Whole};
 use crate::catalog::Referrer;
 use crate::engine::outcome::{Outcome, Warning};
 use crate::engine::references::{
-    Bonds, Referred, Unchecked, follow_ups, lacking, no_parent, on_delete_sql, parent_of, referred,
-    still_referred,
+    Bonds, Referred, Unchecked, follow_ups, lacking, left_alone, no_parent, on_delete_sql, parent_of,
+    referred, still_referred,
 };
 use crate::engine::rows::values_of;
 use crate::engine::turns::Defeats;
@@ -116,7 +116,7 @@ impl Session {
                 written.map_err(|e| of_follow_up(e, reference))?;
             }
         }
-        self.look_at(&left.unchecked, &before).await?;
+        self.look_at(&left.unchecked, Some(&before)).await?;
         self.written(statement, affected, returning)
     }
 
@@ -124,17 +124,18 @@ impl Session {
     pub(super) fn check_deferred(&self) -> Result<()> {
         match &self.open {
             Some(open) if !open.later.is_empty() => {
-                self.db.shared.runtime.clone().block_on(self.look_at(&open.later, &self.view()?))
+                self.db.shared.runtime.clone().block_on(self.look_at(&open.later, None))
             }
             _ => Ok(()),
         }
     }
 
-    /// Errors: a row has one of these values, and no parent has it. `before`: a view from before it was written.
+    /// Errors: a row has one of these values, and no parent has it. `before`: a view from before the statement; `None`: of
+    /// the whole transaction.
     pub(in crate::engine) async fn look_at(
         &self,
         unchecked: &Unchecked,
-        before: &StatementView,
+        before: Option<&StatementView>,
     ) -> Result<()> {
         let view = self.view()?;
         for (referrer, values) in unchecked.of(&view.catalog) {
@@ -142,7 +143,9 @@ impl Session {
             let parent = parent_of(&view, reference)?;
             let gone = lacking(&view, reference, parent, values.into_iter())?;
             let Some(values) = self.first_child(&view, &referrer, &gone).await? else { continue };
-            let was_there = match before.catalog.table_by_id(parent.id) {
+            let Some(before) = before else { return Err(left_alone(child, reference, parent, &values)) };
+            let then = before.catalog.table_by_id(parent.id);
+            let was_there = match then {
                 Some(parent) => {
                     lacking(before, reference, parent, std::iter::once(values.clone()))?.is_empty()
                 }
@@ -168,10 +171,10 @@ impl Session {
         let before = StatementView { later: before.later.clone().of_statement(&left.unchecked), ..before };
         let table = before.table(name)?;
         let mut writes = writes_of(&before, statement, given).await?;
-        let bonds = Bonds::of(&before.catalog, &table, statement);
-        let rowkeys = if bonds.is_empty() { BTreeSet::new() } else { rowkeys_in(&table, &writes.batch) };
+        let referrers = Bonds::of(&before.catalog, &table, statement).to;
+        let rowkeys = if referrers.is_empty() { BTreeSet::new() } else { rowkeys_in(&table, &writes.batch) };
         self.write_down(std::mem::take(&mut writes.batch));
-        left.add(&table, bonds, (&before, &self.view()?), &rowkeys)?;
+        left.add(&table, referrers, (&before, &self.view()?), &rowkeys)?;
         Ok(writes)
     }
 
@@ -201,12 +204,12 @@ impl Consequences {
     /// Adds what follows from a write of these rows; the two views are from before and after it.
     fn add(
         &mut self,
-        table: &Arc<TableDef>,
-        bonds: Bonds,
+        table: &TableDef,
+        referrers: Vec<Referrer>,
         (before, after): (&StatementView, &StatementView),
         rowkeys: &BTreeSet<Rowkey>,
     ) -> Result<()> {
-        let mut deleted: Vec<BTreeSet<Referred>> = vec![BTreeSet::new(); bonds.to.len()];
+        let mut deleted: Vec<BTreeSet<Referred>> = vec![BTreeSet::new(); referrers.len()];
         let mut changed = deleted.clone();
         let rowkeys: Vec<&[u8]> = rowkeys.iter().map(|rowkey| &rowkey[..]).collect();
         for rowkeys in rowkeys.chunks(ROWS_READ) {
@@ -215,7 +218,7 @@ impl Consequences {
             for (old, now) in rows(before)?.into_iter().zip(rows(after)?) {
                 let (old, now) = (old.map(|row| row.values), now.map(|row| row.values));
                 let of = |columns: &[_], row: &Option<Vec<_>>| referred(columns, row.as_ref()?);
-                for (at, referrer) in bonds.to.iter().enumerate() {
+                for (at, referrer) in referrers.iter().enumerate() {
                     let columns = &referrer.reference().parent_columns;
                     let gone = if now.is_none() { &mut deleted[at] } else { &mut changed[at] };
                     gone.extend(of(columns, &old).filter(|had| of(columns, &now).as_ref() != Some(had)));
@@ -223,7 +226,7 @@ impl Consequences {
             }
         }
         for (referrer, (mut deleted, mut changed)) in
-            bonds.to.into_iter().zip(deleted.into_iter().zip(changed))
+            referrers.into_iter().zip(deleted.into_iter().zip(changed))
         {
             match referrer.reference().on_delete {
                 OnDelete::Refuse => changed.append(&mut deleted),

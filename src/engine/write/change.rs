@@ -158,7 +158,7 @@ struct Rewriting<'a> {
     affected: u64,
     /// Rows for RETURNING.
     returned: Vec<ReturnedRow>,
-    /// Only the changed columns matter: no index, CHECK or RETURNING needs the whole row.
+    /// Only the changed columns matter: no index, CHECK, foreign key or RETURNING needs the whole row.
     is_simple: bool,
     /// The rows may be gathered and written through the bulk door, if they are many.
     may_be_many: bool,
