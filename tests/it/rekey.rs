@@ -225,7 +225,7 @@ fn a_row_whose_entries_do_not_fit_can_be_deleted_meanwhile() {
 #[test]
 fn definitions_stay_while_it_runs_and_another_one_waits() {
     let db = filled();
-    db.execute("CREATE TABLE u (id INT PRIMARY KEY)").unwrap();
+    db.execute_batch("CREATE TABLE u (id INT PRIMARY KEY); ALTER TABLE t ADD COLUMN u INT REFERENCES u").unwrap();
     let seen = Arc::new(Mutex::new(0));
     let times = Arc::clone(&seen);
     while_running(&db, "ALTER TABLE t REKEY (a, id)", move |db, _, _| {
@@ -237,6 +237,7 @@ fn definitions_stay_while_it_runs_and_another_one_waits() {
             "CREATE INDEX more ON t (b)",
             "DROP INDEX by_a",
             "REPAIR INDEX by_a",
+            "DROP TABLE u CASCADE",
         ] {
             let error = db.execute(sql).unwrap_err();
             assert_eq!((error.kind(), error.sqlstate()), (Kind::Unavailable, "55000"), "{sql}: {error}");
