@@ -225,7 +225,8 @@ fn a_row_whose_entries_do_not_fit_can_be_deleted_meanwhile() {
 #[test]
 fn definitions_stay_while_it_runs_and_another_one_waits() {
     let db = filled();
-    db.execute_batch("CREATE TABLE u (id INT PRIMARY KEY); ALTER TABLE t ADD COLUMN u INT REFERENCES u").unwrap();
+    db.execute_batch("CREATE TABLE u (id INT PRIMARY KEY); ALTER TABLE t ADD COLUMN u INT REFERENCES u")
+        .unwrap();
     let seen = Arc::new(Mutex::new(0));
     let times = Arc::clone(&seen);
     while_running(&db, "ALTER TABLE t REKEY (a, id)", move |db, _, _| {
