@@ -59,7 +59,7 @@ pub struct Catalog {
     owners: OnceLock<Arc<HashMap<KeyspaceId, Arc<TableDef>>>>,
     /// The result of [`Catalog::tells_times`], computed on first use.
     tells_times: OnceLock<bool>,
-    /// The result of [`Catalog::references_to`], computed on first use.
+    /// The foreign keys, by the table they refer to, computed on first use.
     referrers: OnceLock<Arc<HashMap<TableId, Vec<Referrer>>>>,
 }
 
@@ -208,7 +208,16 @@ impl Catalog {
 
     /// The foreign keys that refer to rows of a table, its own included.
     pub fn references_to(&self, table: TableId) -> &[Referrer] {
-        let all = self.referrers.get_or_init(|| {
+        self.referrers().get(&table).map_or(&[], Vec::as_slice)
+    }
+
+    /// Some table has a foreign key.
+    pub fn has_references(&self) -> bool {
+        !self.referrers().is_empty()
+    }
+
+    fn referrers(&self) -> &HashMap<TableId, Vec<Referrer>> {
+        self.referrers.get_or_init(|| {
             let mut all: HashMap<TableId, Vec<Referrer>> = HashMap::new();
             for child in self.tables() {
                 for (at, reference) in child.references.iter().enumerate() {
@@ -217,8 +226,7 @@ impl Catalog {
                 }
             }
             Arc::new(all)
-        });
-        all.get(&table).map_or(&[], Vec::as_slice)
+        })
     }
 
     /// Views by name, in order.

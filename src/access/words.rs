@@ -44,7 +44,7 @@ fn plain_reason(access: &Access, layout: &KeyLayout, need: &Need) -> String {
                 SetOp::Intersection => "rows that all of",
             };
             let n = branches.len();
-            format!("{given} {n} walks find, about {}{order}", counted((access.entries).ceil(), "entry"))
+            format!("{given} {n} walks find, about {}{order}", counted(access.entries.ceil(), "entry"))
         }
         Method::Scan { ranges, skip, .. } => {
             let n = ranges.as_slice().len();
@@ -61,7 +61,7 @@ fn plain_reason(access: &Access, layout: &KeyLayout, need: &Need) -> String {
                 }
                 None => counted(n, "range"),
             };
-            format!("{read}, about {}{order}", counted((access.entries).ceil(), "entry"))
+            format!("{read}, about {}{order}", counted(access.entries.ceil(), "entry"))
         }
     }
 }
@@ -73,7 +73,7 @@ pub(super) fn note(table: &TableDef, need: &Need, best: &Access) -> Option<Strin
         return None;
     }
     let create = index_for(table, need)?;
-    Some(format!("{} are read; {create} would serve", counted((best.entries).ceil(), "entry")))
+    Some(format!("{} are read; {create} would serve", counted(best.entries.ceil(), "entry")))
 }
 
 /// Why a path lost on price.
@@ -88,7 +88,7 @@ pub(super) fn more(index: &IndexDef, loser: &Access, best: &Access) -> String {
             (_, Path::IndexFetch(_)) => " and as many fetches",
             (_, Path::Primary | Path::IndexOnly(_)) => "",
         };
-        format!("about {}{fetches}", counted((a.entries).ceil(), "entry"))
+        format!("about {}{fetches}", counted(a.entries.ceil(), "entry"))
     };
     let reads = |a: &Access| match a.path {
         Path::IndexFetch(_) => a.entries * (COST.entry + COST.get),

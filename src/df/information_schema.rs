@@ -18,7 +18,7 @@ use crate::catalog::Catalog;
 use crate::error::{Error, sqlstate};
 use crate::key::ColumnId;
 use crate::row::type_name;
-use crate::schema::{IndexDef, IndexState, OnDelete, ParentKey, Reference, TableDef, ViewDef};
+use crate::schema::{IndexDef, IndexState, ParentKey, Reference, TableDef, ViewDef};
 use crate::sql::{CATALOG_HINT, INFORMATION_SCHEMA};
 
 /// The name of every database, and of the schema of all tables.
@@ -251,13 +251,7 @@ fn referential_constraints(catalog: &Catalog) -> DfResult<RecordBatch> {
                 ParentKey::Index(index) => index.name.clone(),
             })
         });
-        let rule = match reference.on_delete {
-            OnDelete::Refuse => "NO ACTION",
-            OnDelete::Cascade => "CASCADE",
-            OnDelete::SetNull => "SET NULL",
-            OnDelete::SetDefault => "SET DEFAULT",
-        };
-        rows.push((reference.name.clone(), key, rule));
+        rows.push((reference.name.clone(), key, reference.on_delete.name()));
     }
     let same = |value: &str| texts(vec![value.to_owned(); rows.len()]);
     rows_of(

@@ -284,7 +284,7 @@ async fn copy_from(session: &mut Session, copy: &Copy) -> Result<Outcome> {
     // A load draws each rowkey once. Other buckets are tried where rows are read.
     let may_draw_again = table.key.is_drawn() && !session.in_transaction();
     // Rows that refer to others of the same file are checked when all are written.
-    let refers_to_itself = table.references.iter().any(|reference| reference.parent == table.id);
+    let refers_to_itself = table.refers_to_itself();
     if may_draw_again && copy.file.skip_errors || refers_to_itself && !session.in_transaction() {
         drop(view);
         return in_a_transaction(session, copy).await;

@@ -182,7 +182,7 @@ impl TableHandle {
         }
         let view = session.view()?;
         let table = self.now(&view.catalog)?;
-        if table.references.iter().any(|reference| reference.parent == table.id) {
+        if table.refers_to_itself() {
             return Err(Error::unsupported(format!("rows of \"{}\" may refer to later ones", table.name))
                 .why("a load looks for what a row refers to before the others are there")
                 .hint("COPY loads a file into it, and INSERT takes many rows"));

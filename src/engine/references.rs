@@ -1,9 +1,10 @@
 //! Foreign keys: whether the row that is referred to is there, and who refers to a row.
 //!
 //! New rows are held against their parents before they are written: the keys are encoded and read, all together. What
-//! is not there may still come ([`Later`]). What becomes of the children of a row that goes away is a statement like any other (`engine/session/references.rs` runs
-//! it, in the transaction of the statement that took the row away). Both sides read what they rely on through the
-//! snapshot that records reads, so of two commits that would leave a child without its parent, the later one is refused.
+//! is not there may still come ([`Later`]). What becomes of the children of a row that goes away is a statement like any
+//! other (`engine/session/references.rs` runs it, in the transaction of the statement that took the row away). Both sides
+//! read what they rely on through the snapshot that records reads, so of two commits that would leave a child without its
+//! parent, the later one is refused.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -177,8 +178,13 @@ pub fn lacking(
         .state(sqlstate::OBJECT_STATE));
     };
     let (mut lacking, mut wanted) = (Vec::new(), BTreeMap::new());
+    // A row of which only the columns referred to have values.
+    let mut row = vec![Value::Null; parent.columns.len()];
     for values in values {
-        match encoded(reference, parent, key, &values)? {
+        for (id, value) in reference.parent_columns.iter().zip(&values) {
+            row[usize::from(id.0)] = value.clone();
+        }
+        match encoded(parent, key, &row)? {
             Some(key) => drop(wanted.insert(key, values)),
             None => lacking.push(values),
         }
@@ -198,18 +204,12 @@ pub fn lacking(
     Ok(lacking)
 }
 
-/// The key that the parent has if it has a row with these values; `None` if it cannot hold them.
-fn encoded(
-    reference: &Reference,
-    parent: &TableDef,
-    key: ParentKey<'_>,
-    values: &[Value],
-) -> Result<Option<Rowkey>> {
-    let row = parent.row_of(&reference.parent_columns, values);
+/// The key under which the parent has this row, if it has it; `None` if no key can hold its values.
+fn encoded(parent: &TableDef, key: ParentKey<'_>, row: &[Value]) -> Result<Option<Rowkey>> {
     let encoded = match key {
-        ParentKey::Rowkey => rowkey_from(parent, &row, 0).map(Some),
+        ParentKey::Rowkey => rowkey_from(parent, row, 0).map(Some),
         ParentKey::Index(index) => {
-            entry_of(parent, index, &row, &[]).map(|entry| entry.map(|entry| entry.key))
+            entry_of(parent, index, row, &[]).map(|entry| entry.map(|entry| entry.key))
         }
     };
     match encoded {
@@ -310,13 +310,12 @@ pub fn missing_parents(view: &StatementView, table: &TableDef, limit: usize) -> 
         if rowkeys.is_empty() {
             return Ok(problems);
         }
-        let mut rows = Vec::with_capacity(rowkeys.len());
-        for rowkey in rowkeys {
-            let row =
-                stored::rows_of(&*reader, table, &[&rowkey]).ok().and_then(|mut rows| rows.pop().flatten());
-            let row = row.filter(|row| table.is_alive(&row.values, view.as_of_us));
-            rows.extend(row.map(|row| (rowkey, row.values)));
-        }
+        let keys: Vec<&[u8]> = rowkeys.iter().map(|rowkey| &rowkey[..]).collect();
+        let one = |key: &[u8]| stored::rows_of(&*reader, table, &[key]).ok()?.pop()?;
+        let read = stored::rows_of(&*reader, table, &keys);
+        let read = read.unwrap_or_else(|_| keys.iter().map(|key| one(key)).collect());
+        let there = rowkeys.iter().zip(read).filter_map(|(rowkey, row)| Some((rowkey, row?.values)));
+        let rows: Vec<_> = there.filter(|(_, row)| table.is_alive(row, view.as_of_us)).collect();
         for (reference, parent) in &references {
             let of = |row: &[Value]| referred(&reference.columns, row);
             let lacking: BTreeSet<Referred> =
@@ -392,7 +391,7 @@ pub fn explained(view: &StatementView, statement: &Statement) -> Result<Vec<Stri
         };
         let action = match statement {
             Statement::Delete(_) => on_delete_sql(reference.on_delete),
-            _ => "",
+            _ => String::new(),
         };
         lines.push(format!("  foreign key: {} of {}: {path}{action}", reference.name, child.name));
     }
@@ -487,11 +486,11 @@ pub fn reference_sql(table: &TableDef, reference: &Reference, parent: &TableDef)
 }
 
 /// ` ON DELETE CASCADE`, or nothing.
-pub fn on_delete_sql(action: OnDelete) -> &'static str {
+pub fn on_delete_sql(action: OnDelete) -> String {
     match action {
-        OnDelete::Refuse => "",
-        OnDelete::Cascade => " ON DELETE CASCADE",
-        OnDelete::SetNull => " ON DELETE SET NULL",
-        OnDelete::SetDefault => " ON DELETE SET DEFAULT",
+        OnDelete::Refuse => String::new(),
+        OnDelete::Cascade | OnDelete::SetNull | OnDelete::SetDefault => {
+            format!(" ON DELETE {}", action.name())
+        }
     }
 }

@@ -38,6 +38,18 @@ pub enum OnDelete {
     SetDefault,
 }
 
+impl OnDelete {
+    /// Its words in SQL: `CASCADE`.
+    pub fn name(self) -> &'static str {
+        match self {
+            OnDelete::Refuse => "NO ACTION",
+            OnDelete::Cascade => "CASCADE",
+            OnDelete::SetNull => "SET NULL",
+            OnDelete::SetDefault => "SET DEFAULT",
+        }
+    }
+}
+
 /// What tells whether a parent has a row.
 #[derive(Clone, Copy, Debug)]
 pub enum ParentKey<'p> {

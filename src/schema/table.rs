@@ -208,11 +208,9 @@ impl TableDef {
         self.ttl().is_none_or(|ttl| ttl.is_alive(row, now_us))
     }
 
-    /// A row of which only these columns have values.
-    pub fn row_of(&self, columns: &[ColumnId], values: &[Value]) -> Vec<Value> {
-        let mut row = vec![Value::Null; self.columns.len()];
-        columns.iter().zip(values).for_each(|(id, value)| row[usize::from(id.0)] = value.clone());
-        row
+    /// Its rows may refer to each other.
+    pub fn refers_to_itself(&self) -> bool {
+        self.references.iter().any(|reference| reference.parent == self.id)
     }
 
     /// A column by id.

@@ -416,6 +416,11 @@ pub enum InsertMode {
 }
 
 impl InsertMode {
+    /// Every row of the statement is written, or none.
+    pub fn writes_each(&self) -> bool {
+        matches!(self, InsertMode::Insert | InsertMode::Upsert)
+    }
+
     /// Rows that are there may get other values.
     pub fn changes_rows(&self) -> bool {
         matches!(self, InsertMode::Upsert | InsertMode::OnConflictUpdate { .. })

@@ -133,8 +133,8 @@ pub const CATALOG_SCHEMAS: [&str; 3] = [INFORMATION_SCHEMA, "pg_catalog", "syste
 pub const INFORMATION_SCHEMA: &str = "information_schema";
 
 /// The hint for users who query the catalog as in other databases.
-pub const CATALOG_HINT: &str = "information_schema has tables, columns, views, table_constraints, key_column_usage, constraint_column_usage and \
-     referential_constraints; SHOW INDEXES lists index tables";
+pub const CATALOG_HINT: &str = "information_schema has tables, columns, views, table_constraints, key_column_usage, \
+    constraint_column_usage and referential_constraints; SHOW INDEXES lists index tables";
 
 /// The error for a name in a schema that is not ours.
 pub fn no_schema(schema: &str, name: &str) -> Error {

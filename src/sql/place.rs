@@ -197,13 +197,13 @@ struct Clauses<'a> {
     found: Vec<Option<Span>>,
 }
 
-impl Clauses<'_> {
-    fn look_at_number(&mut self, expr: &Expr, sought: &str) {
-        if let Expr::Value(ValueWithSpan { value: Value::Number(number, _), span }) = expr
-            && number == sought
-        {
-            self.found.push(to_span(*span));
+/// The place of a number, if `expr` is this one.
+fn place_of_number(expr: &Expr, sought: &str) -> Option<Option<Span>> {
+    match expr {
+        Expr::Value(ValueWithSpan { value: Value::Number(number, _), span }) if number == sought => {
+            Some(to_span(*span))
         }
+        _ => None,
     }
 }
 
@@ -214,8 +214,7 @@ impl Visitor for Clauses<'_> {
         if let (Sought::Order(number), Some(order)) = (&self.sought, &query.order_by)
             && let OrderByKind::Expressions(keys) = &order.kind
         {
-            let number = *number;
-            keys.iter().for_each(|key| self.look_at_number(&key.expr, number));
+            self.found.extend(keys.iter().filter_map(|key| place_of_number(&key.expr, number)));
         }
         ControlFlow::Continue(())
     }
@@ -223,8 +222,7 @@ impl Visitor for Clauses<'_> {
     fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
         match (&self.sought, &select.group_by, &select.selection) {
             (Sought::Group(number), GroupByExpr::Expressions(keys, _), _) => {
-                let number = *number;
-                keys.iter().for_each(|key| self.look_at_number(key, number));
+                self.found.extend(keys.iter().filter_map(|key| place_of_number(key, number)));
             }
             (Sought::Selected(column), ..) => {
                 let mut names = Names { name: column, found: Vec::new() };
@@ -256,10 +254,7 @@ impl Visitor for Clauses<'_> {
         ) = (&self.sought, expr)
         {
             // Of several, any may have found a zero in the rows.
-            match right.to_string() == "0" {
-                true => self.look_at_number(right, "0"),
-                false => self.found.push(None),
-            }
+            self.found.push(place_of_number(right, "0").flatten());
         }
         ControlFlow::Continue(())
     }

@@ -19,8 +19,8 @@ use crate::value::{Value, quoted_name};
 
 /// SET DATA TYPE.
 ///
-/// Errors: a value that does not fit the new type, or the DEFAULT; the rowkey, an index, a CHECK, a foreign key or a view needs the
-/// column as it is; the table keeps versions.
+/// Errors: a value that does not fit the new type, or the DEFAULT; the rowkey, an index, a CHECK, a foreign key or a view
+/// needs the column as it is; the table keeps versions.
 pub fn set_type(
     session: &mut Session,
     alter: &AlterTable,

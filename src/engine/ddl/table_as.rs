@@ -37,7 +37,7 @@ pub async fn create_table_as(
         let (warnings, next) = create_table(catalog, &create)?;
         let Some((after, batch)) = next else { return Ok(((warnings, 0), None)) };
         let table = after.table(&name_of(&create.name))?;
-        if table.references.iter().any(|reference| reference.parent == table.id) {
+        if table.refers_to_itself() {
             return Err(Error::unsupported(format!("\"{}\" cannot refer to itself yet", table.name))
                 .why("its rows are written while it is made")
                 .hint(format!("ALTER TABLE {} ADD FOREIGN KEY (...) does that behind it", create.name))

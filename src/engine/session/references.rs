@@ -13,8 +13,8 @@ use super::{Session, Whole};
 use crate::catalog::Referrer;
 use crate::engine::outcome::{Outcome, Warning};
 use crate::engine::references::{
-    Bonds, Referred, Unchecked, follow_ups, lacking, left_alone, no_parent, on_delete_sql, parent_of,
-    referred, still_referred,
+    Bonds, Referred, Unchecked, follow_ups, lacking, left_alone, no_parent, parent_of, referred,
+    still_referred,
 };
 use crate::engine::rows::values_of;
 use crate::engine::turns::Defeats;
@@ -250,15 +250,20 @@ impl Consequences {
 
 /// Do other rows depend on what the statement writes?
 pub(super) fn is_bound(view: &StatementView, statement: &Statement) -> bool {
+    if !view.catalog.has_references() {
+        return false;
+    }
     let table = statement.written_table().and_then(|name| view.catalog.table(&name_of(name)).ok());
     table.is_some_and(|table| !Bonds::of(&view.catalog, &table, statement).is_empty())
 }
 
 /// Names the reference that asked for what failed.
 fn of_follow_up(error: Error, reference: &Reference) -> Error {
-    let action = on_delete_sql(reference.on_delete).trim_start();
+    let action = reference.on_delete.name();
     match error.kind() {
-        Kind::Invalid => error.in_front(&format!("{action} of \"{}\": ", reference.name)).unplaced(),
+        Kind::Invalid => {
+            error.in_front(&format!("ON DELETE {action} of \"{}\": ", reference.name)).unplaced()
+        }
         _ => error.unplaced(),
     }
 }

@@ -103,9 +103,8 @@ async fn insert_by(
     let proposed = proposed(view, table, &stmt.mode, cells, &mut batch).await?;
     let changed = changed(view, table, stmt, given, (proposed, &columns), &mut batch).await?;
     let target = WriteTarget::new(view, table, (&stmt.table, &stmt.alias), &stmt.returning, given.params);
-    // Without ON CONFLICT, each row is written.
-    let number = |e: Error| match (&stmt.mode, &e.subject().rowkey) {
-        (InsertMode::Insert | InsertMode::Upsert, Some(rowkey)) => {
+    let number = |e: Error| match &e.subject().rowkey {
+        Some(rowkey) if stmt.mode.writes_each() => {
             let number = changed.touched.iter().rposition(|touched| **touched == rowkey[..]);
             number.into_iter().fold(e, |e, number| e.of_row(number as u64))
         }
@@ -161,10 +160,9 @@ pub(super) async fn changed(
     (proposed, columns): (Vec<NumberedRow>, &[ColumnId]),
     batch: &mut WriteBatch,
 ) -> Result<StagedChanges> {
-    // Without ON CONFLICT, each row is written.
-    let is_each = matches!(stmt.mode, InsertMode::Insert | InsertMode::Upsert);
-    let written = if is_each { &proposed[..] } else { &[] };
-    let of_written: Vec<u64> = written.iter().map(|row| row.number).collect();
+    let is_told = stmt.mode.writes_each() && !table.references.is_empty();
+    let written = if is_told { &proposed[..] } else { &[] };
+    let numbers_written: Vec<u64> = written.iter().map(|row| row.number).collect();
     let mut staged = stage(view, table, &stmt.mode, proposed, columns)?;
     let (merged, numbers) = &staged.merged;
     check_constraints(view, table, merged).await.map_err(|e| e.renumbered(|at| numbers[at as usize]))?;
@@ -172,7 +170,7 @@ pub(super) async fn changed(
         true => check_updates(view, table, stmt, given).await?,
         false => compute_updates(view, table, stmt, given, &mut staged, batch).await?,
     }
-    staged.changed.check_parents(view, table, |at| of_written.get(at).copied())?;
+    staged.changed.check_parents(view, table, |at| numbers_written.get(at).copied())?;
     Ok(staged.changed)
 }
 
