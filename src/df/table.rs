@@ -25,7 +25,7 @@ pub use self::along::ProbePath;
 use self::matches::MatchSamples;
 pub use self::matches::Matches;
 use self::relation::QueryRelation;
-pub use self::relation::{AsksFor, TableAdvice};
+pub use self::relation::{AsksFor, TableAdvice, names_of};
 use self::request::fixed_by;
 pub use self::request::{Bound, OfRow, ScanRequest};
 use self::template::{Template, has_params};

@@ -54,8 +54,9 @@ pub use crate::exec::transfer::RowsFile;
 pub use crate::exec::watch::{CancelHandle, OnProgress, Progress};
 pub use crate::store::{Durability, Engine};
 
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, Relation};
 use crate::df::query::{Planner, SPILL_FOLDER};
+use crate::df::table::names_of;
 use crate::error::{Error, Kind, Result};
 use crate::exec::trace::show_mutation;
 use crate::exec::watch::Watch;
@@ -317,11 +318,14 @@ impl Database {
         names
     }
 
-    /// Column names of a table, in order; none if there is no such table.
-    pub fn column_names(&self, table: &str) -> Vec<String> {
-        match self.catalog().table(table) {
-            Ok(table) => table.live_columns().map(|(_, c)| c.name.clone()).collect(),
-            Err(_) => Vec::new(),
+    /// Column names of a table or an index table, in order, without `rowkey`; of a view, if it gives its own. None if
+    /// there is no such thing.
+    pub fn column_names(&self, relation: &str) -> Vec<String> {
+        match self.catalog().find(relation) {
+            Some(Relation::Table(table)) => names_of(&table, None),
+            Some(Relation::Index(table, index)) => names_of(&table, table.index_by_id(index)),
+            Some(Relation::View(view)) => view.columns.clone(),
+            None => Vec::new(),
         }
     }
 

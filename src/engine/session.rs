@@ -439,10 +439,11 @@ impl Session {
                 if *local { self.set_local(name, value) } else { self.set(name, value) }?;
                 Ok(self.done(tag))
             }
-            Statement::Nothing { sql, .. } => {
-                let warnings = self.set_checks(sql).into_iter().collect();
+            Statement::ForeignKeys { setting, is_on } => {
+                let warnings = self.set_checks(*setting, *is_on).into_iter().collect();
                 Ok(Outcome { warnings, ..self.done(tag) })
             }
+            Statement::Nothing { .. } => Ok(self.done(tag)),
             Statement::Design(statement) => design::run(self, statement).await,
             Statement::Show(_)
             | Statement::Describe { .. }

@@ -7,7 +7,7 @@ use rustyline::Context;
 use rustyline::completion::{Completer, FilenameCompleter, Pair};
 
 use super::commands::{COMMANDS, find, is_command};
-use super::keywords::{KEYWORDS, is_keyword};
+use super::keywords::{KEYWORDS, VERBS, is_keyword};
 use super::tokens::{Token, TokenKind, is_name_part, tokens};
 use crate::engine::Database;
 use crate::value::{is_reserved, quoted_name};
@@ -65,54 +65,58 @@ impl Completion {
         }
     }
 
-    /// What may stand where `word` begins: behind `t.`, the columns of `t`; behind FROM and the like, tables;
-    /// elsewhere the columns and aliases of the tables that `sql` mentions (or the columns of all), tables,
-    /// functions and keywords. `before`: the part of `sql` before the word.
+    /// What may stand where `word` begins: a verb at the start, behind `t.` the columns of `t`, behind words that are
+    /// followed by the name of something such names; elsewhere the columns and aliases of the tables that `sql`
+    /// mentions (or, if none, of all), functions and keywords. `before`: the part of `sql` before the word.
     fn sql_words(&self, sql: &str, before: &str, word: &str) -> BTreeSet<String> {
         let begins = |names: &BTreeSet<String>| -> BTreeSet<String> {
             names.iter().filter(|name| starts_with(name, word)).map(|name| written(name)).collect()
         };
-        let relations: BTreeSet<String> =
-            [self.db.table_names(), self.db.index_names(), self.db.view_names()]
-                .into_iter()
-                .flatten()
-                .collect();
-        let mentioned = mentioned(sql, &relations);
+        let keywords = |of: &[&str]| -> BTreeSet<String> {
+            of.iter().filter(|k| starts_with(k, word)).map(|k| in_case_of(word, k)).collect()
+        };
         let before: Vec<Token<'_>> = significant(before).collect();
-        if before.last().is_some_and(names_a_table) {
-            let tables = begins(&relations);
-            if !tables.is_empty() {
-                return tables;
-            }
+        if before.is_empty() || before.last().is_some_and(|token| token.is_symbol(";")) {
+            return keywords(VERBS);
         }
-        let settings = begins(&match &before[..] {
-            [verb] if is_word(verb, &["SET", "RESET"]) => Database::setting_names().collect(),
-            [verb] if is_word(verb, &["SHOW"]) => Database::shown_names().collect(),
-            _ => BTreeSet::new(),
+        let tables: BTreeSet<String> = self.db.table_names().into_iter().collect();
+        let indexes: BTreeSet<String> = self.db.index_names().into_iter().collect();
+        let views: BTreeSet<String> = self.db.view_names().into_iter().collect();
+        let relations: BTreeSet<String> =
+            [&tables, &indexes, &views].into_iter().flatten().cloned().collect();
+        let named = begins(&match named_next(&before) {
+            Some(Named::Relation) => relations.clone(),
+            Some(Named::Table) => tables,
+            Some(Named::Index) => indexes,
+            Some(Named::View) => views,
+            Some(Named::Setting) => Database::setting_names().collect(),
+            Some(Named::Shown) => Database::shown_names().collect(),
+            None => BTreeSet::new(),
         });
-        if !settings.is_empty() {
-            return settings;
+        if !named.is_empty() {
+            return named;
         }
         let qualifier = match &before[..] {
             [.., name, point] if point.is_symbol(".") => Some(name_of(name)),
             _ => None,
         };
+        let mentioned = mentioned(sql, &relations);
         let is_meant = |m: &&Mentioned| {
             qualifier.as_ref().is_none_or(|qualifier| m.alias.as_ref().unwrap_or(&m.name) == qualifier)
         };
         let mut names = self.columns(mentioned.iter().filter(is_meant).map(|m| &m.name));
         if names.is_empty() {
             names = self.columns(&relations);
+            names.extend(relations.into_iter().filter(|_| qualifier.is_none()));
         }
         if qualifier.is_some() && !begins(&names).is_empty() {
             return begins(&names);
         }
         names.extend(mentioned.into_iter().filter_map(|m| m.alias));
-        names.extend(relations);
         let mut words = begins(&names);
         // With an empty word, all of these would match and bury the names.
         if !word.is_empty() {
-            words.extend(KEYWORDS.iter().filter(|k| starts_with(k, word)).map(|k| in_case_of(word, k)));
+            words.extend(keywords(KEYWORDS));
             let functions = self.functions.get_or_init(|| self.db.function_names());
             words.extend(functions.iter().filter(|f| starts_with(f, word)).map(|f| format!("{f}(")));
         }
@@ -160,9 +164,63 @@ fn name_of(token: &Token<'_>) -> String {
     }
 }
 
-/// Is the word followed by a table?
-fn names_a_table(word: &Token<'_>) -> bool {
-    is_word(word, &["FROM", "JOIN", "INTO", "UPDATE", "TABLE", "DESCRIBE", "LINT", "ANALYZE"])
+/// What a name is the name of.
+#[derive(Clone, Copy)]
+enum Named {
+    /// A table, index table or view.
+    Relation,
+    Table,
+    Index,
+    View,
+    /// What SET takes.
+    Setting,
+    /// What SHOW takes.
+    Shown,
+}
+
+/// What the name behind these tokens is the name of, if one has to follow.
+fn named_next(before: &[Token<'_>]) -> Option<Named> {
+    let before = match before {
+        [rest @ .., a, b] if is_word(a, &["IF"]) && is_word(b, &["EXISTS"]) => rest,
+        all => all,
+    };
+    let (first, last) = (before.first()?, before.last()?);
+    let is = |words: &[&str]| is_word(last, words);
+    match before {
+        [_] if is(&["SET", "RESET"]) => return Some(Named::Setting),
+        [_] if is(&["SHOW"]) => return Some(Named::Shown),
+        [_] if is(&["UPDATE", "DESCRIBE", "LINT", "ANALYZE", "COPY"]) => return Some(Named::Relation),
+        _ => {}
+    }
+    // `CREATE TABLE` is followed by a name that nothing has yet.
+    let has_new = is_word(first, &["CREATE"]);
+    match () {
+        () if is(&["FROM", "JOIN", "INTO", "USING", "REFERENCES", "LAYOUT"]) => Some(Named::Relation),
+        () if is(&["TABLE"]) && !has_new => Some(Named::Table),
+        () if is(&["INDEX"]) && !has_new => Some(Named::Index),
+        () if is(&["VIEW"]) && !has_new => Some(Named::View),
+        () if is(&["ON"]) && has_new => Some(Named::Table),
+        () if last.is_symbol(",") && is_among_relations(before) => Some(Named::Relation),
+        () => None,
+    }
+}
+
+/// Does the text end in the list behind a FROM?
+fn is_among_relations(before: &[Token<'_>]) -> bool {
+    let mut depth = 0;
+    for token in before.iter().rev() {
+        match token.text {
+            ")" => depth += 1,
+            "(" if depth == 0 => return false,
+            "(" => depth -= 1,
+            _ if depth == 0 && is_word(token, &["FROM"]) => return true,
+            _ if depth == 0 && is_word(token, &["SELECT", "WHERE", "BY", "HAVING", "SET", "VALUES"]) => {
+                return false;
+            }
+            _ => {}
+        }
+    }
+    false
 }
 
 /// Is the token one of these?
@@ -218,6 +276,13 @@ mod tests {
     }
 
     #[test]
+    fn a_statement_begins_with_a_verb() {
+        assert_eq!(offers("", "de").1, ["deallocate", "delete", "describe"]);
+        assert_eq!(offers("", "SELECT 1; UP").1, ["UPDATE", "UPSERT"]);
+        assert!(VERBS.iter().all(|verb| is_keyword(verb)));
+    }
+
+    #[test]
     fn keywords_follow_the_case_typed() {
         assert_eq!(offers("", "sel"), (0, vec!["select".to_owned()]));
         assert_eq!(offers("", "SEL"), (0, vec!["SELECT".to_owned()]));
@@ -256,7 +321,15 @@ mod tests {
         };
         assert_eq!(offers("select * from "), ["part", "parts"]);
         assert_eq!(offers("lint pa"), ["part", "parts"]);
-        assert_eq!(offers("select * from part where par"), ["parent", "part", "partition", "parts"]);
+        assert_eq!(offers("select * from part, "), ["part", "parts"]);
+        assert_eq!(offers("select id, "), ["id", "parent", "part", "parts"]);
+        assert_eq!(offers("select * from part where "), ["id", "parent"]);
+        assert_eq!(offers("select * from part where par"), ["parent", "partition"]);
+        assert_eq!(offers("insert into part ("), ["id", "parent"]);
+        assert_eq!(offers("drop table if exists "), ["part"]);
+        assert_eq!(offers("drop view "), ["parts"]);
+        assert_eq!(offers("create index i on "), ["part"]);
+        assert_eq!(offers("create index i on part (pare"), ["parent"]);
         assert_eq!(offers("select * from part p where p."), ["id", "parent"]);
         assert_eq!(offers("select * from part AS \"P\" where \"P\".p"), ["parent"]);
         assert_eq!(offers("select p."), ["id", "parent"]);

@@ -36,6 +36,8 @@ pub enum Statement {
     DropView { if_exists: bool, name: Ident },
     /// `CREATE SNAPSHOT s`
     CreateSnapshot { name: Ident },
+    /// SQLite's `PRAGMA foreign_keys = OFF`
+    ForeignKeys { setting: ForeignKeySetting, is_on: bool },
     /// A statement of another database's dump that has nothing to do here, as it was written
     Nothing { kind: &'static str, sql: String },
     /// `DROP SNAPSHOT s`
@@ -217,6 +219,15 @@ pub enum OnDelete {
     SetNull,
     /// `SET DEFAULT`
     SetDefault,
+}
+
+/// SQLite's settings of foreign keys.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ForeignKeySetting {
+    /// `foreign_keys`: are they looked at?
+    Checked,
+    /// `defer_foreign_keys`: are they looked at by COMMIT only?
+    Deferred,
 }
 
 impl OnDelete {
@@ -670,6 +681,7 @@ impl Statement {
             Statement::Backup { .. } => "BACKUP",
             Statement::RepairIndex { .. } | Statement::RepairTable { .. } => "REPAIR",
             Statement::Set { .. } => "SET",
+            Statement::ForeignKeys { .. } => "PRAGMA",
             Statement::Nothing { kind, .. } => kind,
         }
     }

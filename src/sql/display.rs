@@ -115,6 +115,13 @@ impl Display for Statement {
             }
             Statement::Begin { read_only } => write!(f, "BEGIN{}", when(*read_only, " READ ONLY")),
             Statement::Rollback { to } => write!(f, "ROLLBACK{}", Clause("TO", to.as_ref())),
+            Statement::ForeignKeys { setting, is_on } => {
+                let name = match setting {
+                    ForeignKeySetting::Checked => "foreign_keys",
+                    ForeignKeySetting::Deferred => "defer_foreign_keys",
+                };
+                write!(f, "PRAGMA {name} = {}", if *is_on { "ON" } else { "OFF" })
+            }
             Statement::Nothing { sql, .. } => f.write_str(sql),
             Statement::Savepoint { name } => write!(f, "SAVEPOINT {name}"),
             Statement::Release { name } => write!(f, "RELEASE {name}"),

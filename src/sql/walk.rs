@@ -104,6 +104,7 @@ macro_rules! walk {
                         | Statement::Backup { .. }
                         | Statement::RepairIndex { .. }
                         | Statement::RepairTable { .. }
+                        | Statement::ForeignKeys { .. }
                         | Statement::Nothing { .. }
                         | Statement::Set { .. } => ControlFlow::Continue(()),
                     }

@@ -85,17 +85,17 @@ fn drop_index(index: &IndexDef) -> String {
     format!("DROP INDEX {}", name_sql(&index.name))
 }
 
-/// Indexes that no query in the plan cache reads.
+/// Indexes that no query in the plan cache reads, and no foreign key.
 fn unused_indexes(s: &Subject<'_>) -> Vec<Finding> {
     let queries = &s.facts.queries;
     if s.facts.known_queries() < QUERIES_ENOUGH {
         return Vec::new();
     }
-    let unused = s
-        .table
-        .indexes
-        .iter()
-        .filter(|index| !index.unique && queries.iter().all(|q| q.index != Some(index.id)));
+    let is_read = |index: &IndexDef| {
+        let finds_children = |reference: &Reference| matches!(reference.path_in(s.table), Some(Some(path)) if path.id == index.id);
+        queries.iter().any(|q| q.index == Some(index.id)) || s.table.references.iter().any(finds_children)
+    };
+    let unused = s.table.indexes.iter().filter(|index| !index.unique && !is_read(index));
     let finding = |index: &IndexDef| {
         let counted = s.facts.keyspace(index.keyspace);
         let size = counted.map_or(0, |counted| counted.key_bytes + counted.value_bytes);

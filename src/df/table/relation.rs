@@ -203,6 +203,11 @@ impl QueryRelation {
     }
 }
 
+/// Names of the columns of a table or index table, in order, without `rowkey`.
+pub fn names_of(table: &TableDef, index: Option<&IndexDef>) -> Vec<String> {
+    columns(table, index, &[]).into_iter().map(|(name, ..)| name).collect()
+}
+
 /// The columns of a table or index table: their names, their fields, and whether they may be NULL.
 fn columns(table: &TableDef, index: Option<&IndexDef>, rowkeys: &[&str]) -> Vec<(String, Field, bool)> {
     let of = |id| {

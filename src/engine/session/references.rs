@@ -25,7 +25,7 @@ use crate::exec::dml::ROWS_READ;
 use crate::exec::stored;
 use crate::key::Rowkey;
 use crate::schema::{OnDelete, Reference, TableDef};
-use crate::sql::{Statement, name_of};
+use crate::sql::{ForeignKeySetting, Statement, name_of};
 use crate::store::{Mutation, WriteBatch};
 
 /// What a statement leaves to be done.
@@ -40,17 +40,10 @@ struct Consequences {
 impl Session {
     /// SQLite's `PRAGMA foreign_keys = OFF` and `defer_foreign_keys = ON`, with which its dumps begin: rows may come
     /// before those that they refer to, in the same transaction.
-    pub(super) fn set_checks(&mut self, pragma: &str) -> Option<Warning> {
-        let words: String = pragma.split_whitespace().collect::<String>().to_lowercase();
-        let value = |name: &str| words.strip_prefix(&format!("pragma{name}="));
-        let is_on = |value: &str| ["on", "1", "true", "yes"].contains(&value.trim_matches(['\'', '"']));
-        if let Some(defers) = value("defer_foreign_keys") {
-            self.checks_at_end = is_on(defers);
-            return None;
-        }
-        let is_checked = is_on(value("foreign_keys")?);
-        self.checks_at_end = !is_checked;
-        (!is_checked).then(|| Warning {
+    pub(super) fn set_checks(&mut self, setting: ForeignKeySetting, is_on: bool) -> Option<Warning> {
+        let is_off = setting == ForeignKeySetting::Checked && !is_on;
+        self.checks_at_end = is_off || (setting == ForeignKeySetting::Deferred && is_on);
+        is_off.then(|| Warning {
             code: None,
             what: "foreign keys are checked all the same".into(),
             why: "no row refers to one that is not there; in a transaction, COMMIT checks that from now on"

@@ -3,16 +3,14 @@
 use sqlparser::tokenizer::Token;
 
 use super::Parser;
-use crate::sql::ast::Statement;
+use crate::sql::ast::{ForeignKeySetting, Statement};
 
 /// Settings of SQLite that its dumps, and scripts that load them, begin with.
 const PRAGMAS: &[&str] = &[
     "APPLICATION_ID",
     "AUTO_VACUUM",
     "CACHE_SIZE",
-    "DEFER_FOREIGN_KEYS",
     "ENCODING",
-    "FOREIGN_KEYS",
     "JOURNAL_MODE",
     "LEGACY_ALTER_TABLE",
     "LOCKING_MODE",
@@ -24,6 +22,36 @@ const PRAGMAS: &[&str] = &[
 ];
 
 impl Parser<'_> {
+    /// Reads `PRAGMA foreign_keys = OFF` or `PRAGMA defer_foreign_keys = ON`, if this is one.
+    pub(super) fn foreign_key_setting(&mut self) -> Option<Statement> {
+        if !self.peek_words(&["PRAGMA"]) {
+            return None;
+        }
+        let token = |n| &self.inner.peek_nth_token_ref(n).token;
+        let word = |n| match token(n) {
+            Token::Word(word) => word.value.to_lowercase(),
+            Token::SingleQuotedString(text) | Token::Number(text, _) => text.to_lowercase(),
+            _ => String::new(),
+        };
+        let setting = match word(1).as_str() {
+            "foreign_keys" => ForeignKeySetting::Checked,
+            "defer_foreign_keys" => ForeignKeySetting::Deferred,
+            _ => return None,
+        };
+        let is_on = match word(3).as_str() {
+            "on" | "1" | "true" | "yes" => true,
+            "off" | "0" | "false" | "no" => false,
+            _ => return None,
+        };
+        if *token(2) != Token::Eq {
+            return None;
+        }
+        for _ in 0..4 {
+            self.inner.advance_token();
+        }
+        Some(Statement::ForeignKeys { setting, is_on })
+    }
+
     /// Reads a statement that has nothing to do here, if this is one.
     pub(super) fn of_dump(&mut self) -> Option<Statement> {
         let kind = self.kind_of_dump()?;

@@ -106,6 +106,9 @@ impl Parser<'_> {
         if self.peek_token(&Token::LParen) {
             return Ok(Statement::Query(self.query()?));
         }
+        if let Some(setting) = self.foreign_key_setting() {
+            return Ok(setting);
+        }
         if let Some(nothing) = self.of_dump() {
             return Ok(nothing);
         }
