@@ -75,10 +75,8 @@ pub fn create_index(db: &Database, create: &CreateIndex, watch: &Watch) -> Resul
 
 /// Runs CREATE INDEX in a transaction, over all rows that it sees; gives its warnings.
 pub fn create_index_within(session: &mut Session, create: &CreateIndex) -> Result<Vec<Warning>> {
-    if create.unique
-        && let Ok(table) = session.catalog().table(&name_of(&create.table))
-    {
-        // Expired rows must not occupy UNIQUE keys.
+    if let Ok(table) = session.catalog().table(&name_of(&create.table)) {
+        // Expired rows may occupy UNIQUE keys, or not fit into the index.
         session.purge(&table)?;
     }
     session.change_rows(|catalog, view, writer| {
@@ -322,10 +320,9 @@ pub(super) enum Job {
 /// Runs a job step by step, from the last step on; gives the error if rows share a UNIQUE key.
 pub(super) fn steps(db: &Database, id: IndexId, job: Job, watch: &Watch) -> Result<Option<Error>> {
     if job == Job::Entries
-        && let Some((table, index)) = db.catalog().index_by_id(id)
-        && index.unique
+        && let Some((table, _)) = db.catalog().index_by_id(id)
     {
-        // Expired rows must not occupy UNIQUE keys.
+        // Expired rows may occupy UNIQUE keys, or not fit into the index.
         expiry::purge_before(db, table, db.now_us(), watch)?;
     }
     let (examples, rows_max) = (Vec::new(), FIRST_STEP_ROWS);

@@ -47,8 +47,9 @@ pub(super) fn alter_rows(
     })
 }
 
-/// ADD COLUMN with a DEFAULT or an identity: fills in the existing rows.
+/// ADD COLUMN with NOT NULL, a DEFAULT or an identity: fills in the existing rows.
 pub fn add_column(session: &mut Session, alter: &AlterTable, add: &AddColumn) -> Result<Vec<Warning>> {
+    purge(session, alter)?;
     alter_rows(session, alter, |view, table, edit, writer| {
         let Some(warnings) = new_column(table, add)? else { return Ok(None) };
         let id = ColumnId(table.columns.len() as u16 - 1);

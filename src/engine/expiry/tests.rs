@@ -406,6 +406,40 @@ fn what_comes_later_holds_for_all_rows_that_can_be_seen_ever() {
     }
 }
 
+#[test]
+fn no_definition_fails_on_expired_rows() {
+    for sql in [
+        "CREATE INDEX t_n ON t (lpad(n, 4))",
+        "CREATE INDEX t_w ON t (w, '_', n)",
+        "CREATE UNIQUE INDEX t_v ON t (v)",
+        "ALTER TABLE t ADD CHECK (n > 0)",
+        "ALTER TABLE t ALTER COLUMN v SET NOT NULL",
+        "ALTER TABLE t ALTER COLUMN n TYPE SMALLINT",
+        "ALTER TABLE t ADD COLUMN c INT NOT NULL",
+    ] {
+        for as_one in [false, true] {
+            let db = Database::in_memory().unwrap();
+            db.execute("CREATE TABLE t (id INT PRIMARY KEY, n INT, w TEXT, v INT) WITH (ttl = '2 days')")
+                .unwrap();
+            db.execute("INSERT INTO t VALUES (1, -100000, 'a_b', 1), (2, 1, 'a', 1), (3, 1, 'a', NULL)")
+                .unwrap();
+            assert!(db.execute(sql).is_err(), "{sql}");
+            // A UNIQUE one is Broken.
+            db.execute("DROP INDEX IF EXISTS t_v").unwrap();
+            db.pass(3 * DAY_US);
+            let mut session = db.session();
+            if as_one {
+                session.execute("BEGIN", &[]).unwrap();
+            }
+            session.execute(sql, &[]).unwrap_or_else(|e| panic!("{sql}: {e}"));
+            if as_one {
+                session.execute("COMMIT", &[]).unwrap();
+            }
+            assert_eq!(said(&mut session, "CHECK TABLE t", &[]).unwrap().len(), 1, "{sql}");
+        }
+    }
+}
+
 /// Such a row has no entry yet, or one that the build has just written.
 #[test]
 fn a_row_that_expires_while_a_unique_index_is_built_holds_no_key() {
