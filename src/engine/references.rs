@@ -19,7 +19,7 @@ use crate::exec::dml::{ROWS_READ, rowkey_from};
 use crate::exec::stored;
 use crate::index::entry_of;
 use crate::key::{ColumnId, KeyRange, Rowkey};
-use crate::schema::{OnDelete, ParentKey, Reference, TableDef, TableId};
+use crate::schema::{IndexState, OnDelete, ParentKey, Reference, TableDef, TableId};
 use crate::sql::{Statement, name_of, name_sql};
 use crate::store::Direction;
 use crate::value::{Literal, Value, quoted_name};
@@ -152,6 +152,21 @@ pub fn parent_of<'v>(view: &'v StatementView, reference: &Reference) -> Result<&
     })
 }
 
+/// The error when the index that tells the parents is not Ready.
+fn not_ready(reference: &Reference, parent: &TableDef) -> Error {
+    let Some(ParentKey::Index(index)) = reference.keys_in(parent).next() else {
+        return Error::internal("a foreign key without a key");
+    };
+    let hint = match index.state {
+        IndexState::Building => "SHOW INDEXES says when it is Ready".to_owned(),
+        _ => format!("REPAIR INDEX {} builds it anew", name_sql(&index.name)),
+    };
+    Error::new(Kind::Unavailable, format!("index \"{}\" is not Ready", index.name))
+        .why(format!("foreign key \"{}\" looks into it for rows of \"{}\"", reference.name, parent.name))
+        .hint(hint)
+        .state(sqlstate::OBJECT_STATE)
+}
+
 /// Those of the values that no row of the parent has, each once.
 ///
 /// Errors: the index that would tell is not Ready.
@@ -166,16 +181,7 @@ pub fn lacking(
         return Ok(Vec::new());
     }
     let Some(key) = reference.key_in(parent) else {
-        return Err(Error::new(
-            Kind::Unavailable,
-            format!("a UNIQUE index of \"{}\" is not Ready", parent.name),
-        )
-        .why(format!("foreign key \"{}\" looks into it", reference.name))
-        .hint(format!(
-            "SHOW INDEXES FROM {} says what it is; REPAIR INDEX builds it anew",
-            name_sql(&parent.name)
-        ))
-        .state(sqlstate::OBJECT_STATE));
+        return Err(not_ready(reference, parent));
     };
     let (mut lacking, mut wanted) = (Vec::new(), BTreeMap::new());
     // A row of which only the columns referred to have values.

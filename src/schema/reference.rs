@@ -63,14 +63,18 @@ impl Reference {
     /// What tells whether the parent has a row. `None`: nothing does, which no statement can bring about; or the only
     /// index that does is not Ready.
     pub fn key_in<'p>(&self, parent: &'p TableDef) -> Option<ParentKey<'p>> {
-        if self.is_key(&parent.key) {
-            return Some(ParentKey::Rowkey);
-        }
-        let tells = |index: &&IndexDef| {
-            let is_whole = index.unique && index.filter.is_none() && index.state == IndexState::Ready;
-            is_whole && self.is_key(&index.layout)
+        let is_ready = |key: &ParentKey<'_>| match key {
+            ParentKey::Rowkey => true,
+            ParentKey::Index(index) => index.state == IndexState::Ready,
         };
-        parent.indexes.iter().find(tells).map(ParentKey::Index)
+        self.keys_in(parent).find(is_ready)
+    }
+
+    /// The parent's keys that tell whether it has a row, Ready or not.
+    pub fn keys_in<'p>(&self, parent: &'p TableDef) -> impl Iterator<Item = ParentKey<'p>> {
+        let rowkey = self.is_key(&parent.key).then_some(ParentKey::Rowkey);
+        let tells = |index: &&IndexDef| index.unique && index.filter.is_none() && self.is_key(&index.layout);
+        rowkey.into_iter().chain(parent.indexes.iter().filter(tells).map(ParentKey::Index))
     }
 
     /// A key of this layout, if it is unique, is one of the parent's columns: it is made of nothing else, and others have

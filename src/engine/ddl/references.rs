@@ -15,7 +15,7 @@ use crate::engine::session::Session;
 use crate::engine::view::columns_named;
 use crate::error::{Error, Result, sqlstate};
 use crate::key::ColumnId;
-use crate::schema::{IndexDef, OnDelete, ParentKey, Reference, TableDef, TableId};
+use crate::schema::{IndexDef, OnDelete, Reference, TableDef, TableId};
 use crate::sql::{self, AlterTable, ReferenceDef, name_of, name_sql, span_of_name};
 use crate::value::ColumnType;
 
@@ -288,11 +288,13 @@ pub fn refuse_to_expire(catalog: &Catalog, table: &TableDef, wanted: TableOption
         .state(sqlstate::DEPENDENT))
 }
 
-/// Errors: a reference to the table as it was `before` has no key `after`.
+/// Errors: a reference to the table as it was `before` has no key `after`, or only one that is not Ready.
 pub fn refuse_without_key(catalog: &Catalog, before: &TableDef, after: &TableDef, what: &str) -> Result<()> {
     let lost = catalog.references_to(before.id).iter().find(|referrer| {
         let reference = referrer.reference();
-        reference.key_in(before).is_some() && reference.key_in(after).is_none()
+        let has_any = |table| reference.keys_in(table).next().is_some();
+        let is_ready = |table| reference.key_in(table).is_some();
+        (has_any(before) && !has_any(after)) || (is_ready(before) && !is_ready(after))
     });
     match lost {
         None => Ok(()),
@@ -335,10 +337,6 @@ pub fn without(table: &TableDef, reference: &Reference) -> String {
 
 /// Errors: a reference goes by this UNIQUE index.
 pub fn refuse_if_key(catalog: &Catalog, table: &TableDef, index: &IndexDef) -> Result<()> {
-    let is_key = |reference: &Reference| matches!(reference.key_in(table), Some(ParentKey::Index(key)) if key.id == index.id);
-    if !catalog.references_to(table.id).iter().any(|referrer| is_key(referrer.reference())) {
-        return Ok(());
-    }
     let mut after = table.clone();
     after.indexes.retain(|other| other.id != index.id);
     refuse_without_key(catalog, table, &after, &format!("index \"{}\" cannot be dropped", index.name))
