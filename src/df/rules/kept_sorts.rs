@@ -2,7 +2,8 @@
 //!
 //! DataFusion 55.2 takes the rows of a LIMIT without an order to be any rows. It pushes the sort below the limit, which
 //! then outputs other rows, fewer with an OFFSET, and none ever if the limit stopped an endless input. While DataFusion
-//! moves sorts, a [`FixedExec`] above each limit blocks them.
+//! moves sorts, a [`FixedExec`] above each limit blocks them. It drops the sort below an OFFSET if the sorted column
+//! goes no further, unless the sort has a limit: it gets one, of [`ALL`] rows.
 //!
 //! DataFusion also drops sort keys behind a unique column. A projection reports unique columns by their positions above
 //! it instead of below it: for `SELECT count(*) AS n FROM t GROUP BY a` that is `n`, not `a`. Below such a projection,
@@ -45,7 +46,7 @@ use datafusion::physical_plan::{
     PlanProperties, ReplaceChildrenOptions,
 };
 
-use crate::df::operators::operator;
+use crate::df::operators::{operator, over_changed};
 use crate::df::rewrite::PlanInner;
 use crate::df::tree::{RewriteTree, changed};
 
@@ -69,10 +70,38 @@ pub fn fixed_rows(plan: Arc<dyn ExecutionPlan>, rule: &PlanInner<'_>) -> DfResul
     self::moved(pinned.data()?, rule)
 }
 
+/// A limit of rows that is none.
+const ALL: usize = isize::MAX as usize;
+
+/// The plan, whose rows come in the order of a sort without a limit, which gets one of [`ALL`]; `None`: they do not.
+fn with_limit(plan: &Arc<dyn ExecutionPlan>) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
+    if let Some(sort) = plan.downcast_ref::<SortExec>() {
+        return Ok(sort.fetch().is_none().then(|| Arc::new(sort.with_fetch(Some(ALL))) as _));
+    }
+    match plan.children()[..] {
+        [input] if plan.maintains_input_order() == [true] => over_changed(plan, vec![with_limit(input)?]),
+        _ => Ok(None),
+    }
+}
+
+/// What takes the place of an operator with a limit of [`ALL`].
+fn without_limit(node: &Arc<dyn ExecutionPlan>) -> Option<Arc<dyn ExecutionPlan>> {
+    if let Some(limit) = node.downcast_ref::<GlobalLimitExec>() {
+        return (limit.fetch() == Some(ALL)).then(|| Arc::clone(limit.input()));
+    }
+    if let Some(limit) = node.downcast_ref::<LocalLimitExec>() {
+        return (limit.fetch() == ALL).then(|| Arc::clone(limit.input()));
+    }
+    let has_all = node.fetch() == Some(ALL) && !node.is::<ProjectionExec>() && !node.is::<CooperativeExec>();
+    has_all.then(|| node.with_fetch(None)).flatten()
+}
+
 /// Applies the rule with the plan's limits and false facts protected.
 fn moved(plan: Arc<dyn ExecutionPlan>, rule: &PlanInner<'_>) -> DfResult<Arc<dyn ExecutionPlan>> {
     let sorts = plan.exists(|node| Ok(is_sorted(&**node)))?;
     let fixed = plan.rewrite_up(|node| {
+        let skips = node.downcast_ref::<GlobalLimitExec>().is_some_and(|limit| limit.fetch().is_none());
+        let node = if skips { with_limit(&node)?.unwrap_or(node) } else { node };
         if let Some(what) = misled_by(&node) {
             return Ok(Transformed::yes(FixedExec::of(node, what)));
         }
@@ -88,8 +117,8 @@ fn moved(plan: Arc<dyn ExecutionPlan>, rule: &PlanInner<'_>) -> DfResult<Arc<dyn
     rule(fixed.data)?
         .rewrite_up(|node| {
             let fixed = node.downcast_ref::<FixedExec>().filter(|fixed| fixed.what == Fixed::Rows);
-            let input = fixed.map(|fixed| Arc::clone(&fixed.input));
-            Ok(changed(input, node))
+            let instead = fixed.map(|fixed| Arc::clone(&fixed.input)).or_else(|| without_limit(&node));
+            Ok(changed(instead, node))
         })
         .data()
 }
