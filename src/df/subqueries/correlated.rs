@@ -30,9 +30,10 @@ use super::exists::counted;
 use super::first_found::FirstRowsFound;
 use super::first_rows::first_rows;
 use super::membership::{in_one_set, is_joined_well, spell_out};
+use super::own_names::own_names;
 use super::totals_found::TotalsFound;
 use crate::df::rewrite::{rename_kept, widens};
-use crate::df::tree::{RewritePlan, RewriteTree};
+use crate::df::tree::{RewritePlan, RewriteTree, changed};
 use crate::df::with_queries::{draws, shared_rows};
 
 /// The rule. Runs after type coercion.
@@ -210,6 +211,13 @@ fn with_values(plan: LogicalPlan, input: LogicalPlan, names: &UniqueNames) -> Df
     let mut is_changed = false;
     let mut replaced = |expr: Expr| {
         expr.rewrite_up(|expr| {
+            if let Expr::Exists(Exists { subquery, negated }) = &expr
+                && let Some(apart) = own_names(&subquery.subquery, names)?
+            {
+                is_changed = true;
+                let (subquery, negated) = (subquery_of(apart), *negated);
+                return Ok(Transformed::yes(Expr::Exists(Exists { subquery, negated })));
+            }
             let Expr::ScalarSubquery(subquery) = &expr else { return Ok(Transformed::no(expr)) };
             let taken = taken_by(&subquery.subquery, &input);
             // What it named is the left side of a LATERAL inside.
@@ -220,8 +228,13 @@ fn with_values(plan: LogicalPlan, input: LogicalPlan, names: &UniqueNames) -> Df
             }
             // DataFusion 55.2 sorts by a value but fails to see that a window is sorted by the same.
             let is_column = taken.is_empty() && matches!(plan, LogicalPlan::Window(_));
-            if taken.is_empty() && !is_column || is_joined(subquery) {
+            if taken.is_empty() && !is_column {
                 return Ok(Transformed::no(expr));
+            }
+            if is_joined(subquery) {
+                let apart = own_names(&subquery.subquery, names)?;
+                is_changed |= apart.is_some();
+                return Ok(changed(apart.map(|apart| Expr::ScalarSubquery(subquery_of(apart))), expr));
             }
             let number = number.clone().filter(|_| draws(&subquery.subquery));
             if number.is_none()

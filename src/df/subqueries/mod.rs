@@ -14,5 +14,6 @@ pub(super) mod or_null;
 pub(super) mod order_subquery;
 pub(super) mod outer_totals;
 pub(super) mod outer_types;
+mod own_names;
 mod rows_found;
 mod totals_found;

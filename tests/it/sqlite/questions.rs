@@ -520,13 +520,38 @@ fn read_twice(dice: &mut Dice, a: usize, deep: &str) -> String {
     format!("WITH w AS ({query}){more} {outer}").replace("{n}", &n.to_string())
 }
 
+/// Subqueries of joined tables that depend on a row by columns of the same names.
+fn of_joined(dice: &mut Dice, a: usize) -> String {
+    let (b, c) = (dice.below(TABLES), dice.below(TABLES));
+    let not = dice.pick(&["", "NOT "]);
+    let on = dice.pick(&["x.pk = z.pk", "x.col0 = z.col3", "x.col3 <= z.col3 AND x.pk > z.pk", "x.pk < 3"]);
+    let joined = dice.pick(&["JOIN", "LEFT JOIN"]);
+    let depends = dice.pick(&[
+        "x.col0 = y.col0 AND z.col0 = y.col3",
+        "x.col0 >= y.col0 AND z.col0 < y.col0",
+        "(x.col3 > y.col3 OR z.col3 < x.col3)",
+        "x.pk + z.pk = y.pk + 3",
+        "x.col0 = y.col0 AND z.pk > 1",
+        "x.col0 BETWEEN z.col0 AND y.col0",
+    ]);
+    let from = format!("FROM tab{b} AS x {joined} tab{c} AS z ON {on} WHERE {depends}");
+    match dice.below(5) {
+        0 => format!("SELECT pk FROM tab{a} AS y WHERE {not}EXISTS (SELECT z.pk, x.pk {from})"),
+        1 => format!("SELECT pk FROM tab{a} AS y WHERE pk > 2 OR {not}EXISTS (SELECT 1 {from})"),
+        2 => format!("SELECT pk FROM tab{a} AS y WHERE y.col3 {not}IN (SELECT z.col3 AS col0 {from})"),
+        3 => format!("SELECT pk, (SELECT count(*) {from}) FROM tab{a} AS y"),
+        _ => format!("SELECT pk FROM tab{a} AS y WHERE col0 <= (SELECT max(x.col3) AS col0 {from})"),
+    }
+}
+
 /// EXISTS, scalar subqueries, correlated ones, derived tables and CTEs.
 fn subqueries(dice: &mut Dice) -> String {
     let (a, b) = (dice.below(TABLES), dice.below(TABLES));
     let (deep, inner) = (conditions::deep(dice, ""), conditions::simple(dice, "x."));
     let n = integer(dice);
     let not = dice.pick(&["", "NOT "]);
-    match dice.below(10) {
+    match dice.below(12) {
+        9 | 10 => of_joined(dice, a),
         0 => format!(
             "SELECT pk FROM tab{a} AS y WHERE {not}EXISTS (SELECT 1 FROM tab{b} AS x WHERE x.col0 = y.col3)"
         ),
