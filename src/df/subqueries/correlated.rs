@@ -30,6 +30,7 @@ use super::exists::counted;
 use super::first_found::FirstRowsFound;
 use super::first_rows::first_rows;
 use super::membership::{in_one_set, is_joined_well, spell_out};
+use super::or_null::as_written;
 use super::own_names::own_names;
 use super::totals_found::TotalsFound;
 use crate::df::rewrite::{rename_kept, widens};
@@ -242,17 +243,16 @@ fn with_values(plan: LogicalPlan, input: LogicalPlan, names: &UniqueNames) -> Df
             {
                 return Ok(Transformed::yes(value.clone()));
             }
+            let query = &*as_written(&subquery.subquery)?;
             let found_along_key = match is_column || number.is_some() {
                 true => None,
-                false => value_of_found(&subquery.subquery, &joined, unused(subquery, &found), names)?,
+                false => value_of_found(query, &joined, unused(subquery, &found), names)?,
             };
             let (with_value, value) = match found_along_key {
                 Some(found) => found,
                 None if is_column => with_column(joined.clone(), expr.clone(), names.next("value"))?,
-                None => {
-                    Domain::of(&subquery.subquery, &rows, taken.into_iter().chain(number).collect(), names)?
-                        .value_of(&subquery.subquery, joined.clone())?
-                }
+                None => Domain::of(query, &rows, taken.into_iter().chain(number).collect(), names)?
+                    .value_of(query, joined.clone())?,
             };
             joined = with_value;
             found.push((subquery.clone(), value.clone()));
@@ -305,7 +305,7 @@ fn prepared(
     let (mut are_read_again, mut are_drawn_for) = (false, false);
     let tried = UniqueNames::default();
     for subquery in queries {
-        let (query, taken) = (&subquery.subquery, taken_by(&subquery.subquery, rows));
+        let (query, taken) = (&*as_written(&subquery.subquery)?, taken_by(&subquery.subquery, rows));
         if !taken.is_empty() && !is_joined(subquery) {
             are_drawn_for |= draws(query);
             are_read_again |= Domain::told(query, &taken, &tried).is_none()

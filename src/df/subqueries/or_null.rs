@@ -4,35 +4,61 @@
 //! NULL. [`value_or_null`] wraps the column in an identity function that is declared nullable. Only of a column that is
 //! stored the optimizer will not find out later that it is NOT NULL, as of `CASE WHEN true THEN 1 END`.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use datafusion::common::tree_node::Transformed;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{Column, DFSchema};
 use datafusion::error::Result as DfResult;
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Projection};
 
-use super::correlated::outer_columns;
 use crate::df::expressions::step_types::MaybeNull;
 use crate::df::table::TableSource;
+use crate::df::tree::RewriteTree;
 
 /// Makes a subquery's value nullable. Runs before all rules that check nullability.
 pub fn value_or_null(expr: Expr, _: &DFSchema) -> DfResult<Transformed<Expr>> {
     let Expr::ScalarSubquery(subquery) = &expr else { return Ok(Transformed::no(expr)) };
     let plan = &subquery.subquery;
     let (qualifier, field) = plan.schema().qualified_field(0);
-    // Several columns are an error elsewhere; correlated subqueries become left joins, which are nullable anyway.
+    // Several columns are an error elsewhere.
     let column = Column::new(qualifier.cloned(), field.name());
-    if plan.schema().fields().len() > 1
-        || has_a_row(plan)
-        || is_stored_nullable(&column, plan)?
-        || !outer_columns(plan).is_empty()
-    {
+    if plan.schema().fields().len() > 1 || has_a_row(plan) || is_stored_nullable(&column, plan)? {
         return Ok(Transformed::no(expr));
     }
     let value = MaybeNull::of(Expr::Column(column));
     let value = value.alias_qualified(qualifier.cloned(), field.name());
     let plan = LogicalPlanBuilder::from(Arc::clone(plan)).project([value])?.build()?;
     Ok(Transformed::yes(Expr::ScalarSubquery(subquery.with_plan(Arc::new(plan)))))
+}
+
+/// The subquery as it was before [`value_or_null`]: where it becomes a left join, its value is nullable anyway.
+pub fn as_written(plan: &LogicalPlan) -> DfResult<Cow<'_, LogicalPlan>> {
+    let LogicalPlan::Projection(wrapped) = plan else { return Ok(Cow::Borrowed(plan)) };
+    let [value] = &wrapped.expr[..] else { return Ok(Cow::Borrowed(plan)) };
+    if !value.exists(|expr| Ok(MaybeNull::is(expr)))? {
+        return Ok(Cow::Borrowed(plan));
+    }
+    let (mut input, mut of_input) = (&wrapped.input, None);
+    if let LogicalPlan::Projection(Projection { expr, input: below, .. }) = &**input
+        && let [expr] = &expr[..]
+    {
+        (input, of_input) = (below, Some(expr.clone().unalias()));
+    }
+    let mut inner = |expr: Expr| {
+        Ok(match expr {
+            expr if !MaybeNull::is(&expr) => Transformed::no(expr),
+            Expr::ScalarFunction(mut call) => {
+                let column = call.args.swap_remove(0);
+                Transformed::yes(of_input.clone().unwrap_or(column))
+            }
+            expr => Transformed::no(expr),
+        })
+    };
+    let name = wrapped.schema.qualified_field(0);
+    let value = value.clone().unalias().rewrite_up(&mut inner).data()?;
+    let value = value.alias_qualified(name.0.cloned(), name.1.name());
+    LogicalPlanBuilder::from(Arc::clone(input)).project([value])?.build().map(Cow::Owned)
 }
 
 /// The column is one of a table, unchanged, that may be NULL there.

@@ -80,7 +80,10 @@ fn retyped(subquery: LogicalPlan, schema: &DFSchema) -> DfResult<Transformed<Log
                         return Ok(Transformed::no(expr));
                     };
                     Ok(match schema.field_from_column(column) {
-                        Ok(now) if now.data_type() != field.data_type() => {
+                        Ok(now)
+                            if now.data_type() != field.data_type()
+                                || now.is_nullable() && !field.is_nullable() =>
+                        {
                             Transformed::yes(Expr::OuterReferenceColumn(now.clone(), column.clone()))
                         }
                         _ => Transformed::no(expr),
