@@ -9,6 +9,9 @@
 //!    since 1. are overwritten with the same bytes.
 //! 3. The definition is committed in state Ready; or Broken, if a UNIQUE index found duplicate keys.
 //!
+//! REPAIR clears an index and builds it so; but a UNIQUE one that is Ready gets all its entries in one step, under the
+//! writer lock, for they keep others from writing a key twice.
+//!
 //! Only one builder works on an index at a time: a second one would clear what the first has called Ready.
 //!
 //! A build that is killed continues after its last step when the database is opened again ([`resume`]). One
@@ -32,7 +35,7 @@ use super::formulas::Formulas;
 use super::outcome::Warning;
 use super::rekeying;
 use super::session::Session;
-use super::view::column_named;
+use super::view::{StatementView, column_named};
 use crate::catalog::{CATALOG_KEYSPACE, Catalog, CatalogEdit, build_key};
 use crate::error::{Error, Kind, Result, sqlstate};
 use crate::exec::build::{DuplicateKey, Most, ProgressCallback, SortedEntries, gather_entries, gather_rows};
@@ -41,7 +44,7 @@ use crate::exec::watch::{CancelHandle, Watch};
 use crate::key::{ColumnId, KeyRange, Rowkey};
 use crate::schema::{IndexDef, IndexId, IndexState, TableDef};
 use crate::sql::{CreateIndex, name_of, name_sql, span_of_name, unqualified};
-use crate::store::{Reads, Snapshot};
+use crate::store::{BulkWriter, Direction, Reads, Snapshot};
 
 /// Runs CREATE INDEX; gives its warnings.
 pub fn create_index(db: &Database, create: &CreateIndex, watch: &Watch) -> Result<Vec<Warning>> {
@@ -84,29 +87,8 @@ pub fn create_index_within(session: &mut Session, create: &CreateIndex) -> Resul
         else {
             return Ok((Vec::new(), None));
         };
-        let label = format!("building {}", index.name);
-        let total = view.snapshot.reader()?.entries(table.rows())?;
-        let (mut range, mut rows) = (KeyRange::all(), 0);
-        let (mut taken, mut examples) = (0, Vec::new());
-        let mut before = RowsBefore::new(&*view.snapshot, view.as_of_us);
-        loop {
-            let progress = &mut |n| view.watch.step(&label, rows + n, Some(total), "rows");
-            let gathered =
-                gather_entries((&table, &index), &range, UNLOCKED_STEP, &*view.snapshot, progress)?;
-            let cancel = &view.watch.cancel;
-            if index.unique {
-                taken +=
-                    gathered.write_unique((&table, &index), &mut before, writer, &mut examples, cancel)?;
-            } else {
-                gathered.write(writer, cancel)?;
-            }
-            rows += gathered.rows;
-            match gathered.last {
-                Some(last) => range.start = last.successor(),
-                None => break,
-            }
-        }
-        view.watch.finish(&label, rows, "rows");
+        let mut examples = Vec::new();
+        let taken = write_all(view, (&table, &index), writer, &mut examples)?;
         if taken > 0 {
             let hint = ", and there is no such index: change the rows, and create it then";
             return Err(not_unique(&table, &index, taken, &examples, hint));
@@ -115,6 +97,39 @@ pub fn create_index_within(session: &mut Session, create: &CreateIndex) -> Resul
         edit.put_table(table)?;
         Ok((warnings, Some(edit.finish()?)))
     })
+}
+
+/// Writes the entries of all rows that a statement sees; gives the number of those that were left out, as UNIQUE keys are
+/// taken, and some of them as examples.
+fn write_all(
+    view: &StatementView,
+    (table, index): (&TableDef, &IndexDef),
+    writer: &mut dyn BulkWriter,
+    examples: &mut Vec<DuplicateKey>,
+) -> Result<u64> {
+    let StatementView { snapshot, watch, as_of_us, .. } = view;
+    let label = format!("building {}", index.name);
+    let total = snapshot.reader()?.entries(table.rows())?;
+    let (mut range, mut rows, mut taken) = (KeyRange::all(), 0, 0);
+    let mut before = RowsBefore::new(&**snapshot, *as_of_us);
+    loop {
+        let progress = &mut |n| watch.step(&label, rows + n, Some(total), "rows");
+        let gathered = gather_entries((table, index), &range, UNLOCKED_STEP, &**snapshot, progress)?;
+        match index.unique {
+            true => {
+                taken +=
+                    gathered.write_unique((table, index), &mut before, writer, examples, &watch.cancel)?;
+            }
+            false => gathered.write(writer, &watch.cancel)?,
+        }
+        rows += gathered.rows;
+        match gathered.last {
+            Some(last) => range.start = last.successor(),
+            None => break,
+        }
+    }
+    watch.finish(&label, rows, "rows");
+    Ok(taken)
 }
 
 /// A new index, and its table, which now has the hidden columns of the index's formulas.
@@ -168,11 +183,15 @@ pub(super) fn undoing() -> CancelHandle {
 }
 
 /// Runs REPAIR INDEX: rebuilds the index from the table.
-pub fn repair(db: &Database, name: &Ident, watch: &Watch) -> Result<()> {
+pub fn repair(session: &mut Session, name: &Ident) -> Result<()> {
+    let (db, watch) = (&session.database().clone(), &session.watch().clone());
     let catalog = db.catalog();
-    let (_, index) = catalog.index(&name_of(name)).map_err(|e| e.at(span_of_name(name)))?;
+    let (table, index) = catalog.index(&name_of(name)).map_err(|e| e.at(span_of_name(name)))?;
     if index.state == IndexState::Ready {
         rehearse(db, index.id, watch)?;
+        if index.unique && !table.is_next_key(&index) && replace(session, name)? {
+            return Ok(());
+        }
     }
     let builder = db.change_catalog(&watch.cancel, |catalog| {
         let (table, index) = catalog.index(&name_of(name)).map_err(|e| e.at(span_of_name(name)))?;
@@ -194,6 +213,31 @@ pub fn repair(db: &Database, name: &Ident, watch: &Watch) -> Result<()> {
             let _ = set_state(db, builder.id, IndexState::Broken, &undoing());
             Err(e)
         }
+    }
+}
+
+/// Replaces all entries of a UNIQUE index at once, while nobody else writes: without its entries, nothing would keep others
+/// from writing a key twice. False: nothing was done, as its pages cannot be read, or rows share a key already.
+fn replace(session: &mut Session, name: &Ident) -> Result<bool> {
+    let replaced = session.change_rows(|catalog, view, writer| {
+        let (table, index) = catalog.index(&name_of(name)).map_err(|e| e.at(span_of_name(name)))?;
+        rekeying::refuse(&table)?;
+        let reader = view.snapshot.reader()?;
+        let mut cursor = reader.cursor(index.keyspace, &KeyRange::all(), Direction::Forward)?;
+        for done in 0.. {
+            let Some((key, _)) = cursor.next()? else { break };
+            view.watch.cancel.tick(done)?;
+            writer.delete(index.keyspace, key)?;
+        }
+        let taken = write_all(view, (&table, &index), writer, &mut Vec::new())?;
+        Ok(match taken {
+            0 => (true, Some(catalog.edit().finish()?)),
+            _ => (false, None),
+        })
+    });
+    match replaced {
+        Err(e) if e.kind() == Kind::Corrupt => Ok(false),
+        replaced => replaced,
     }
 }
 

@@ -10,7 +10,7 @@ use super::outcome::{Outcome, Warning};
 use super::references::Unchecked;
 use super::rows::PartialRows;
 use super::session::Session;
-use super::turns::Defeats;
+use super::turns::{Defeats, Priority};
 use super::view::columns_named;
 use super::write::insert_cells;
 use crate::error::{Error, Kind, Result, sqlstate};
@@ -33,12 +33,13 @@ pub async fn run(session: &mut Session, copy: &Copy, params: &[Value]) -> Result
     if copy.to {
         return copy_to(session, copy, params).await;
     }
+    session.check_may_write()?;
     if session.in_transaction() {
-        return copy_from(session, copy).await;
+        return copy_from(session, copy, None).await;
     }
     let mut defeats = Defeats::default();
     loop {
-        match copy_from(session, copy).await {
+        match copy_from(session, copy, defeats.priority()).await {
             Err(e) => {
                 // It may have been in a transaction of its own.
                 session.abandon();
@@ -270,7 +271,7 @@ async fn copy_to(session: &mut Session, copy: &Copy, params: &[Value]) -> Result
     Ok(Outcome { affected: Some(rows), warnings, ..session.done("COPY") })
 }
 
-async fn copy_from(session: &mut Session, copy: &Copy) -> Result<Outcome> {
+async fn copy_from(session: &mut Session, copy: &Copy, priority: Option<&Priority>) -> Result<Outcome> {
     let CopySource::Table { name, columns } = &copy.source else {
         return Err(Error::invalid("COPY FROM needs a table").hint("COPY t FROM 'file.csv'"));
     };
@@ -287,7 +288,7 @@ async fn copy_from(session: &mut Session, copy: &Copy) -> Result<Outcome> {
     let refers_to_itself = table.refers_to_itself();
     if may_draw_again && copy.file.skip_errors || refers_to_itself && !session.in_transaction() {
         drop(view);
-        return in_a_transaction(session, copy).await;
+        return in_a_transaction(session, copy, priority).await;
     }
     let stdin = session.streams.input.as_mut().map(RowsFile::written).transpose()?;
     let mut file = FileRows::open(&copy.file, stdin, &table, &columns)?;
@@ -303,7 +304,7 @@ async fn copy_from(session: &mut Session, copy: &Copy) -> Result<Outcome> {
         && may_draw_again
     {
         drop(view);
-        return in_a_transaction(session, copy).await;
+        return in_a_transaction(session, copy, priority).await;
     }
     if let (Ok(_), Some(unchecked)) = (&rows, &unchecked) {
         session.look_at(unchecked, Some(&view)).await.map_err(|e| of_file(e, &copy.file))?;
@@ -328,10 +329,15 @@ async fn copy_from(session: &mut Session, copy: &Copy) -> Result<Outcome> {
 }
 
 /// COPY FROM in a transaction of its own, which ends with the statement, whatever becomes of it.
-async fn in_a_transaction(session: &mut Session, copy: &Copy) -> Result<Outcome> {
+async fn in_a_transaction(
+    session: &mut Session,
+    copy: &Copy,
+    priority: Option<&Priority>,
+) -> Result<Outcome> {
     session.begin(false)?;
-    let copied = Box::pin(copy_from(session, copy)).await?;
-    session.run_commit()?;
+    let before = session.view()?;
+    let copied = Box::pin(copy_from(session, copy, None)).await?;
+    session.commit_own(&before, priority).await?;
     Ok(copied)
 }
 

@@ -9,14 +9,17 @@ use std::io::Write;
 
 use super::Database;
 use super::session::Session;
-use super::show::{create_index_sql, create_table_sql, create_view_sql, definitions, references_sql};
+use super::show::{
+    add_reference_sql, create_index_sql, create_table_sql, create_view_sql, definitions, references_sql,
+    referred_tables,
+};
 use crate::catalog::{CATALOG_KEYSPACE, Catalog, Relation, identity_key, index_of};
 use crate::error::{Error, Result};
 use crate::key::ColumnId;
-use crate::schema::{IndexState, TableDef, ViewDef};
+use crate::schema::{IndexState, ParentKey, TableDef, ViewDef};
 use crate::sql::{name_sql, parse_query, relations_of};
 use crate::store::Reader;
-use crate::value::{Literal, Value};
+use crate::value::sql_of;
 
 /// Bytes of a statement after which the next row begins a new one.
 const STATEMENT_BYTES: usize = 64 << 10;
@@ -42,12 +45,17 @@ pub fn dump(db: &Database, out: &mut dyn Write) -> Result<()> {
             }
         }
     }
-    let mut references =
-        view.catalog.tables().flat_map(|table| references_sql(&view.catalog, table)).peekable();
-    if references.peek().is_some() {
+    for table in view.catalog.tables().filter(|table| !table.references.is_empty()) {
         writeln!(out)?;
+        for (reference, parent) in referred_tables(&view.catalog, table) {
+            let sql = add_reference_sql(table, reference, parent);
+            let is_there = |key| !matches!(key, ParentKey::Index(index) if index.state == IndexState::Broken);
+            match reference.keys_in(parent).any(is_there) {
+                true => writeln!(out, "{sql};")?,
+                false => left_out(out, "its key is Broken", &sql)?,
+            }
+        }
     }
-    references.try_for_each(|sql| writeln!(out, "{sql};"))?;
     for def in in_order(&view.catalog) {
         let sql = create_view_sql(def);
         writeln!(out)?;
@@ -117,7 +125,7 @@ fn rows(session: &mut Session, table: &TableDef, out: &mut dyn Write) -> Result<
     let head = format!("INSERT INTO {name} ({columns}){overriding} VALUES");
     let mut written = 0;
     for row in session.query(&format!("SELECT /*+ FULL */ {columns} FROM {name}"), &[])? {
-        let values: Vec<String> = row?.values()?.iter().map(literal).collect();
+        let values: Vec<String> = row?.values()?.iter().map(sql_of).collect();
         let line = format!("({})", values.join(", "));
         match written {
             0 => write!(out, "{head}\n  {line}")?,
@@ -133,14 +141,6 @@ fn rows(session: &mut Session, table: &TableDef, out: &mut dyn Write) -> Result<
         writeln!(out, ";")?;
     }
     Ok(())
-}
-
-fn literal(value: &Value) -> String {
-    match value {
-        // NaN and infinity have no number literal; a text is cast.
-        Value::Double(d) if !d.is_finite() => format!("'{value}'"),
-        value => Literal(value.as_ref()).to_string(),
-    }
 }
 
 /// Views in dependency order.

@@ -22,7 +22,7 @@ use crate::key::{ColumnId, KeyRange, Rowkey};
 use crate::schema::{IndexState, OnDelete, ParentKey, Reference, TableDef, TableId};
 use crate::sql::{Statement, name_of, name_sql};
 use crate::store::Direction;
-use crate::value::{Literal, Value, quoted_name};
+use crate::value::{Value, quoted_name, sql_of};
 
 /// Values (count) of which one statement finds the children, at most: also 1 and 16, so that few texts are planned.
 const VALUES: [usize; 3] = [1, 16, 256];
@@ -159,7 +159,10 @@ fn not_ready(reference: &Reference, parent: &TableDef) -> Error {
     };
     let hint = match index.state {
         IndexState::Building => "SHOW INDEXES says when it is Ready".to_owned(),
-        _ => format!("REPAIR INDEX {} builds it anew", name_sql(&index.name)),
+        _ => format!(
+            "REPAIR INDEX {} builds it anew; if rows share a key, drop the foreign key until they do not",
+            name_sql(&index.name)
+        ),
     };
     Error::new(Kind::Unavailable, format!("index \"{}\" is not Ready", index.name))
         .why(format!("foreign key \"{}\" looks into it for rows of \"{}\"", reference.name, parent.name))
@@ -470,7 +473,7 @@ fn show(table: &TableDef, columns: &[ColumnId], values: &[Value]) -> String {
 }
 
 fn equals(table: &TableDef, id: ColumnId, value: &Value) -> String {
-    format!("{} = {}", name_sql(table.column_name(id)), Literal(value.as_ref()))
+    format!("{} = {}", name_sql(table.column_name(id)), sql_of(value))
 }
 
 /// `(a, b)`
@@ -498,5 +501,47 @@ pub fn on_delete_sql(action: OnDelete) -> String {
         OnDelete::Cascade | OnDelete::SetNull | OnDelete::SetDefault => {
             format!(" ON DELETE {}", action.name())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::engine::Database;
+    use crate::engine::build::set_state;
+    use crate::error::Kind;
+    use crate::exec::watch::CancelHandle;
+    use crate::schema::IndexState;
+
+    /// While the UNIQUE index that they go by is Broken, nothing tells whether a parent is there.
+    #[test]
+    fn a_key_that_is_not_ready_cannot_go_away() {
+        let db = Database::in_memory().unwrap();
+        db.execute_batch(
+            "CREATE TABLE p (id INT PRIMARY KEY, a INT UNIQUE);
+             INSERT INTO p VALUES (7, 7), (8, 8);
+             CREATE TABLE c (id INT PRIMARY KEY, a INT REFERENCES p (a));
+             INSERT INTO c VALUES (1, 7)",
+        )
+        .unwrap();
+        let (_, index) = db.catalog().index("p_a_key").unwrap();
+        set_state(&db, index.id, IndexState::Broken, &CancelHandle::default()).unwrap();
+        for sql in ["DROP INDEX p_a_key", "ALTER TABLE p DROP COLUMN a", "DROP TABLE p"] {
+            assert_eq!(db.execute(sql).unwrap_err().sqlstate(), "2BP01", "{sql}");
+        }
+        for sql in ["INSERT INTO c VALUES (2, 8)", "DELETE FROM p WHERE id = 7"] {
+            let refused = db.execute(sql).unwrap_err();
+            assert_eq!(refused.kind(), Kind::Unavailable, "{sql}");
+            assert!(refused.to_string().contains("REPAIR INDEX p_a_key"), "{sql}: {refused}");
+        }
+        // A dump without the index is one without the foreign key.
+        let mut script = Vec::new();
+        db.dump(&mut script).unwrap();
+        let again = Database::in_memory().unwrap();
+        again.execute_batch(&String::from_utf8(script).unwrap()).unwrap();
+        assert_eq!(again.query("SELECT * FROM c").unwrap().count(), 1);
+
+        db.execute("REPAIR INDEX p_a_key").unwrap();
+        db.execute("INSERT INTO c VALUES (2, 8)").unwrap();
+        assert_eq!(db.execute("DELETE FROM p WHERE id = 7").unwrap_err().sqlstate(), "23503");
     }
 }

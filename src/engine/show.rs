@@ -364,12 +364,23 @@ pub fn definitions(table: &TableDef) -> Vec<String> {
 
 /// The statements that add a table's foreign keys: they come behind the tables and the UNIQUE indexes that they refer to.
 pub fn references_sql(catalog: &Catalog, table: &TableDef) -> Vec<String> {
-    let parents = table.references.iter().filter_map(|of| Some((of, catalog.table_by_id(of.parent)?)));
-    let add = |(reference, parent): (&Reference, &Arc<TableDef>)| {
-        let (name, sql) = (name_sql(&reference.name), reference_sql(table, reference, parent));
-        format!("ALTER TABLE {} ADD CONSTRAINT {name} {sql}", name_sql(&table.name))
-    };
-    parents.map(add).collect()
+    referred_tables(catalog, table)
+        .map(|(reference, parent)| add_reference_sql(table, reference, parent))
+        .collect()
+}
+
+/// A table's foreign keys, and the tables that they refer to.
+pub fn referred_tables<'c>(
+    catalog: &'c Catalog,
+    table: &'c TableDef,
+) -> impl Iterator<Item = (&'c Reference, &'c TableDef)> {
+    table.references.iter().filter_map(|of| Some((of, &**catalog.table_by_id(of.parent)?)))
+}
+
+/// `ALTER TABLE t ADD CONSTRAINT k FOREIGN KEY ..`
+pub fn add_reference_sql(table: &TableDef, reference: &Reference, parent: &TableDef) -> String {
+    let (name, sql) = (name_sql(&reference.name), reference_sql(table, reference, parent));
+    format!("ALTER TABLE {} ADD CONSTRAINT {name} {sql}", name_sql(&table.name))
 }
 
 /// A column's type as it was declared, with its length.

@@ -462,6 +462,20 @@ impl fmt::Display for Literal<'_> {
     }
 }
 
+/// An expression of SQL that gives the value: a [`Literal`], where there is one.
+pub fn sql_of(value: &Value) -> String {
+    match value {
+        // A text is cast.
+        Value::Double(d) if !d.is_finite() => format!("'{value}'"),
+        Value::Text(text) if text.contains('\0') => {
+            let pieces: Vec<String> =
+                text.split('\0').map(|piece| Literal(ValueRef::Text(piece)).to_string()).collect();
+            format!("({})", pieces.join(" || chr(0) || "))
+        }
+        value => Literal(value.as_ref()).to_string(),
+    }
+}
+
 fn write_escaped(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
     f.write_str("E'")?;
     for c in text.chars() {

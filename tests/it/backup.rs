@@ -142,7 +142,7 @@ const HOSTILE: &str = r#"
          '00112233-4455-6677-8899-aabbccddeeff', '{"a": [1, "it''s"]}', false),
         (-9223372036854775808, 'min', '', -32768, -2147483648, -3.4e38, 5e-324, -0.0000000001, X'', '0001-01-01', '0001-01-01',
          '1969-12-31 23:59:59.000001+00:00', NULL, 'null', NULL),
-        (0, 'odd', E'line\nbreak\ttab\\ \\n', NULL, 0, 0.1, 'NaN', 0, X'5c', NULL, '1970-01-01', NULL, NULL, NULL, true),
+        (0, 'odd', E'line\nbreak\ttab\\ \\n' || chr(0) || '''', NULL, 0, 0.1, 'NaN', 0, X'5c', NULL, '1970-01-01', NULL, NULL, NULL, true),
         (1, 'inf', '$1 :name é 🦀', 1, 1, '-Infinity', 'Infinity', 1, NULL, '2000-01-01', NULL, NULL, NULL, '[]', true);
     DELETE FROM "Select" WHERE id = 1 AND v = 'never';
     CREATE TABLE empty (k INT PRIMARY KEY, gone INT, kept TEXT);

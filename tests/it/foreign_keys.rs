@@ -313,37 +313,32 @@ fn a_dump_brings_them_back() {
     assert_eq!(again.definitions(None).unwrap(), db.definitions(None).unwrap());
 }
 
-/// While the UNIQUE index that they go by is Broken, nothing tells whether a parent is there.
+/// It keeps its entries until it has the new ones: nobody writes a key twice meanwhile, and whoever stops it loses nothing.
 #[test]
-fn a_key_that_is_not_ready_cannot_go_away() {
-    let db = Database::in_memory().unwrap();
-    db.execute_batch(
-        "CREATE TABLE p (id INT PRIMARY KEY, a INT UNIQUE);
-         INSERT INTO p SELECT value, value FROM generate_series(1, 2000);
-         CREATE TABLE c (id INT PRIMARY KEY, a INT REFERENCES p (a));
-         INSERT INTO c VALUES (1, 7)",
-    )
-    .unwrap();
-    let mut session = db.session();
-    let cancel = session.cancel_handle();
-    session.on_progress(Arc::new(move |progress| {
-        if progress.label.starts_with("building") {
-            cancel.cancel();
+fn repair_leaves_no_gap_in_a_unique_index() {
+    over_each_store(|db| {
+        db.execute_batch(
+            "CREATE TABLE p (id INT PRIMARY KEY, a INT UNIQUE);
+             INSERT INTO p SELECT value, value FROM generate_series(1, 2000);
+             CREATE TABLE c (id INT PRIMARY KEY, a INT REFERENCES p (a));
+             INSERT INTO c VALUES (1, 7)",
+        )
+        .unwrap();
+        let mut session = db.session();
+        let cancel = session.cancel_handle();
+        session.on_progress(Arc::new(move |progress| {
+            if progress.label.starts_with("building") {
+                cancel.cancel();
+            }
+        }));
+        assert_eq!(session.execute("REPAIR INDEX p_a_key", &[]).unwrap_err().kind(), Kind::Cancelled);
+        for _ in 0..2 {
+            let twice = db.execute("INSERT INTO p VALUES (3000, 7)").unwrap_err();
+            assert_eq!(twice.sqlstate(), "23505", "{twice}");
+            db.execute("DELETE FROM c").unwrap();
+            db.execute("INSERT INTO c VALUES (1, 7), (2, 2000)").unwrap();
+            assert_eq!(db.session().execute("CHECK DATABASE", &[]).unwrap().affected, Some(0));
+            db.execute("REPAIR INDEX p_a_key").unwrap();
         }
-    }));
-    assert_eq!(session.execute("REPAIR INDEX p_a_key", &[]).unwrap_err().kind(), Kind::Cancelled);
-    let state = db.query("SHOW INDEXES FROM p").unwrap().next().unwrap().unwrap();
-    assert_eq!(state.get::<String>("state").unwrap(), "Broken");
-
-    for sql in ["DROP INDEX p_a_key", "ALTER TABLE p DROP COLUMN a", "DROP TABLE p"] {
-        assert_eq!(db.execute(sql).unwrap_err().sqlstate(), "2BP01", "{sql}");
-    }
-    for sql in ["INSERT INTO c VALUES (2, 8)", "DELETE FROM p WHERE id = 7"] {
-        let refused = db.execute(sql).unwrap_err();
-        assert_eq!(refused.kind(), Kind::Unavailable, "{sql}");
-        assert!(refused.to_string().contains("REPAIR INDEX p_a_key"), "{sql}: {refused}");
-    }
-    db.execute("REPAIR INDEX p_a_key").unwrap();
-    db.execute("INSERT INTO c VALUES (2, 8)").unwrap();
-    assert_eq!(db.execute("DELETE FROM p WHERE id = 7").unwrap_err().sqlstate(), "23503");
+    });
 }

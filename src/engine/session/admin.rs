@@ -65,7 +65,7 @@ impl Session {
             }
             Statement::RepairIndex { index, dry_run: false } => {
                 self.outside_transaction(tag, IN_STEPS)?;
-                build::repair(&self.db, index, &self.watch)?;
+                build::repair(self, index)?;
                 Ok(self.done(tag))
             }
             _ => Err(Error::internal(format!("{tag} is not about the database"))),

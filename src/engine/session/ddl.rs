@@ -96,7 +96,8 @@ impl Session {
             return self.alter_each(changes).await;
         }
         let (watch, settings) = (self.watch.clone(), self.settings.clone());
-        let mut own = Session { watch, settings, ..Session::new(self.db.clone()) };
+        let checks_at_end = self.checks_at_end;
+        let mut own = Session { watch, settings, checks_at_end, ..Session::new(self.db.clone()) };
         loop {
             own.begin(false)?;
             let altered = own.alter_each(changes).await;

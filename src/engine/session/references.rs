@@ -16,17 +16,18 @@ use crate::engine::references::{
     Bonds, Referred, Unchecked, follow_ups, lacking, left_alone, no_parent, parent_of, referred,
     still_referred,
 };
-use crate::engine::rows::values_of;
-use crate::engine::turns::Defeats;
+use crate::engine::turns::Priority;
 use crate::engine::view::StatementView;
 use crate::engine::write::{StatementWrites, WriteInputs, writes_of};
 use crate::error::{Error, Kind, Result};
 use crate::exec::dml::ROWS_READ;
 use crate::exec::stored;
 use crate::key::Rowkey;
+use crate::row::rows_of;
 use crate::schema::{OnDelete, Reference, TableDef};
 use crate::sql::{ForeignKeySetting, Statement, name_of};
 use crate::store::{Mutation, WriteBatch};
+use crate::value::ColumnType;
 
 /// What a statement leaves to be done.
 #[derive(Default)]
@@ -57,35 +58,19 @@ impl Session {
         &mut self,
         statement: &Statement,
         given: WriteInputs<'_>,
+        priority: Option<&Priority>,
     ) -> Result<Outcome> {
-        if self.open.is_some() {
-            let mut whole = Whole::begin(self)?;
-            let written = whole.session.write_with_consequences(statement, given).await;
-            whole.is_done = written.is_ok();
-            return written;
+        let is_own = self.open.is_none();
+        let mut whole = Whole::begin(self)?;
+        if is_own {
+            whole.session.begin(false)?;
         }
-        let mut defeats = Defeats::default();
-        loop {
-            match self.write_in_own_transaction(statement, given, &defeats).await {
-                Err(e) => defeats.again(e, &self.db.shared.turns, &self.watch.cancel)?,
-                written => return written,
-            }
-        }
-    }
-
-    async fn write_in_own_transaction(
-        &mut self,
-        statement: &Statement,
-        given: WriteInputs<'_>,
-        defeats: &Defeats,
-    ) -> Result<Outcome> {
-        let whole = Whole::begin(self)?;
-        whole.session.begin(false)?;
+        let before = if is_own { Some(whole.session.view()?) } else { None };
         let written = whole.session.write_with_consequences(statement, given).await?;
-        whole.session.check_deferred()?;
-        if let Some(open) = whole.session.open.take() {
-            open.commit(&whole.session.db, &whole.session.watch.cancel, defeats.priority())?;
+        if let Some(before) = before {
+            whole.session.commit_own(&before, priority).await?;
         }
+        whole.is_done = true;
         Ok(written)
     }
 
@@ -178,6 +163,8 @@ impl Session {
         referrer: &Referrer,
         values: &[Referred],
     ) -> Result<Option<Referred>> {
+        let (child, columns) = (&referrer.child, &referrer.reference().columns);
+        let types: Vec<ColumnType> = columns.iter().map(|id| child.column(*id).ty).collect();
         for look in follow_ups(referrer, OnDelete::Refuse, values) {
             let parsed = self.db.shared.statements.parse(&look.sql)?;
             let Statement::Query(query) = &parsed.statement else {
@@ -185,8 +172,8 @@ impl Session {
             };
             let asked = parsed.queries.source.of(Some(Vec::new()), || Ok((**query).clone()))?;
             let found = view.select_from(asked, Vec::new(), &look.params).await?;
-            if let Some(values) = values_of(&found)?.pop() {
-                return Ok(Some(values));
+            if let Some(values) = rows_of(&found, &types)?.pop() {
+                return Ok(Some(values.into_iter().map(Into::into).collect()));
             }
         }
         Ok(None)

@@ -73,11 +73,14 @@ impl Session {
         loop {
             let view = self.writing_view()?;
             // By these definitions, or else it is refused: a foreign key may be added meanwhile.
-            if is_bound(&view, statement) {
-                drop(view);
-                return Box::pin(self.write_bound(statement, given)).await;
-            }
-            let written = Box::pin(self.write_once(view, statement, given, defeats.priority())).await;
+            let priority = defeats.priority();
+            let written = match is_bound(&view, statement) {
+                true => {
+                    drop(view);
+                    Box::pin(self.write_bound(statement, given, priority)).await
+                }
+                false => Box::pin(self.write_once(view, statement, given, priority)).await,
+            };
             match written {
                 Err(e) if self.open.is_none() => {
                     defeats.again(e, &self.db.shared.turns, &self.watch.cancel)?;
@@ -88,7 +91,7 @@ impl Session {
     }
 
     /// Errors: the transaction is READ ONLY, or the database is.
-    pub(super) fn check_may_write(&self) -> Result<()> {
+    pub(in crate::engine) fn check_may_write(&self) -> Result<()> {
         self.db.check_may_write()?;
         if self.open.as_ref().is_some_and(|open| open.transaction.is_read_only()) {
             return Err(Error::invalid("the transaction is READ ONLY")
@@ -224,12 +227,34 @@ impl Session {
     pub(in crate::engine) fn run_commit(&mut self) -> Result<Outcome> {
         self.open()?;
         self.check_deferred()?;
-        self.restore_settings();
-        if let Some(open) = self.open.take() {
-            open.commit(&self.db, &self.watch.cancel, self.defeats.priority())?;
-        }
+        let defeats = std::mem::take(&mut self.defeats);
+        let committed = self.commit_open(defeats.priority());
+        self.defeats = defeats;
+        committed?;
         self.defeats.yield_priority();
         Ok(self.done("COMMIT"))
+    }
+
+    /// Commits the transaction that a statement has begun for itself, `before` it wrote: what a transaction may leave to
+    /// its COMMIT, it has to mend itself.
+    pub(in crate::engine) async fn commit_own(
+        &mut self,
+        before: &StatementView,
+        priority: Option<&Priority>,
+    ) -> Result<()> {
+        if let Some(open) = &self.open {
+            self.look_at(&open.later, Some(before)).await?;
+        }
+        self.commit_open(priority)
+    }
+
+    /// Commits the open transaction; with the priority of who has lost conflicts with it before.
+    fn commit_open(&mut self, priority: Option<&Priority>) -> Result<()> {
+        self.restore_settings();
+        match self.open.take() {
+            Some(open) => open.commit(&self.db, &self.watch.cancel, priority),
+            None => Ok(()),
+        }
     }
 
     fn run_rollback(&mut self) -> Result<Outcome> {
