@@ -62,7 +62,7 @@ pub(super) fn candidate(
             (price, skip) = (jumps, Some(Arc::new(skipping.clone())));
         }
     }
-    let Price { entries, mut cost, all_entries } = price;
+    let Price { entries, mut cost, all_entries, jumps } = price;
     cost += seeks as f64 * COST.seek;
     if !ordered {
         cost += sorting(all_entries);
@@ -81,7 +81,7 @@ pub(super) fn candidate(
         Method::Scan { ranges: found.ranges, direction, merge, skip }
     };
     let (entry_filter, filter) = (Filter::all(), filter.into());
-    Access { path: Path::Primary, method, entry_filter, filter, ordered, entries, all_entries, cost }
+    Access { path: Path::Primary, method, entry_filter, filter, ordered, entries, all_entries, jumps, cost }
 }
 
 /// The leading parts that form the groups of which a few rows are enough, and the direction in which those
@@ -142,6 +142,7 @@ struct Price {
     cost: f64,
     /// Entries that would be checked, and sorted, without a limit.
     all_entries: f64,
+    jumps: f64,
 }
 
 impl Price {
@@ -152,7 +153,7 @@ impl Price {
             _ => passing,
         };
         let entries = limit.map_or(scanned, |limit| scanned.min(limit as f64 / share));
-        Price { entries, cost: entries * COST.entry, all_entries: scanned }
+        Price { entries, cost: entries * COST.entry, all_entries: scanned, jumps: 0.0 }
     }
 
     /// Skips keys that cannot match, until `limit` rows have passed the residual.
@@ -161,7 +162,7 @@ impl Price {
         let entries = limit.map_or(possible, |limit| possible.min(limit as f64 / passing));
         let jumps = if possible > 0.0 { jumping.jumps * entries / possible } else { jumping.jumps };
         let cost = jumps * (COST.entry + COST.seek) + entries * COST.entry;
-        Price { entries, cost, all_entries: possible }
+        Price { entries, cost, all_entries: possible, jumps }
     }
 }
 

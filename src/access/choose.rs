@@ -204,6 +204,7 @@ fn count_if_small(access: &mut Access, source: Source<'_>, need: &Need, stats: &
     if let Some(skipping) = skip {
         let seen = stats.jumps(keyspace, ranges, &skipping.skip);
         entries = if seen.done { seen.possible } else { entries.min(access.entries as u64) };
+        access.jumps = if seen.done { seen.jumps as f64 } else { access.jumps };
     }
     access.entries = entries as f64;
     if let Some(limit) = need.limit

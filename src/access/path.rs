@@ -162,6 +162,8 @@ pub struct Access {
     pub entries: f64,
     /// The same without a limit. No more rows can match than the shortest path has entries.
     pub all_entries: f64,
+    /// Jumps expected on the way to them.
+    pub jumps: f64,
     /// Price, in units of one entry scanned.
     pub cost: f64,
 }
@@ -199,6 +201,7 @@ impl Access {
             ordered: true,
             entries: rows,
             all_entries: rows,
+            jumps: 0.0,
             cost: rows * COST.get,
         }
     }

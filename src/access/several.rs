@@ -328,6 +328,7 @@ impl IndexCombiner<'_> {
             ordered,
             entries,
             all_entries: entries,
+            jumps: 0.0,
             cost: walked + sorting(entries) + fetched * COST.get + sorted,
         }
     }

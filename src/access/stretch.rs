@@ -116,6 +116,7 @@ impl Stretch {
             ordered,
             entries,
             all_entries: entries,
+            jumps: 0.0,
             cost: 0.0,
         }
     }

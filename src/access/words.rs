@@ -61,8 +61,17 @@ fn plain_reason(access: &Access, layout: &KeyLayout, need: &Need) -> String {
                 }
                 None => counted(n, "range"),
             };
-            format!("{read}, about {}{order}", counted(access.entries.ceil(), "entry"))
+            let entries = counted(access.entries.ceil(), "entry");
+            format!("{read}, about {entries}{}{order}", after_jumps(access))
         }
+    }
+}
+
+/// ` after 3 jumps`, or nothing: from group to group, there is a jump to each entry.
+fn after_jumps(access: &Access) -> String {
+    match access.jumps.ceil() {
+        jumps if jumps > 0.0 && !access.jumps_each() => format!(" after {}", counted(jumps, "jump")),
+        _ => String::new(),
     }
 }
 
@@ -88,11 +97,11 @@ pub(super) fn more(index: &IndexDef, loser: &Access, best: &Access) -> String {
             (_, Path::IndexFetch(_)) => " and as many fetches",
             (_, Path::Primary | Path::IndexOnly(_)) => "",
         };
-        format!("about {}{fetches}", counted(a.entries.ceil(), "entry"))
+        format!("about {}{fetches}{}", counted(a.entries.ceil(), "entry"), after_jumps(a))
     };
-    let reads = |a: &Access| match a.path {
-        Path::IndexFetch(_) => a.entries * (COST.entry + COST.get),
-        Path::Primary | Path::IndexOnly(_) => a.entries * COST.entry,
+    let reads = |a: &Access| {
+        let each = if matches!(a.path, Path::IndexFetch(_)) { COST.entry + COST.get } else { COST.entry };
+        a.entries * each + a.jumps * (COST.entry + COST.seek)
     };
     let (mine, theirs) = (describe(loser), describe(best));
     if best.ordered && !loser.ordered {

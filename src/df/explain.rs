@@ -50,6 +50,12 @@ impl Accessed<'_> {
     fn narrowed_by(&self) -> Vec<String> {
         if self.expected.is_some() { Vec::new() } else { self.scan.narrowed_by() }
     }
+
+    /// The keys along which it is narrowed, if that is less than its own path.
+    fn narrowed_along(&self) -> Option<String> {
+        let keys: Vec<&str> = self.scan.narrowed_along().into_iter().collect();
+        (self.expected.is_none() && !keys.is_empty()).then(|| keys.join(", "))
+    }
 }
 
 /// Collects the accesses of a plan in execution order. `filter_rows`: about how many rows feed a dynamic filter on this
@@ -116,6 +122,7 @@ fn lines(
         lines.extend(described);
         lines.push(format!("  chosen: {}", bound.chosen));
         lines.extend(access.narrowed_by().iter().map(|how| format!("  at run time: {how}")));
+        lines.extend(access.narrowed_along().map(|keys| format!("  if these are few: along {keys}")));
         lines.extend(bound.rejected.iter().map(|(index, why)| format!("  rejected: {index}: {why}")));
         lines.extend(bound.note.iter().map(|note| format!("  note: {note}")));
     }
@@ -164,6 +171,7 @@ pub fn explain_json(plan: &Arc<dyn ExecutionPlan>, analyzed: bool, verbose: bool
         let narrowed = access.narrowed_by();
         if !narrowed.is_empty() {
             fields.insert("at_run_time".into(), json!(narrowed));
+            fields.insert("along_if_few".into(), json!(access.scan.narrowed_along()));
         }
         if let Some(note) = &bound.note {
             fields.insert("note".into(), json!(note));

@@ -268,10 +268,22 @@ fn compare(left: &Expr, op: CmpOp, right: &Expr, names: &FieldNames) -> Option<P
         let inside = if *leads { None } else { inverse() };
         return Some(Predicate::and(std::iter::once(computed).chain(inside)));
     }
+    if let Some((field, text)) = as_bytes(left, &value, names) {
+        return Some(Predicate::compare(field, op, text));
+    }
     match names.of_column(left).or_else(|| as_doubles(left, &value, names)) {
         Some((field, ty)) => compare_value(field, ty, op, value),
         None => inverse(),
     }
+}
+
+/// The column of `CAST(text AS VARBINARY)` beside bytes that are those of a text: texts are in the order of their bytes.
+fn as_bytes(expr: &Expr, value: &Value, names: &FieldNames) -> Option<(Field, Value)> {
+    let (Expr::Cast(cast), Value::Bytes(bytes)) = (expr, value) else { return None };
+    let of = names.of(&cast.expr).filter(|(_, ty)| *ty == ColumnType::Varchar);
+    let is_bytes = cast.field.data_type() == &DataType::Binary;
+    let text = std::str::from_utf8(bytes).ok().filter(|_| is_bytes)?;
+    Some((of?.0, Value::Text(text.to_owned())))
 }
 
 /// The column of `CAST(column AS DOUBLE)`, which may round, beside a double.

@@ -256,6 +256,7 @@ fn access(method: Method) -> Access {
         ordered: true,
         entries: 0.0,
         all_entries: 0.0,
+        jumps: 0.0,
         cost: 0.0,
     }
 }

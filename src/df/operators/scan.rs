@@ -2,6 +2,7 @@
 
 mod expected;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
@@ -503,6 +504,13 @@ impl ScanExec {
         }
         all.extend(self.words.iter().map(|words| shown(words)));
         all
+    }
+
+    /// The keys along which the values that a join finds are looked up, if they are few.
+    pub fn narrowed_along(&self) -> BTreeSet<&str> {
+        let joins = self.filters.iter().filter(|filter| dynamic_filter::is_joins(filter));
+        let columns = joins.flat_map(|filter| dynamic_filter::columns(filter, &self.request.schema));
+        columns.filter_map(|column| self.request.key_led_by(self.request.field_of(&column)?)).collect()
     }
 
     /// The access as EXPLAIN shows it.

@@ -1,9 +1,9 @@
 //! Estimates what the rows with one value in each of some columns take: those that an outer row of a join finds.
 
+use super::relation::LedKey;
 use super::{Bound, ScanRequest};
 use crate::access::{COST, Each, Path};
 use crate::df::samples::Samples;
-use crate::key::ColumnId;
 use crate::plan::{CmpOp, Field};
 
 /// What the rows with the same values in some columns are expected to be.
@@ -22,11 +22,16 @@ pub(super) type MatchSamples = Samples<Box<[Field]>, Option<Matches>>;
 impl ScanRequest {
     /// The column leads some rowkey or index key, or stands behind columns there that have one value in each run.
     pub fn leads(&self, field: Field) -> bool {
-        self.before(field).is_some()
+        self.led_by(field).is_some()
     }
 
-    /// The columns with one value in each run that stand before this one in a key.
-    fn before(&self, field: Field) -> Option<Vec<ColumnId>> {
+    /// That key's name: of the table or of an index.
+    pub fn key_led_by(&self, field: Field) -> Option<&str> {
+        Some(self.led_by(field)?.index.unwrap_or(&self.relation.table.name))
+    }
+
+    /// A key that has the column behind none but those with one value in each run.
+    fn led_by(&self, field: Field) -> Option<LedKey<'_>> {
         self.relation.led_by(field, &[]).or_else(|| self.relation.led_by(field, &self.fixed))
     }
 
@@ -84,7 +89,8 @@ impl ScanRequest {
         if self.is_rowkey(&|id| fields.contains(&Field::Column(id))) {
             return 1.0;
         }
-        let before = fields.iter().find_map(|field| self.before(*field)).unwrap_or_default();
+        let before =
+            fields.iter().find_map(|field| self.led_by(*field)).map_or_else(Vec::new, |led| led.before);
         let others = before.into_iter().map(Field::Column).filter(|field| !fields.contains(field));
         // The values of columns without statistics may depend on one another.
         let all = fields.iter().copied().chain(others);

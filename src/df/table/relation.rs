@@ -169,8 +169,8 @@ impl QueryRelation {
         std::iter::once(&self.table.key).chain(indexes)
     }
 
-    /// The columns of a key before this one, which are all `fixed` to one value; `None`: no key has the column there.
-    pub(super) fn led_by(&self, field: Field, fixed: &[ColumnId]) -> Option<Vec<ColumnId>> {
+    /// A key that has this column behind none but those that are `fixed` to one value; `None`: no key has.
+    pub(super) fn led_by(&self, field: Field, fixed: &[ColumnId]) -> Option<LedKey<'_>> {
         let Field::Column(id) = field else { return None };
         if self.advice.hints.full {
             return None;
@@ -189,10 +189,13 @@ impl QueryRelation {
         let is_there = Predicate::not(Predicate::is_null(field));
         let has_all = |index: &&IndexDef| {
             index.state == IndexState::Ready
-                && index.filter.as_ref().is_some_and(|filter| is_there.implies(filter))
+                && index.filter.as_ref().is_none_or(|filter| is_there.implies(filter))
         };
-        let partial = self.table.indexes.iter().filter(has_all).map(|index| &index.layout);
-        self.layouts().chain(partial).find_map(before)
+        if let Some(before) = before(&self.table.key) {
+            return Some(LedKey { index: None, before });
+        }
+        let mut indexes = self.table.indexes.iter().filter(has_all);
+        indexes.find_map(|index| Some(LedKey { index: Some(&index.name), before: before(&index.layout)? }))
     }
 
     pub(super) fn source(&self) -> Source<'_> {
@@ -201,6 +204,14 @@ impl QueryRelation {
             None => Source::Table(&self.table),
         }
     }
+}
+
+/// A key that is led by a column.
+pub(super) struct LedKey<'r> {
+    /// The index's name; `None`: it is the rowkey.
+    pub index: Option<&'r str>,
+    /// The columns before that one.
+    pub before: Vec<ColumnId>,
 }
 
 /// Names of the columns of a table or index table, in order, without `rowkey`.
