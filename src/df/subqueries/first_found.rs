@@ -97,8 +97,14 @@ impl<'p> FirstRowsFound<'p> {
         let key = key.into_iter().map(Expr::Column).collect();
         let numbers = row_number().partition_by(key).order_by(by).build()?.alias(&number);
         let output: Vec<Column> = self.output.iter().map(|column| found.column(&column.name)).collect();
-        let columns = outer.schema().columns().into_iter().chain(output.iter().cloned());
-        let columns: Vec<Expr> = columns.map(Expr::Column).collect();
+        let mut columns = outer.schema().columns();
+        // A subquery may give one twice.
+        for column in &output {
+            if !columns.contains(column) {
+                columns.push(column.clone());
+            }
+        }
+        let columns: Vec<Expr> = columns.into_iter().map(Expr::Column).collect();
         let first = joined.window([numbers])?.filter(col(number).lt_eq(lit(self.rows as u64)))?;
         Ok(Some((first.project(columns)?.build()?, output)))
     }

@@ -202,7 +202,11 @@ impl Domain<'_> {
             let group = self.replaced(group)?;
             places.push(keys.iter().position(|key| *key == group).unwrap_or(keys.len()));
             if places.last() == Some(&keys.len()) {
-                keys.push(group);
+                // What is cast has the name of the column inside, which may be one of the domain's.
+                keys.push(match group {
+                    Expr::Column(_) => group,
+                    group => group.alias(self.names.next("group")),
+                });
             }
         }
         let count = keys.len();
