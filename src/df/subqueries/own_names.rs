@@ -53,8 +53,8 @@ fn apart(
 ) -> DfResult<Option<LogicalPlan>> {
     let used = condition.column_refs();
     let shares_name = |column: &&&Column| {
-        let is_like = |other: &&Column| **other != ***column && other.name == column.name;
-        used.iter().any(|other| is_like(other)) || given.iter().any(|other| is_like(&other))
+        let mut others = used.iter().copied().chain(given);
+        others.any(|other| other != **column && other.name == column.name)
     };
     let own: BTreeMap<Column, Column> = used
         .iter()
