@@ -255,10 +255,9 @@ impl Catalog {
     pub fn table(&self, name: &str) -> Result<Arc<TableDef>> {
         match self.find(name) {
             Some(Relation::Table(table)) => Ok(table),
-            Some(Relation::View(_)) => {
-                Err(Error::invalid(format!("\"{name}\" is a view, not a table"))
-                    .state(sqlstate::WRONG_OBJECT))
-            }
+            Some(Relation::View(_)) => Err(Error::invalid(format!("\"{name}\" is a view, not a table"))
+                .hint("a view is read only: change the tables that it reads; DROP VIEW drops it")
+                .state(sqlstate::WRONG_OBJECT)),
             Some(Relation::Index(table, _)) => {
                 Err(Error::invalid(format!("\"{name}\" is an index table of \"{}\"", table.name))
                     .why("index tables are kept by the engine and cannot be changed by hand")

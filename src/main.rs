@@ -159,7 +159,10 @@ fn engine_named(name: &str) -> Result<Engine, String> {
 fn assignment(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("write NAME=VALUE")?;
     // Validated here, so that a bad name ends the command with status 2.
-    Variables::default().set(name, value).map_err(|e| e.to_string())?;
+    Variables::default().set(name, value).map_err(|e| match e.fix() {
+        Some(fix) => format!("{}: {fix}", e.what()),
+        None => e.what().to_owned(),
+    })?;
     Ok((name.to_owned(), value.to_owned()))
 }
 

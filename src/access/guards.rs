@@ -4,8 +4,7 @@ use super::advice::index_for;
 use super::cost::Statistics;
 use super::explain::describe;
 use super::path::{Access, Method, Need, Source};
-use crate::error::Result;
-use crate::error::{Error, Kind, sqlstate};
+use crate::error::{Error, Kind, Result, counted, sqlstate};
 
 /// Limits on what one access may read; `None`: no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,22 +33,23 @@ impl Guards {
         let keyspace = access.keyspace(source);
         let is_exact = access.ordered && access.passes_all();
         let up_to = |rows: u64| need.limit.filter(|_| is_exact).map_or(rows, |limit| rows.min(limit));
+        // In the singular.
         let read = match &access.method {
             Method::Empty => return Ok(()),
             _ if access.is_counted(source, need, stats) => return Ok(()),
-            Method::Get(keys) => ("GETs", "max_gets", keys.len() as u64, self.gets),
+            Method::Get(keys) => ("GET", "max_gets", keys.len() as u64, self.gets),
             method if method.is_whole() && over(up_to(stats.entries(keyspace)), self.full_scan_rows) => (
-                "rows of a full scan",
+                "row of a full scan",
                 "max_full_scan_rows",
                 up_to(stats.entries(keyspace)),
                 self.full_scan_rows,
             ),
-            method => ("ranges", "max_ranges", method.range_count() as u64, self.ranges),
+            method => ("range", "max_ranges", method.range_count() as u64, self.ranges),
         };
         let (what, setting, n, limit) = read;
         let Some(limit) = limit.filter(|limit| n > *limit) else { return Ok(()) };
         let plan = describe(source, access, need.limit, false).to_string();
-        Err(refused(&format!("the statement would read {n} {what}"), setting, limit, &plan)
+        Err(refused(&format!("the statement would read {}", counted(n, what)), setting, limit, &plan)
             .hint(way_out(setting, index_for(table, need))))
     }
 }

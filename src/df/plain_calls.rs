@@ -292,7 +292,10 @@ fn like_each(like: &mut ast::Expr) -> Option<ast::Expr> {
     let patterns = match &mut **pattern {
         ast::Expr::Tuple(patterns) => patterns,
         ast::Expr::Array(array) => &mut array.elem,
-        ast::Expr::Nested(pattern) => &mut vec![take(pattern)],
+        ast::Expr::Nested(pattern) => match &mut **pattern {
+            ast::Expr::Array(array) => &mut array.elem,
+            pattern => &mut vec![take(pattern)],
+        },
         _ => return None,
     };
     if expr.to_string().len().saturating_mul(patterns.len()) > LIKE_ANY_MAX {

@@ -19,7 +19,7 @@ use crate::exec::transfer::{self, CsvOptions, FileFormat, OnError, RowChunks, Ro
 use crate::exec::watch::Watch;
 use crate::key::ColumnId;
 use crate::schema::TableDef;
-use crate::sql::{Copy, CopyFile, CopyFormat, CopySource, Overriding};
+use crate::sql::{Copy, CopyFile, CopyFormat, CopySource, Overriding, span_of_name};
 use crate::value::{Value, quoted_name};
 
 /// Rows (count) per chunk on their way from a file to the loader; four chunks are in memory.
@@ -242,11 +242,23 @@ async fn copy_to(session: &mut Session, copy: &Copy, params: &[Value]) -> Result
         CopySource::Table { name, columns } => {
             let list: Vec<String> = columns.iter().map(|c| quoted_name(&crate::sql::name_of(c))).collect();
             let list = if list.is_empty() { "*".into() } else { list.join(", ") };
-            let name = crate::sql::name_of(name);
-            crate::sql::parse_query(&format!("SELECT {list} FROM {}", quoted_name(&name)))?
+            let of = crate::sql::name_of(name);
+            if view.catalog.find(&of).is_none() {
+                return Err(view.catalog.unknown(&of).at(span_of_name(name)));
+            }
+            crate::sql::parse_query(&format!("SELECT {list} FROM {}", quoted_name(&of)))?
         }
     };
-    let (mut stream, schema) = view.stream(query, params).await?;
+    let (mut stream, schema) = view.stream(query, params).await.map_err(|e| match &copy.source {
+        CopySource::Query(_) => e,
+        // Its place is one in the query that is made here.
+        CopySource::Table { columns, .. } => {
+            let unknown = columns
+                .iter()
+                .find(|c| e.what() == format!("there is no column \"{}\"", crate::sql::name_of(c)));
+            e.unplaced().at(unknown.and_then(span_of_name))
+        }
+    })?;
     let mut stdout = match &copy.file.path {
         Some(_) => None,
         None => Some(session.rows_file()?),

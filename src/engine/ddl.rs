@@ -29,11 +29,11 @@ use crate::schema::{
 use crate::sql::rewrite::ROWKEY;
 use crate::sql::{
     AlterTable, AlterTableOp, CheckDef, ColumnChange, ColumnDef, CreateTable, CreateView, FamilyDef,
-    KeyColumn, KeyExpr, OptionDef, Statement, key_specs, name_of, name_sql, span_of_name, unqualified,
+    KeyColumn, KeyExpr, Statement, key_specs, name_of, name_sql, span_of_name, unqualified,
 };
 use crate::value::{ColumnType, Value};
 
-use options::TableOptions;
+use options::{TableOptions, compression};
 pub use table_as::create_table_as;
 
 /// Columns of a table (count), at most.
@@ -48,9 +48,13 @@ pub async fn run(session: &mut Session, statement: &Statement) -> Result<Vec<War
             vet::table(session, create, &columns(create)?).await?;
             session.change_catalog(|catalog| create_table(catalog, create))
         }
-        Statement::DropTable { if_exists, names, cascade } => {
-            change(session, |catalog| drop_tables(catalog, names, *if_exists, *cascade))
-        }
+        Statement::DropTable { if_exists, names, cascade } => change(session, |catalog| {
+            drop_tables(catalog, names, *if_exists, *cascade)
+        })
+        .map_err(|e| match *cascade && e.sqlstate() == sqlstate::DEPENDENT {
+            true => e.why("CASCADE drops the foreign keys that refer to it, and no views"),
+            false => e,
+        }),
         Statement::Truncate { name, cascade } => {
             session.change_catalog(|catalog| truncate(catalog, name, *cascade))
         }
@@ -122,7 +126,10 @@ fn drop_tables(
     cascade: bool,
 ) -> DdlResult<Vec<Warning>> {
     let mut edit = catalog.edit();
-    let of_name = |name| Ok(table_if(catalog, name, if_exists)?.map(|table| (name, table)));
+    let of_name = |name| match (table_if(catalog, name, if_exists), catalog.find(&name_of(name))) {
+        (Err(e), Some(Relation::View(_))) => Err(e.hint(format!("write DROP VIEW {name}"))),
+        (found, _) => Ok(found?.map(|table| (name, table))),
+    };
     let dropped = names.iter().filter_map(|name| of_name(name).transpose()).collect::<Result<Vec<_>>>()?;
     let ids: Vec<TableId> = dropped.iter().map(|(_, table)| table.id).collect();
     if cascade {
@@ -181,9 +188,16 @@ fn drop_view(catalog: &Catalog, name: &Ident, if_exists: bool) -> DdlResult<Vec<
         None => Err(Error::invalid(format!("there is no view \"{}\"", name_of(name)))
             .state(sqlstate::UNDEFINED_TABLE)
             .at(span_of_name(name))),
-        Some(_) => Err(Error::invalid(format!("\"{}\" is not a view", name_of(name)))
-            .state(sqlstate::WRONG_OBJECT)
-            .at(span_of_name(name))),
+        Some(other) => {
+            let (is, drop) = match other {
+                Relation::Index(..) => ("an index", "INDEX"),
+                _ => ("a table", "TABLE"),
+            };
+            Err(Error::invalid(format!("\"{}\" is {is}, not a view", name_of(name)))
+                .hint(format!("write DROP {drop} {name}"))
+                .state(sqlstate::WRONG_OBJECT)
+                .at(span_of_name(name)))
+        }
     }
 }
 
@@ -439,7 +453,7 @@ pub fn index_layout(table: &TableDef, keys: &[KeyExpr], formulas: &[Option<Colum
 }
 
 /// The error for `random(n)` in an index.
-fn drawn_entry(table: &TableDef, buckets: u32) -> Error {
+pub fn drawn_entry(table: &TableDef, buckets: u32) -> Error {
     let names = table.key.columns().into_iter().map(|id| name_sql(table.column_name(id)));
     let spread = format!("md5_bucket({}, {buckets})", names.collect::<Vec<_>>().join(", "));
     Error::invalid("an index cannot draw a part at random")
@@ -542,24 +556,6 @@ fn families(edit: &mut CatalogEdit, defs: &[FamilyDef]) -> Result<Vec<Family>> {
             .state(sqlstate::LIMIT));
     }
     Ok(families)
-}
-
-fn compression(options: &[OptionDef]) -> Result<Compression> {
-    let mut compression = Compression::None;
-    for option in options {
-        if option.name != "compression" {
-            return Err(Error::invalid(format!("a family has no option \"{}\"", option.name))
-                .hint("compression = 'lz4'")
-                .at(option.span));
-        }
-        let value = option.value.to_string();
-        compression = Compression::from_name(&value).ok_or_else(|| {
-            Error::invalid(format!("there is no compression '{value}'"))
-                .hint("'lz4' or 'none'")
-                .at(option.span)
-        })?;
-    }
-    Ok(compression)
 }
 
 fn columns(create: &CreateTable) -> Result<Vec<Column>> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use sqlparser::ast::{Expr, Query, SelectItem, SetExpr};
 
 use super::Database;
-use super::ddl::COLUMNS_MAX;
+use super::ddl::{COLUMNS_MAX, drawn_entry};
 use crate::access::Guards;
 use crate::catalog::Catalog;
 use crate::df::index_terms::too_much_for_an_index;
@@ -17,6 +17,9 @@ use crate::plan::{Formula, Predicate};
 use crate::schema::TableDef;
 use crate::sql::{KeyExpr, is_key_form, name_sql, not_a_formula, parse_query, span_of};
 use crate::value::quoted_name;
+
+/// Buckets (count) that a hint proposes in place of a random number.
+const DRAWN_BUCKETS: u32 = 16;
 
 /// Finds formulas and adds a hidden column to `table` for each.
 pub struct Formulas<'a> {
@@ -30,6 +33,9 @@ impl Formulas<'_> {
     pub fn of_keys(&mut self, keys: &[KeyExpr]) -> Result<Vec<Option<ColumnId>>> {
         let plain = self.without_indexes()?;
         let column = |key: &KeyExpr| {
+            if key.sql.replace(' ', "").eq_ignore_ascii_case("random()") {
+                return Err(drawn_entry(self.table, DRAWN_BUCKETS).at(key.span));
+            }
             if is_key_form(&key.expr) {
                 return Ok(None);
             }

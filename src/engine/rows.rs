@@ -396,6 +396,7 @@ pub fn literal(expr: &ast::Expr, params: &[Value]) -> Result<Option<Value>> {
             let value = parameter_place(name).and_then(|at| params.get(at));
             let missing = || {
                 Error::invalid(format!("parameter {name} has no value"))
+                    .about(name)
                     .why(format!("{} were given", params.len()))
                     .state(sqlstate::PROTOCOL)
             };

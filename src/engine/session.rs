@@ -257,7 +257,10 @@ impl Session {
         let error = match text {
             StatementInput::Parsed(parsed) => sql::point_at_literal(error, &parsed.statement),
             StatementInput::Sql(sql) if sql::may_have_place(&error) => match with_stack(|| sql::parse(sql)) {
-                Ok(statement) => sql::meant_as_text(sql::point_at_literal(error, &statement), sql),
+                Ok(statement) => {
+                    let error = sql::point_at_literal(error, &statement);
+                    sql::meant_as_text(sql::point_in_text(error, sql), sql)
+                }
                 Err(_) => error,
             },
             StatementInput::Sql(sql) => sql::meant_as_text(error, sql),

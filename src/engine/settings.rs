@@ -59,6 +59,9 @@ const ELSEWHERE: [(&str, &[&str], &str); 14] = [
     ("transaction_timeout", &["0"], "statement_timeout limits a statement"),
     ("foreign_key_checks", &[], "leave it out: foreign keys are checked when a statement ends"),
 ];
+/// The least `memory_limit`, in bytes.
+const MEMORY_LEAST: u64 = 8 << 10;
+
 const LEAVE_OUT: &str = "leave it out";
 
 const UNITS_OF_TIME: [(&str, u64); 6] =
@@ -81,7 +84,14 @@ impl SessionSettings {
             "max_full_scan_rows" => self.guards.full_scan_rows = count(name, value)?,
             "max_ranges" => self.guards.ranges = count(name, value)?,
             "max_gets" => self.guards.gets = count(name, value)?,
-            "memory_limit" => self.memory_limit = quantity(name, value, "512MB", &UNITS_OF_SIZE)?,
+            "memory_limit" => {
+                let bytes = quantity(name, value, "512MB", &UNITS_OF_SIZE)?;
+                if bytes.is_some_and(|bytes| bytes < MEMORY_LEAST) {
+                    return Err(unfit(name, value, "a number with a unit, such as '512MB': kB, MB or GB")
+                        .why("without a unit it is in bytes, and less than 8kB hold no rows"));
+                }
+                self.memory_limit = bytes;
+            }
             "statement_timeout" => {
                 let millis = quantity(name, value, "5s", &UNITS_OF_TIME)?;
                 self.statement_timeout = millis.map(Duration::from_millis);
@@ -188,6 +198,7 @@ fn written(n: Option<u64>, units: &[(&str, u64)]) -> String {
 
 fn unfit(name: &str, value: &Value, wanted: &str) -> Error {
     Error::invalid(format!("{name} cannot be {value}"))
+        .about(value.to_string())
         .hint(format!("give {wanted}"))
         .state(sqlstate::INVALID_PARAMETER)
 }
@@ -241,7 +252,10 @@ mod tests {
         let text = |t: &str| Value::Text(t.into());
         assert_eq!(set("memory_limit", text("512MB")).unwrap(), "512MB");
         assert_eq!(set("memory_limit", text("2048 kb")).unwrap(), "2MB");
-        assert_eq!(set("memory_limit", Value::Int(1000)).unwrap(), "1000B");
+        assert_eq!(set("memory_limit", Value::Int(10_000)).unwrap(), "10000B");
+        let too_little = set("memory_limit", Value::Int(5)).unwrap_err();
+        assert_eq!(too_little.what(), "memory_limit cannot be 5");
+        assert!(too_little.fix().is_some_and(|fix| fix.contains("512MB")), "{too_little}");
         assert_eq!(set("statement_timeout", text("90s")).unwrap(), "90s");
         assert_eq!(set("statement_timeout", text("2min")).unwrap(), "2min");
         assert_eq!(set("statement_timeout", Value::Int(250)).unwrap(), "250ms");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Schema};
-use sqlparser::ast::Expr;
+use sqlparser::ast::{Expr, Ident};
 
 use super::plans::SourceQuery;
 use super::rows::{assign, literal};
@@ -15,7 +15,7 @@ use crate::error::{Error, Result, Span, sqlstate};
 use crate::row::{any_value_at, field};
 use crate::schema::Column;
 use crate::sql::visit::visit_expressions;
-use crate::sql::{CheckDef, CreateTable, name_of, parse_query, span_of};
+use crate::sql::{CheckDef, CreateTable, name_of, parse_query, span_of, span_of_name};
 use crate::value::quoted_name;
 
 /// Errors, with their places: a DEFAULT that names a column or does not fit its own; a CHECK that cannot be
@@ -46,7 +46,7 @@ pub async fn check(
     let verdicts = view
         .select_from(SourceQuery::new(query), rows, &[])
         .await
-        .map_err(|e| e.unplaced().at(check.span))?;
+        .map_err(|e| named_in(e.unplaced(), &check.expr).at(check.span))?;
     let ty = verdicts.schema().field(0).data_type().clone();
     if matches!(ty, DataType::Boolean | DataType::Null) {
         return Ok(());
@@ -55,6 +55,25 @@ pub async fn check(
         .hint("write a comparison, as in CHECK (amount >= 0)")
         .state(sqlstate::DATATYPE_MISMATCH)
         .at(check.span))
+}
+
+/// Points an error about an unknown column at its name, if that occurs once.
+fn named_in(error: Error, expr: &Expr) -> Error {
+    let mut found = Vec::new();
+    let _ = visit_expressions(expr, |part| {
+        let name = match part {
+            Expr::Identifier(name) => Some(name),
+            Expr::CompoundIdentifier(parts) => parts.last(),
+            _ => None,
+        };
+        let is_it = |name: &&Ident| error.what() == format!("there is no column \"{}\"", name_of(name));
+        found.extend(name.filter(is_it).map(span_of_name));
+        ControlFlow::<()>::Continue(())
+    });
+    match found[..] {
+        [place] => error.at(place),
+        _ => error,
+    }
 }
 
 /// Errors, with their place: a DEFAULT that names a column, does not fit its own, or depends on more than one

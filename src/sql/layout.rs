@@ -23,6 +23,7 @@
 //! | `'_'` | [`Transform::Literal`] |
 
 use std::collections::HashSet;
+use std::ops::ControlFlow;
 
 use sqlparser::ast::{
     BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, UnaryOperator,
@@ -30,7 +31,8 @@ use sqlparser::ast::{
 };
 
 use super::ast::KeyExpr;
-use super::name_of;
+use super::visit::visit_expressions;
+use super::{name_of, to_span};
 use crate::error::{Error, Result, counted, sqlstate};
 use crate::key::{BUCKETS_MAX, ColumnId, MD5_DIGITS, PartSpec, Transform};
 use crate::suggest::did_you_mean;
@@ -76,13 +78,39 @@ pub fn is_key_form(expr: &Expr) -> bool {
 
 /// The error for an expression that an index cannot compute.
 pub fn not_a_formula(expr: &Expr) -> Error {
-    wrong(format!("{expr} is neither a key part nor a formula"))
-        .why("an index computes it from the columns of one row, and must get the same every time")
+    let error = wrong(format!("{expr} is neither a key part nor a formula"));
+    let is_drawn = visit_expressions(expr, |part| match part {
+        Expr::Function(call) if function_name(call).is_some_and(|name| VARYING.contains(&&*name)) => {
+            ControlFlow::Break(())
+        }
+        _ => ControlFlow::Continue(()),
+    });
+    if is_drawn.is_break() {
+        return error
+            .why("an index computes it whenever its row is written, and must get the same every time")
+            .hint("store the value in a column, and put that into the index");
+    }
+    error
+        .why("an index computes it at each write with the few operations that it has itself, of some types")
         .hint(
             "formulas are made of columns, literals, upper, lower, trim, ltrim, rtrim, length, left, right, substr, ||, \
              coalesce, abs, +, -, *, date_trunc and parts of JSON; DESCRIBE shows the types",
         )
 }
+
+/// Functions that give something else each time, or from day to day.
+const VARYING: &[&str] = &[
+    "random",
+    "now",
+    "current_date",
+    "current_time",
+    "current_timestamp",
+    "localtimestamp",
+    "today",
+    "uuid",
+    "uuidv7",
+    "gen_random_uuid",
+];
 
 struct Binder<'a> {
     columns: &'a [KeyColumn<'a>],
@@ -274,8 +302,9 @@ impl Binder<'_> {
         if let Some((_, id)) = self.columns.iter().find(|(known, _)| *known == name) {
             return Ok(*id);
         }
-        let error =
-            Error::invalid(format!("there is no column \"{name}\"")).state(sqlstate::UNDEFINED_COLUMN);
+        let error = Error::invalid(format!("there is no column \"{name}\""))
+            .state(sqlstate::UNDEFINED_COLUMN)
+            .at(to_span(ident.span));
         Err(match did_you_mean(&name, self.columns.iter().map(|(known, _)| *known)) {
             Some(meant) => error.hint(format!("did you mean {meant}?")),
             None => error.hint(format!("columns here are {}", self.shown())),
@@ -306,6 +335,12 @@ fn not_a_form(expr: &Expr) -> Error {
             .why("the parts of a key follow each other anyway")
             .hint(format!("write them one after the other: {}", parts.join(", ")));
     }
+    if let Expr::Function(function) = bare(expr)
+        && let Some(name) = function_name(function)
+        && let Some(meant) = did_you_mean(&name, FUNCTIONS.iter().copied()).filter(|meant| *meant != name)
+    {
+        return error.hint(format!("did you mean {meant}?"));
+    }
     error.why("the engine must know how values order under it").hint(
         "key parts are: col, lpad(col, n), rpad(col, n, 'x'), cast(col AS varchar), reverse(col), \
          reverse(lpad(col, n)), reverse_bytes(col), max - col, lpad(max - col, n), left(md5(col), k), \
@@ -330,6 +365,23 @@ fn join_parts<'e>(expr: &'e Expr, parts: &mut Vec<&'e Expr>) -> bool {
     }
     true
 }
+
+/// The functions of the key forms.
+const FUNCTIONS: &[&str] = &[
+    "lpad",
+    "rpad",
+    "reverse",
+    "reverse_bytes",
+    "left",
+    "right",
+    "substr",
+    "md5",
+    "mod",
+    "md5_bucket",
+    "random",
+    "to_char",
+    "code",
+];
 
 /// The calling form of a key function, for messages.
 fn usage(name: &str) -> Option<&'static str> {
@@ -566,6 +618,7 @@ mod tests {
         let cases = [
             ("idd", "there is no column \"idd\"\n hint: did you mean id?"),
             ("md5(nam)", "there is no column \"nam\"\n hint: did you mean name?"),
+            ("lpda(id, 5)", "lpda(id, 5) is not a key part\n hint: did you mean lpad?"),
             ("odd", "there is no column \"odd\"\n hint: did you mean Odd?"),
             (
                 "lpad(id)",
@@ -590,8 +643,13 @@ mod tests {
         ];
         for (sql, expected) in cases {
             let error = specs(sql).unwrap_err();
-            let carets = "^".repeat(sql.len());
-            let place = format!("LINE 1: CREATE INDEX i ON t ({sql})\n{}{carets}", " ".repeat(29));
+            // An unknown column is pointed at, a wrong form as a whole.
+            let (at, len) = match sql.find("nam)") {
+                Some(at) => (at, 3),
+                None => (0, sql.len()),
+            };
+            let carets = "^".repeat(len);
+            let place = format!("LINE 1: CREATE INDEX i ON t ({sql})\n{}{carets}", " ".repeat(29 + at));
             assert_eq!(error, format!("error: {expected}\n{place}"));
         }
         assert!(specs("'_' DESC").unwrap_err().contains("a delimiter has no order"));

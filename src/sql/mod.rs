@@ -67,9 +67,9 @@ pub use outer_names::name_outer_tables;
 pub use outputs::{name_outputs, output_name};
 pub use parser::{
     column_type, is_reserved, looks_like_statement, names_column, parse, parse_expr, parse_query,
-    reads_stdin, rename_column, unqualified,
+    reads_stdin, rename_column, type_instead, unqualified,
 };
-pub use place::{may_have_place, meant_as_text, point_at_literal};
+pub use place::{may_have_place, meant_as_text, point_at_literal, point_in_text};
 pub use recursive::prepare_recursions;
 pub use rewrite::{call, case_when, mentions_rowkey, parameter_count, parameter_place};
 pub use row_values::LOOKED_UP;
@@ -176,6 +176,12 @@ pub fn span_of_all(nodes: &[impl Spanned]) -> Option<Span> {
 /// Place of a name.
 pub fn span_of_name(name: &Ident) -> Option<Span> {
     to_span(name.span)
+}
+
+/// Place of names that stand one after the other.
+pub fn span_of_names(names: &[Ident]) -> Option<Span> {
+    let (first, last) = (names.first()?, names.last()?);
+    to_span(first.span.union(&last.span))
 }
 
 fn to_span(span: sqlparser::tokenizer::Span) -> Option<Span> {

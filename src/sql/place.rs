@@ -1,17 +1,18 @@
 //! Finds the place in a statement that an error is about.
 
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    BinaryOperator, Expr, Function, GroupByExpr, Ident, JoinConstraint, OrderByKind, Query, Select, Value,
-    ValueWithSpan, Visitor,
+    BinaryOperator, DataType, Expr, Function, GroupByExpr, Ident, JoinConstraint, OrderByKind, Query, Select,
+    TableFactor, UnaryOperator, Value, ValueWithSpan, Visitor,
 };
 
 use super::ast::Statement;
 use super::calls::called;
 use super::rewrite::constraint_of;
 use super::visit::{visit, visit_expressions};
-use super::{name_of, span_of, to_span};
+use super::{name_of, span_of, span_of_names, to_span};
 use crate::error::{Error, Span, sqlstate};
 
 /// Whether [`point_at_literal`] may find a place for the error.
@@ -23,6 +24,7 @@ pub fn may_have_place(error: &Error) -> bool {
         sqlstate::INVALID_COLUMN_REFERENCE,
         sqlstate::GROUPING,
         sqlstate::DIVISION_BY_ZERO,
+        sqlstate::DATATYPE_MISMATCH,
     ];
     error.span().is_none() && (error.subject().literal.is_some() || told.contains(&error.sqlstate()))
 }
@@ -37,6 +39,27 @@ pub fn point_at_literal(error: Error, statement: &Statement) -> Error {
         [place] => error.at(place),
         _ => error,
     }
+}
+
+/// Points an error about a word or text that is none of an expression's, such as a file's name, at it, if it occurs once.
+pub fn point_in_text(error: Error, sql: &str) -> Error {
+    let Some(text) = error.subject().literal.clone().filter(|_| error.span().is_none()) else { return error };
+    let quoted = format!("'{}'", text.replace('\'', "''"));
+    let is_apart = |at: usize| {
+        let is_part = |c: char| c.is_alphanumeric() || c == '_';
+        !sql[..at].ends_with(is_part) && !sql[at + text.len()..].starts_with(is_part)
+    };
+    let mut places: Vec<usize> = sql.match_indices(&quoted).map(|(at, _)| at).collect();
+    let mut len = quoted.chars().count();
+    if places.is_empty() && !text.is_empty() {
+        places = sql.match_indices(&text).map(|(at, _)| at).filter(|at| is_apart(*at)).collect();
+        len = text.chars().count();
+    }
+    let [at] = places[..] else { return error };
+    let before = &sql[..at];
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+    error.at(Span { line: line as u32, column: column as u32, len: len as u32 })
 }
 
 /// Tells who wrote a text in double quotes, and got an error about a column, to write it in single ones.
@@ -129,7 +152,10 @@ impl Visitor for Casts<'_> {
         if let Expr::Cast { data_type, .. } = expr
             && data_type.to_string().eq_ignore_ascii_case(self.to)
         {
-            self.found.push(span_of(expr));
+            self.found.push(match data_type {
+                DataType::Custom(name, _) => span_of(name),
+                _ => span_of(expr),
+            });
         }
         ControlFlow::Continue(())
     }
@@ -138,6 +164,9 @@ impl Visitor for Casts<'_> {
 /// Handles errors about a function, whose message begins with its name.
 fn point_at_call(error: Error, statement: &Statement) -> Error {
     match error.sqlstate() {
+        sqlstate::UNDEFINED_COLUMN if error.what().ends_with("has no fields") => {
+            return point_at_member(error, statement);
+        }
         sqlstate::UNDEFINED_COLUMN => return point_at_name(error, statement),
         sqlstate::UNDEFINED_OBJECT => return point_at_cast(error, statement),
         sqlstate::INVALID_COLUMN_REFERENCE | sqlstate::GROUPING | sqlstate::DIVISION_BY_ZERO => {
@@ -145,7 +174,18 @@ fn point_at_call(error: Error, statement: &Statement) -> Error {
         }
         _ => {}
     }
-    if error.span().is_some() || error.sqlstate() != sqlstate::UNDEFINED_FUNCTION {
+    if error.span().is_some() {
+        return error;
+    }
+    if let Some(sought) = operation(error.what()) {
+        let mut operations = Operations { sought, found: Vec::new() };
+        let _ = visit(statement, &mut operations);
+        return match operations.found[..] {
+            [place] => error.at(place),
+            _ => error,
+        };
+    }
+    if error.sqlstate() != sqlstate::UNDEFINED_FUNCTION {
         return error;
     }
     let name = error.what().split(' ').next().unwrap_or_default().to_owned();
@@ -154,6 +194,106 @@ fn point_at_call(error: Error, statement: &Statement) -> Error {
     match calls.found[..] {
         [place] => error.at(place),
         _ => error,
+    }
+}
+
+/// The operation that an error is about, as [`operator_of`] names it.
+fn operation(what: &str) -> Option<&str> {
+    if what.starts_with("NOT takes") {
+        return Some("NOT");
+    }
+    if what.starts_with("LIKE compares") {
+        return Some("LIKE");
+    }
+    if what.starts_with("WHERE takes a condition") {
+        return Some("WHERE");
+    }
+    let operands = what.strip_prefix("there is no operator for ")?;
+    operands
+        .split(' ')
+        .find(|word| !word.is_empty() && !word.contains(|c: char| c.is_alphanumeric() || "(),".contains(c)))
+}
+
+fn operator_of(expr: &Expr) -> Option<String> {
+    match expr {
+        Expr::UnaryOp { op: UnaryOperator::Not, .. } => Some("NOT".to_owned()),
+        Expr::Like { .. } | Expr::ILike { .. } => Some("LIKE".to_owned()),
+        Expr::BinaryOp { op, .. } => Some(op.to_string()),
+        _ => None,
+    }
+}
+
+struct Operations<'a> {
+    sought: &'a str,
+    found: Vec<Option<Span>>,
+}
+
+impl Visitor for Operations<'_> {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        if operator_of(expr).is_some_and(|operator| operator == self.sought) {
+            self.found.push(span_of(expr));
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
+        if self.sought == "WHERE" {
+            self.found.extend(select.selection.iter().map(span_of));
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Handles the error about `d.a` for a member of a JSON value: it says what to write, if the statement has one such name.
+fn point_at_member(error: Error, statement: &Statement) -> Error {
+    let mut members = Members::default();
+    let _ = visit(statement, &mut members);
+    let Members { tables, found } = members;
+    let is_table = |name: &Ident| tables.contains(&name_of(name));
+    let member = found.iter().filter_map(|parts| match &parts[..] {
+        [column, member] if !is_table(column) => Some((column.to_string(), member, parts)),
+        [table, column, member] if is_table(table) => Some((format!("{table}.{column}"), member, parts)),
+        _ => None,
+    });
+    match &member.collect::<Vec<_>>()[..] {
+        [(column, member, parts)] => error
+            .hint(format!("write {column} ->> '{}' for a part of a JSON value", member.value))
+            .at(span_of_names(parts)),
+        _ => error,
+    }
+}
+
+#[derive(Default)]
+struct Members {
+    /// Names of tables, and their other names.
+    tables: HashSet<String>,
+    found: Vec<Vec<Ident>>,
+}
+
+impl Visitor for Members {
+    type Break = ();
+
+    fn pre_visit_table_factor(&mut self, table: &TableFactor) -> ControlFlow<()> {
+        match table {
+            TableFactor::Table { alias: Some(alias), .. }
+            | TableFactor::Derived { alias: Some(alias), .. } => {
+                self.tables.insert(name_of(&alias.name));
+            }
+            TableFactor::Table { name, .. } => {
+                self.tables.extend(name.0.last().and_then(|part| part.as_ident()).map(name_of));
+            }
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        if let Expr::CompoundIdentifier(parts) = expr {
+            self.found.push(parts.clone());
+        }
+        ControlFlow::Continue(())
     }
 }
 
@@ -293,7 +433,7 @@ impl Visitor for Literals<'_> {
     type Break = ();
 
     fn pre_visit_value(&mut self, value: &ValueWithSpan) -> ControlFlow<()> {
-        if matches!(&value.value, Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text) if text == self.text)
+        if matches!(&value.value, Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text) | Value::Placeholder(text) if text == self.text)
         {
             self.found.push(to_span(value.span));
         }

@@ -4,8 +4,8 @@
 
 use sqlparser::ast::{
     AccessExpr, Array, ConnectByKind, DuplicateTreatment, Expr, ForClause, Function, FunctionArg,
-    FunctionArgExpr, FunctionArguments, LimitClause, ObjectNamePart, Query, Select, SelectItem, TableFactor,
-    TableWithJoins, UnaryOperator, Value, ValueWithSpan,
+    FunctionArgExpr, FunctionArguments, LimitClause, ObjectNamePart, Query, Select, SelectItem, Subscript,
+    TableFactor, TableWithJoins, UnaryOperator, Value, ValueWithSpan,
 };
 
 use super::calls::called;
@@ -199,6 +199,25 @@ pub(super) fn check_expr(expr: &Expr) -> Result<()> {
             }
         }
         Expr::CompoundFieldAccess { root, access_chain }
+            if matches!(access_chain[..], [AccessExpr::Subscript(Subscript::Index { .. })]) =>
+        {
+            let [AccessExpr::Subscript(Subscript::Index { index })] = &access_chain[..] else {
+                return Ok(());
+            };
+            let hint = match index {
+                Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(_), .. }) => {
+                    format!(
+                        "{root} ->> {index} is a member of a JSON value, {root} -> {index} one that is JSON itself"
+                    )
+                }
+                _ => format!(
+                    "{root} -> {index} is an element of a JSON array, whose first is 0; substr({root}, 1, 1) is a part of a \
+                     text"
+                ),
+            };
+            refuse("[ ]", &hint, span_of(expr))
+        }
+        Expr::CompoundFieldAccess { root, access_chain }
             if matches!(**root, Expr::Nested(_)) && matches!(access_chain[..], [AccessExpr::Dot(_)]) =>
         {
             let hint = match &**root {
@@ -219,6 +238,15 @@ pub(super) fn check_expr(expr: &Expr) -> Result<()> {
             refuse("a prefix of a text", &format!("all text is UTF-8: write {value}"), span_of(expr))
         }
         Expr::Function(call) if called(call).as_deref() == Some("count") => check_count(call),
+        Expr::Function(call)
+            if called(call).is_some_and(|name| matches!(&*name, "current_timestamp" | "localtimestamp"))
+                && matches!(&call.args, FunctionArguments::List(list) if !list.args.is_empty()) =>
+        {
+            Err(Error::unsupported(format!("{} takes no number of digits", call.name))
+                .why("times have microseconds, six digits")
+                .hint(format!("write {}; date_trunc('millisecond', now()) cuts a time off", call.name))
+                .at(span_of(expr)))
+        }
         Expr::OuterJoin(_) => refuse("(+)", "write LEFT JOIN", span_of(expr)),
         Expr::IsNormalized { .. }
         | Expr::InUnnest { .. }
@@ -330,6 +358,8 @@ pub(super) fn odd_sign(word: &str) -> Option<(u64, Error)> {
 
 /// The error for a COLLATE of a text.
 pub(super) fn no_collation(name: &str, text: &str, at: Option<Span>) -> Error {
+    // Behind a literal, it is about the column that this is compared with.
+    let text = if text.starts_with('\'') { "x" } else { text };
     let hint = match name.trim_matches('"').eq_ignore_ascii_case("nocase") {
         true => format!(
             "compare lower({text}), or {text} ILIKE 'a%'; CREATE UNIQUE INDEX ON t (lower({text})) keeps it unique in \

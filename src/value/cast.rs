@@ -87,6 +87,9 @@ impl CastError {
             (_, ColumnType::Uuid) => {
                 Some("write 32 hex digits, as in '123e4567-e89b-12d3-a456-426614174000'")
             }
+            (_, ColumnType::Json) => {
+                Some("write '{\"a\": 1}', '[1, 2]', or a text in double quotes: '\"a\"'")
+            }
             _ => None,
         }
     }
@@ -122,6 +125,7 @@ impl fmt::Display for CastError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.fault {
             CastFault::OutOfRange => write!(f, "{} is out of range for {}", self.value, self.to),
+            _ if self.to == ColumnType::Json => write!(f, "{} is not JSON", self.value),
             _ if self.to == ColumnType::Integer => write!(f, "{} is not an INTEGER", self.value),
             _ => write!(f, "{} is not a {}", self.value, self.to),
         }

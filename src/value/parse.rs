@@ -81,8 +81,38 @@ fn finite_as_written(value: f64, word: &str) -> Result<Value, CastFault> {
 
 /// Checks that `text` is JSON.
 pub(super) fn check_json(text: &str) -> Result<(), CastFault> {
-    serde_json::from_str::<IgnoredAny>(text).map(drop).map_err(|e| CastFault::Malformed(Some(e.to_string())))
+    serde_json::from_str::<IgnoredAny>(text)
+        .map(drop)
+        .map_err(|e| CastFault::Malformed(Some(no_json(text, &e))))
 }
+
+/// What is wrong, and where: `at "ot json", true, false or null was expected`.
+fn no_json(text: &str, error: &serde_json::Error) -> String {
+    if error.is_eof() {
+        return "it ends before the value does".to_owned();
+    }
+    let line = text.lines().nth(error.line().saturating_sub(1)).unwrap_or_default();
+    let at = line.floor_char_boundary(error.column().saturating_sub(1));
+    // A word is told from its beginning on.
+    let word = line[..at].rfind(|c: char| !c.is_alphanumeric()).map_or(0, |before| before + 1);
+    let rest: String = line[word..].chars().take(SHOWN_OF_JSON).collect();
+    let said = error.to_string();
+    let said = said.split(" at line ").next().unwrap_or_default();
+    let said = match said {
+        "expected ident" | "expected value" => {
+            "a value begins with {, [, \", a digit, -, true, false or null"
+        }
+        "trailing characters" => "the value has ended before",
+        other => other,
+    };
+    match rest.is_empty() {
+        true => said.to_owned(),
+        false => format!("at {rest}: {said}"),
+    }
+}
+
+/// Characters of a text that is no JSON, in a message.
+const SHOWN_OF_JSON: usize = 20;
 
 fn bytes(text: &str) -> Result<Vec<u8>, CastFault> {
     match text {
@@ -259,7 +289,7 @@ mod tests {
     fn a_dropped_time_zone_is_refused_with_the_reason() {
         let error = crate::error::Error::from(Value::parse("2017-01-01 09:00+08", Timestamp).unwrap_err());
         assert_eq!(error.what(), "'2017-01-01 09:00+08' is not a TIMESTAMP");
-        assert_eq!(error.reason(), Some("it has a time zone, which the column cannot keep"));
+        assert_eq!(error.reason(), Some("its time zone is not UTC, and a TIMESTAMP keeps none"));
     }
 
     proptest! {

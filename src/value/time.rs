@@ -72,7 +72,7 @@ impl ParsedTime {
         match self.offset_s {
             None | Some(0) => in_range(self.wall_us),
             Some(_) => {
-                Err(CastFault::Malformed(Some("it has a time zone, which the column cannot keep".into())))
+                Err(CastFault::Malformed(Some("its time zone is not UTC, and a TIMESTAMP keeps none".into())))
             }
         }
     }

@@ -1,8 +1,10 @@
 //! Rewords DataFusion's messages about invalid queries: what is wrong, why, and what to write instead.
 
 mod functions;
+mod windows;
 
 use self::functions::{functions, operators};
+use self::windows::windows;
 use crate::error::{Error, Kind, counted, sqlstate};
 
 /// Our error for a message, whose types are in SQL's words already; `None` for a message that is clear enough.
@@ -69,6 +71,13 @@ fn groups(text: &str) -> Option<Error> {
     if let Some(name) = between(text, "The window ", " is not defined") {
         let error = error(format!("there is no window \"{name}\""), sqlstate::UNDEFINED_OBJECT);
         return Some(error.hint(format!("write WINDOW {name} AS (ORDER BY ...) behind HAVING")));
+    }
+    if text.starts_with("WITHIN GROUP is only supported for") {
+        return Some(
+            error("this function takes no WITHIN GROUP", sqlstate::GROUPING)
+                .why("percentile_cont, percentile_disc and the like do")
+                .hint("write the order inside: first_value(x ORDER BY y), string_agg(x, ',' ORDER BY y)"),
+        );
     }
     if text == "COUNT DISTINCT with multiple arguments" {
         return Some(
@@ -267,6 +276,7 @@ fn names(text: &str) -> Option<Error> {
     if let Some(n) = text.strip_prefix("No value found for placeholder with id ") {
         return Some(
             error(format!("parameter {n} has no value"), sqlstate::UNDEFINED_PARAMETER)
+                .about(n)
                 .hint("give as many values as the statement has parameters"),
         );
     }
@@ -451,77 +461,6 @@ fn recursion(text: &str) -> Option<Error> {
     None
 }
 
-fn windows(text: &str) -> Option<Error> {
-    if text.contains("`retract_batch` is not implemented") {
-        let call = text.rsplit_once("implemented: ").map_or("", |(_, call)| call);
-        let function = call.split('(').next().filter(|name| !name.is_empty()).unwrap_or("this aggregate");
-        return Some(
-            Error::unsupported(format!("{function} cannot leave out rows that a window frame has passed"))
-                .hint(
-                    "let the frame begin with UNBOUNDED PRECEDING, or take max, min, sum or count of a CASE",
-                ),
-        );
-    }
-    if text.starts_with("Invalid window frame: start bound") {
-        return Some(
-            error("the frame ends before it begins", sqlstate::WINDOWING)
-                .hint("write both bounds: ROWS BETWEEN 1 FOLLOWING AND 3 FOLLOWING"),
-        );
-    }
-    if text.starts_with("Invalid window frame: frame offsets for ROWS / GROUPS") {
-        return Some(
-            error("a frame goes back or forth by a whole number of rows", sqlstate::WINDOWING)
-                .hint("write 1 FOLLOWING for -1 PRECEDING"),
-        );
-    }
-    if text.starts_with("Invalid window frame: frame offsets for RANGE") {
-        return Some(
-            Error::unsupported("a frame of RANGE whose length is no number, text or interval as written")
-                .hint("write it in: RANGE BETWEEN INTERVAL '1 day' PRECEDING AND CURRENT ROW"),
-        );
-    }
-    if text.starts_with("QUALIFY clause requires window functions") {
-        return Some(
-            error("QUALIFY names no window function", sqlstate::WINDOWING)
-                .why("it chooses rows by what windows compute")
-                .hint("write WHERE, or HAVING, for other conditions"),
-        );
-    }
-    if text.starts_with("OVER and WITHIN GROUP clause cannot be used together") {
-        return Some(
-            Error::unsupported("an aggregate WITHIN GROUP is no window function")
-                .hint("take it in a query with GROUP BY, and join with that"),
-        );
-    }
-    if text == "Expected an integer value" {
-        return Some(
-            error("lag and lead take a number of rows that is an integer", sqlstate::UNDEFINED_FUNCTION)
-                .hint("write lag(x, 2), or lag(x, 2, 0) for a value where there is no such row"),
-        );
-    }
-    if text.starts_with("There is only support Literal types for field at idx: 2") {
-        return Some(
-            error("lag and lead take one value for all rows that lack another", sqlstate::INVALID_PARAMETER)
-                .hint("write coalesce(lag(x) OVER (ORDER BY t), y) for a value of the row"),
-        );
-    }
-    let of_window = text.starts_with("There is only support Literal types for field at idx");
-    if of_window || text.starts_with("Expected a signed integer literal for the second argument of") {
-        let function = if of_window { "lag, lead and ntile take" } else { "nth_value takes" };
-        return Some(
-            error(format!("{function} an integer that is written out"), sqlstate::INVALID_PARAMETER)
-                .why("it is the same for all rows")
-                .hint("write lag(x, 2), lead(x, 2), ntile(4), nth_value(x, 2)"),
-        );
-    }
-    if text.starts_with("NTILE requires a positive integer") {
-        return Some(
-            error("ntile takes a number of groups, 1 or more", sqlstate::NTILE).hint("write ntile(4)"),
-        );
-    }
-    None
-}
-
 fn patterns(text: &str) -> Option<Error> {
     if text.contains("CompiledTooBig(") {
         return Some(
@@ -551,8 +490,11 @@ fn types(text: &str) -> Option<Error> {
         );
     }
     if let Some(ty) = text.strip_prefix("Unsupported SQL type ") {
-        return Some(error(format!("there is no type {ty}"), sqlstate::UNDEFINED_OBJECT)
-            .hint("types are BOOLEAN, SMALLINT, INTEGER, BIGINT, REAL, DOUBLE, DECIMAL(p, s), TEXT, BYTEA, DATE, TIMESTAMP, TIMESTAMPTZ, UUID and JSON"));
+        let error = error(format!("there is no type {ty}"), sqlstate::UNDEFINED_OBJECT);
+        if let Some(instead) = crate::sql::type_instead(ty) {
+            return Some(error.hint(instead));
+        }
+        return Some(error.hint("types are BOOLEAN, SMALLINT, INTEGER, BIGINT, REAL, DOUBLE, DECIMAL(p, s), TEXT, BYTEA, DATE, TIMESTAMP, TIMESTAMPTZ, UUID and JSON"));
     }
     if text.starts_with("Could not plan array literal") || text.starts_with("GetFieldAccess not supported") {
         return Some(Error::unsupported("arrays are not supported").hint(
@@ -580,6 +522,7 @@ fn types(text: &str) -> Option<Error> {
         let given = text.rsplit(": ").next()?.trim_matches('"');
         return Some(
             error(format!("'{given}' is not an INTERVAL"), sqlstate::INVALID_TEXT)
+                .about(given)
                 .hint("write INTERVAL '1 day 2 hours'"),
         );
     }

@@ -75,14 +75,25 @@ fn read_time(name: &str, args: &[ValueRef<'_>], buffers: &mut FunctionBuffers) -
         [ValueRef::Text(text), ValueRef::Text(pattern)] => {
             let read = pattern_of(name, pattern, &mut buffers.format)?.read(text);
             read.map(Some).map_err(|why| {
-                Error::invalid(format!("'{text}' is not a time of format '{pattern}'"))
+                let error = Error::invalid(format!("'{text}' is not a time of format '{pattern}'"))
                     .why(why)
-                    .state(sqlstate::INVALID_TEXT)
+                    .state(sqlstate::INVALID_TEXT);
+                match minutes_as_months(pattern) {
+                    true => error
+                        .hint("mm is the month, in any case: minutes are MI, as in 'YYYY-MM-DD HH24:MI:SS'"),
+                    false => error,
+                }
             })
         }
         _ => Err(Error::invalid(format!("{name} takes a text and a format"))
             .hint(format!("{name}('31/12/2024', 'DD/MM/YYYY')"))),
     }
+}
+
+/// Does the pattern ask for the month behind the hour, as Java's patterns ask for minutes?
+fn minutes_as_months(pattern: &str) -> bool {
+    let pattern = pattern.to_ascii_uppercase();
+    pattern.split_once("HH").is_some_and(|(_, behind)| behind.contains("MM"))
 }
 
 /// `make_timestamp(year, month, day, hour, minute, seconds)`.

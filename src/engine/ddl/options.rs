@@ -1,9 +1,11 @@
-//! Table options: `ttl`, how long rows last, and `versions`, how many versions of a row are kept.
+//! Table options: `ttl`, how long rows last, and `versions`, how many versions of a row are kept; and `compression`, of a
+//! family.
 
 use crate::catalog::CatalogEdit;
 use crate::engine::expiry;
 use crate::error::{Error, Result, sqlstate};
 use crate::key::{KeyLayout, PartSpec, Tail, Transform};
+use crate::row::Compression;
 use crate::schema::{ENDED_AT, History, TableDef, WRITTEN_AT};
 use crate::sql::{AlterTableOp, OptionDef, Statement, key_specs, name_sql, parse};
 use crate::value::{Literal, Value};
@@ -12,6 +14,34 @@ use super::key_columns;
 
 /// Versions of a row (count), at most: each change walks over them.
 const VERSIONS_MAX: u32 = 1000;
+
+/// The compression that the options of a family ask for. Errors: they are others.
+pub fn compression(options: &[OptionDef]) -> Result<Compression> {
+    let mut compression = Compression::None;
+    for option in options {
+        if option.name != "compression" {
+            return Err(Error::invalid(format!("a family has no option \"{}\"", option.name))
+                .hint(match &*option.name {
+                    "ttl" | "versions" => {
+                        format!(
+                            "it is one of the table: behind its ), write WITH ({} = {})",
+                            option.name,
+                            Literal(option.value.as_ref())
+                        )
+                    }
+                    _ => "there is compression = 'lz4'".to_owned(),
+                })
+                .at(option.span));
+        }
+        let value = option.value.to_string();
+        compression = Compression::from_name(&value).ok_or_else(|| {
+            Error::invalid(format!("there is no compression '{value}'"))
+                .hint("write compression = 'lz4', or 'none'")
+                .at(option.span)
+        })?;
+    }
+    Ok(compression)
+}
 
 /// The options of a table; `None`: not given.
 #[derive(Clone, Copy, Default)]
@@ -33,8 +63,16 @@ impl TableOptions {
                 "ttl" => found.ttl_us.replace(expiry::ttl_of(option)?).is_some(),
                 "versions" => found.versions.replace(versions_of(option)?).is_some(),
                 other => {
+                    let hint = match other {
+                        "compression" => "it is one of a family: FAMILY f (a, b) WITH (compression = 'lz4')",
+                        "fillfactor" | "bloomfilter" | "parallel_workers" | "autovacuum_enabled" => {
+                            "leave it out"
+                        }
+                        "salt_buckets" => "lead the key with a bucket: PRIMARY KEY (md5_bucket(id, 16), id)",
+                        _ => "there are ttl = '30 days' and versions = 3",
+                    };
                     return Err(Error::unsupported(format!("a table has no option \"{other}\""))
-                        .hint("there are ttl = '30 days' and versions = 3")
+                        .hint(hint)
                         .at(option.span));
                 }
             };

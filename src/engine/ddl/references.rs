@@ -101,7 +101,7 @@ fn check_columns(table: &TableDef, parent: &TableDef, reference: &Reference) -> 
                 parent.name
             ))
             .why("a foreign key has the values of the key it refers to")
-            .hint(format!("declare it {} {other_type}", name_sql(&own)))
+            .hint(format!("give both one type: {} {other_type}", name_sql(&own)))
             .state(sqlstate::DATATYPE_MISMATCH))
         }
     }

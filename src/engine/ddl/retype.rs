@@ -10,10 +10,10 @@ use crate::engine::session::Session;
 use crate::engine::view::{StatementView, column_named};
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::stored::{Packer, StoredRow};
-use crate::key::{ColumnId, Rowkey};
+use crate::key::{ColumnId, KeyPart, Rowkey};
 use crate::row::any_value_at;
 use crate::schema::TableDef;
-use crate::sql::{AlterTable, NewType, name_of, name_sql, span_of_name};
+use crate::sql::{AlterTable, NewType, name_of, name_sql, rename_column, span_of_name};
 use crate::store::{BulkWriter, WriteBatch};
 use crate::value::{Value, quoted_name};
 
@@ -51,9 +51,38 @@ pub fn set_type(
     })
 }
 
+/// The statements that give a column of the rowkey another type.
+fn by_another_column(table: &TableDef, id: ColumnId, new: &NewType) -> Result<String> {
+    let (of, name, ty) = (name_sql(&table.name), table.column_name(id), new.data_type);
+    let taken = |other: &String| table.live_columns().any(|(_, column)| column.name == *other);
+    let mut other = format!("{name}_new");
+    while taken(&other) {
+        other += "_new";
+    }
+    let part = |part: &KeyPart| {
+        let written = part.written();
+        Ok(match written.strip_suffix(" DESC") {
+            Some(expr) => rename_column(expr, name, &other)? + " DESC",
+            None => rename_column(&written, name, &other)?,
+        })
+    };
+    let parts = table.key.parts().iter().map(part).collect::<Result<Vec<String>>>()?;
+    let (name, other, layout) = (name_sql(name), name_sql(&other), parts.join(", "));
+    Ok(format!(
+        "ALTER TABLE {of} ADD COLUMN {other} {ty}; UPDATE {of} SET {other} = CAST({name} AS {ty}); ALTER TABLE {of} REKEY \
+         ({layout}); ALTER TABLE {of} DROP COLUMN {name}; ALTER TABLE {of} RENAME COLUMN {other} TO {name}"
+    ))
+}
+
 /// Errors: something needs the column's type as it is.
 fn may_change(table: &TableDef, id: ColumnId, name: &Ident, new: &NewType) -> Result<()> {
     let what = "cannot change its type";
+    if table.is_key_column(id) {
+        return Err(Error::invalid(format!("column \"{}\" {what}", name_of(name)))
+            .why("the rowkey uses it")
+            .hint(by_another_column(table, id, new)?)
+            .state(sqlstate::DEPENDENT));
+    }
     refuse_if_used(table, id, name, what)?;
     let refused = |why: &str, hint: String| {
         Err(Error::invalid(format!("column \"{}\" {what}", name_of(name)))

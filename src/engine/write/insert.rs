@@ -19,7 +19,7 @@ use crate::engine::rows::{
     PartialRows, batch_of, check_constraints, check_nulls_of_key, complete, filled, in_row, values_of,
 };
 use crate::engine::view::{StatementView, columns_named};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Result, counted, sqlstate};
 use crate::exec::dml::rowkey_of;
 use crate::exec::row_sorter::NumberedRow;
 use crate::key::{ColumnId, Rowkey};
@@ -27,6 +27,7 @@ use crate::schema::TableDef;
 use crate::sql::visit::{visit, visit_expressions_mut};
 use crate::sql::{
     Insert, InsertMode, InsertSource, case_when, is_default, name_of, span_of, span_of_all, span_of_name,
+    span_of_names,
 };
 use crate::store::WriteBatch;
 use crate::value::Value;
@@ -122,7 +123,9 @@ fn placed(error: Error, table: &TableDef, stmt: &Insert) -> Error {
     let column = error.subject().column.as_deref().and_then(|name| table.column_id(name));
     let columns = target_columns(table, stmt).unwrap_or_default();
     let value = columns.iter().position(|id| Some(*id) == column).and_then(|at| written.get(at));
-    error.at(value.and_then(span_of).or_else(|| span_of_all(written)))
+    // One that is not among those given, but has no default.
+    let missing = || span_of_names(&stmt.columns).filter(|_| column.is_some_and(|id| !columns.contains(&id)));
+    error.at(value.and_then(span_of).or_else(missing).or_else(|| span_of_all(written)))
 }
 
 /// The rows that the cells make. Advanced identity counters are written to `batch`.
@@ -287,11 +290,11 @@ fn fitting(
             columns.truncate(width);
         }
         if width != columns.len() {
-            let values = if width == 1 { "value" } else { "values" };
             return Err(Error::invalid(format!(
-                "row {} has {width} {values} for {} columns",
+                "row {} has {} for {}",
                 at + 1,
-                columns.len()
+                counted(width, "value"),
+                counted(columns.len(), "column")
             ))
             .hint("give every row as many values as there are columns")
             .state(sqlstate::SYNTAX)

@@ -120,6 +120,7 @@ fn cannot(what: &str, path: &Path, e: std::io::Error) -> Error {
     Error::new(Kind::Unavailable, format!("cannot {what} '{}'", path.display()))
         .why(e.to_string())
         .hint(hint)
+        .about(path.display().to_string())
         .state(sqlstate::IO)
         .caused_by(e)
 }

@@ -20,6 +20,9 @@ impl Parser<'_> {
                 .error("a view cannot be altered")
                 .hint("CREATE OR REPLACE VIEW v AS ... defines it anew; DROP VIEW and CREATE VIEW give it another name"));
         }
+        if let Some(instead) = self.hbase_hint() {
+            return Err(self.expected("TABLE").hint(instead));
+        }
         self.expect_word("TABLE")?;
         let if_exists = self.if_exists();
         // No table has parts that inherit from it.
@@ -146,7 +149,8 @@ impl Parser<'_> {
         if self.word("ALTER") {
             self.word("COLUMN");
             let name = self.name("a column")?;
-            return Ok(AlterTableOp::AlterColumn { name, change: self.column_change()? });
+            let change = self.column_change(&name)?;
+            return Ok(AlterTableOp::AlterColumn { name, change });
         }
         if self.words(&["RENAME", "TO"]) {
             return Ok(AlterTableOp::RenameTable { to: self.object_name("the new name")? });
@@ -182,7 +186,7 @@ impl Parser<'_> {
         }))
     }
 
-    fn column_change(&mut self) -> Result<ColumnChange> {
+    fn column_change(&mut self, column: &Ident) -> Result<ColumnChange> {
         if self.words(&["SET", "NOT", "NULL"]) {
             return Ok(ColumnChange::SetNotNull);
         }
@@ -197,7 +201,7 @@ impl Parser<'_> {
             return Ok(ColumnChange::SetDefault(Box::new(self.default()?)));
         }
         if self.words(&["SET", "DATA", "TYPE"]) || self.word("TYPE") {
-            return Ok(ColumnChange::SetType(Box::new(self.new_type()?)));
+            return Ok(ColumnChange::SetType(Box::new(self.new_type(column)?)));
         }
         let error = self.expected("TYPE, SET DEFAULT, DROP DEFAULT, SET NOT NULL or DROP NOT NULL");
         let of_identity = [["ADD", "GENERATED"], ["SET", "GENERATED"], ["DROP", "IDENTITY"]];
@@ -207,9 +211,9 @@ impl Parser<'_> {
         })
     }
 
-    fn new_type(&mut self) -> Result<NewType> {
+    fn new_type(&mut self, column: &Ident) -> Result<NewType> {
         let from = self.here();
-        let TypeSpec { data_type, max_len, serial } = self.column_type()?;
+        let TypeSpec { data_type, max_len, serial } = self.column_type(&column.to_string())?;
         if serial {
             return Err(self
                 .error_at("a column cannot become SERIAL", self.span_since(from))

@@ -1,18 +1,23 @@
 //! Parses CREATE, DROP and TRUNCATE.
 
-use sqlparser::ast::Ident;
+use std::ops::ControlFlow;
+
+use sqlparser::ast::{Expr, Ident};
 use sqlparser::tokenizer::{Location, Token};
 
 use super::Parser;
 use super::errors::elsewhere;
 use crate::error::{Error, Result, Span, sqlstate};
 use crate::sql::ast::*;
+use crate::sql::visit::visit_expressions;
 use crate::sql::{name_of, refused};
 use crate::value::ColumnType;
 
 /// The elements in the parentheses of CREATE TABLE, while they are read.
 #[derive(Default)]
 pub(super) struct Elements {
+    /// The table's name, for hints.
+    table: String,
     pub(super) columns: Vec<ColumnDef>,
     pub(super) primary_key: Option<Vec<KeyExpr>>,
     pub(super) uniques: Vec<UniqueDef>,
@@ -56,7 +61,7 @@ impl Parser<'_> {
     fn create_table(&mut self) -> Result<Statement> {
         let if_not_exists = self.if_not_exists();
         let name = self.object_name("the name of the table")?;
-        let mut elements = Elements::default();
+        let mut elements = Elements { table: name.to_string(), ..Elements::default() };
         if self.peek_words(&["LIKE"]) {
             return Err(self.no_copies(self.next_span()));
         }
@@ -68,9 +73,10 @@ impl Parser<'_> {
         self.kinds_of_table();
         let options = self.options()?;
         self.no_bare_option("WITH ")?;
+        self.no_salt(elements.primary_key.as_deref().unwrap_or_default(), "PRIMARY KEY")?;
         let split = if self.word("SPLIT") { Some(self.split()?) } else { None };
         let query = if self.word("AS") { Some(self.query()?) } else { None };
-        let Elements { columns, primary_key, uniques, checks, references, families } = elements;
+        let Elements { columns, primary_key, uniques, checks, references, families, .. } = elements;
         Ok(Statement::CreateTable(Box::new(CreateTable {
             if_not_exists,
             name,
@@ -112,6 +118,17 @@ impl Parser<'_> {
             elements.references.push(self.foreign_key(name)?);
         } else if name.is_some() {
             return Err(self.expected("PRIMARY KEY, UNIQUE, CHECK or FOREIGN KEY"));
+        } else if self.peek_words(&["INDEX"]) || self.peek_words(&["KEY"]) {
+            let index = self.index_of_table(&elements.table);
+            // It may be a column of that name.
+            return self.column(elements).map_err(|e| match index {
+                Some(index)
+                    if e.what().starts_with("unknown type") || e.what().starts_with("expected a type") =>
+                {
+                    index
+                }
+                _ => e,
+            });
         } else if self.peek_words(&["LIKE"]) {
             let like = self.next_span();
             // It may be a column of that name.
@@ -123,6 +140,56 @@ impl Parser<'_> {
             self.column(elements)?;
         }
         Ok(())
+    }
+
+    /// The error for MySQL's `INDEX k (a, b)`, if that comes next.
+    fn index_of_table(&self, table: &str) -> Option<Error> {
+        let token = |n: usize| self.inner.peek_nth_token_ref(n);
+        let (name, open) = match &token(1).token {
+            Token::LParen => (String::new(), 1),
+            Token::Word(name) => (format!("{name} "), 2),
+            _ => return None,
+        };
+        let close = (open..).find(|n| matches!(token(*n).token, Token::RParen | Token::EOF))?;
+        if token(open).token != Token::LParen || token(close).token == Token::EOF {
+            return None;
+        }
+        let keys = self.source.text(token(open).span.start, token(close).span.end);
+        Some(
+            self.error("an index is a statement of its own")
+                .hint(format!("behind this one, write CREATE INDEX {name}ON {table} {keys}")),
+        )
+    }
+
+    /// Errors: Phoenix's `SALT_BUCKETS = 4` behind a key, of a table or an index.
+    fn no_salt(&self, keys: &[KeyExpr], before: &str) -> Result<()> {
+        if !self.peek_words(&["SALT_BUCKETS"]) {
+            return Ok(());
+        }
+        let error = self.expected("the end of the statement");
+        let buckets = match &self.inner.peek_nth_token_ref(2).token {
+            Token::Number(digits, _) => digits.as_str(),
+            _ => "16",
+        };
+        let mut columns: Vec<String> = Vec::new();
+        let mut add = |expr: &Expr| {
+            match expr {
+                Expr::Identifier(name) if !columns.contains(&name.to_string()) => {
+                    columns.push(name.to_string())
+                }
+                _ => {}
+            }
+            ControlFlow::<()>::Continue(())
+        };
+        let _ = keys.iter().try_for_each(|key| visit_expressions(&key.expr, &mut add));
+        if columns.is_empty() {
+            return Err(error);
+        }
+        let parts = keys.iter().map(|key| key.sql.clone() + if key.descending { " DESC" } else { "" });
+        let (columns, parts) = (columns.join(", "), parts.collect::<Vec<_>>().join(", "));
+        Err(error.hint(format!(
+            "lead the key with a bucket: {before} (md5_bucket({columns}, {buckets}), {parts})"
+        )))
     }
 
     fn no_copies(&self, like: Span) -> Error {
@@ -183,7 +250,7 @@ impl Parser<'_> {
         }
         let name_span = self.span_since(from);
         let type_from = self.here();
-        let spec = self.column_type()?;
+        let spec = self.column_type(&name.to_string())?;
         let is_decimal = matches!(spec.data_type, ColumnType::Decimal { .. });
         let mut column = ColumnDef {
             name,
@@ -211,10 +278,14 @@ impl Parser<'_> {
     /// The error for `f.c BIGINT`, as Phoenix has it.
     fn column_of_family(&self, family: &Ident) -> Error {
         let column = match &self.inner.peek_nth_token_ref(1).token {
-            Token::Word(word) => word.value.as_str(),
-            _ => "c",
+            Token::Word(word) => word.to_string(),
+            _ => "c".to_owned(),
         };
-        let hint = format!("write {column} alone, and behind the columns: FAMILY {family} ({column}, ...)");
+        let is_added = self.inner.token_at(0).token == Token::make_keyword("ALTER");
+        let hint = match is_added {
+            true => format!("write the family behind the type: ADD {column} BIGINT FAMILY {family}"),
+            false => format!("write {column} alone, and behind the columns: FAMILY {family} ({column}, ...)"),
+        };
         self.error("a column is not named together with its family").hint(hint)
     }
 
@@ -250,8 +321,11 @@ impl Parser<'_> {
             // Phoenix has no comma before the key of the table.
             let is_of_table = name.is_some() && self.peek_token(&Token::LParen);
             elements.primary_key = Some(if is_of_table { self.keys()? } else { vec![key_of(column)] });
+            self.no_order_of_key(&column.name)?;
+            self.no_conflict_clause()?;
         } else if self.word("UNIQUE") {
             elements.uniques.push(UniqueDef { name, keys: vec![key_of(column)] });
+            self.no_conflict_clause()?;
         } else if self.word("CHECK") {
             let check = self.check_constraint(name)?;
             elements.checks.push(check);
@@ -271,6 +345,28 @@ impl Parser<'_> {
             return Ok(false);
         }
         Ok(true)
+    }
+
+    /// Errors: `PRIMARY KEY DESC`. ASC is skipped.
+    fn no_order_of_key(&mut self, column: &Ident) -> Result<()> {
+        if self.peek_words(&["DESC"]) {
+            return Err(self
+                .expected("\",\" or \")\"")
+                .hint(format!("behind the columns, the key has an order: PRIMARY KEY ({column} DESC)")));
+        }
+        self.word("ASC");
+        Ok(())
+    }
+
+    /// Errors: SQLite's `ON CONFLICT REPLACE` behind a key.
+    fn no_conflict_clause(&self) -> Result<()> {
+        match self.peek_words(&["ON", "CONFLICT"]) {
+            true => Err(self.expected("\",\" or \")\"").hint(
+                "the statement says it: UPSERT INTO t ... replaces, INSERT INTO t ... ON CONFLICT DO NOTHING keeps what is \
+                 there",
+            )),
+            false => Ok(()),
+        }
     }
 
     fn contradiction(&self, from: Location) -> Error {
@@ -417,6 +513,11 @@ impl Parser<'_> {
         self.index_method()?;
         let keys = self.keys()?;
         self.index_method()?;
+        let of_index = name.as_ref().map_or_else(String::new, |name| format!("{name} "));
+        self.no_salt(
+            &keys,
+            &format!("CREATE {}INDEX {of_index}ON {table}", if unique { "UNIQUE " } else { "" }),
+        )?;
         let include = if self.word("INCLUDE") { self.names("a column")? } else { Vec::new() };
         let (filter, filter_sql) = match self.word("WHERE") {
             true => {
@@ -425,6 +526,11 @@ impl Parser<'_> {
             }
             false => (None, None),
         };
+        if self.peek_words(&["WITH"]) {
+            return Err(self
+                .expected("the end of the statement")
+                .hint("leave it out: an index has no options"));
+        }
         Ok(Statement::CreateIndex(Box::new(CreateIndex {
             unique,
             if_not_exists,
@@ -475,7 +581,11 @@ impl Parser<'_> {
             let if_exists = self.if_exists();
             Statement::DropSnapshot { if_exists, name: self.name("the name of a snapshot")? }
         } else {
-            return Err(self.about_object(self.expected("TABLE, INDEX or VIEW")));
+            let error = self.expected("TABLE, INDEX or VIEW");
+            return Err(match self.hbase_hint() {
+                Some(instead) => error.hint(instead),
+                None => self.about_object(error),
+            });
         };
         if let Statement::DropIndex { name, .. } = &statement
             && self.peek_words(&["ON"])

@@ -38,7 +38,10 @@ impl Parser<'_> {
             let error = Error::invalid(format!("expected VALUES or SELECT, found \"{}\"", alias.value));
             return Err(error.hint("did you mean VALUES?").state(sqlstate::SYNTAX).at(span_of_name(alias)));
         }
-        let columns = if self.starts_columns() { self.names("a column")? } else { Vec::new() };
+        let columns = match self.starts_columns() {
+            true => self.names("a column").map_err(|e| self.dynamic_column(e, &table))?,
+            false => Vec::new(),
+        };
         let overriding = self.overriding()?;
         let source = self.insert_source()?;
         let mode = match upsert {
@@ -66,6 +69,16 @@ impl Parser<'_> {
         self.peek_token(&Token::LParen)
             && !matches!(second, Token::LParen)
             && !matches!(second, Token::Word(w) if query(w))
+    }
+
+    /// Adds a hint to the error for `(id, x VARCHAR)`, as Phoenix declares a column for one statement.
+    fn dynamic_column(&self, error: Error, table: &Ident) -> Error {
+        match (self.taken().next().map(|token| &token.token), self.peek_word()) {
+            (Some(Token::Word(column)), Some(ty)) => error.hint(format!(
+                "declare the column first: ALTER TABLE {table} ADD {column} {ty}; or keep what varies in a JSON column"
+            )),
+            _ => error,
+        }
     }
 
     fn overriding(&mut self) -> Result<Option<Overriding>> {
@@ -143,7 +156,7 @@ impl Parser<'_> {
         if self.peek_words(&["ON", "DUPLICATE"]) {
             return Err(self
                 .expected("ON CONFLICT")
-                .hint("write ON CONFLICT (key) DO UPDATE SET column = excluded.column"));
+                .hint("write ON CONFLICT (id) DO UPDATE SET a = excluded.a, with the columns of the key; or UPSERT INTO t"));
         }
         if !self.word("ON") {
             return Ok(InsertMode::Insert);
@@ -216,7 +229,8 @@ impl Parser<'_> {
         self.expect_word("DELETE")?;
         let hints = self.hints();
         if !self.word("FROM") {
-            return Err(self.expected("FROM").hint("write DELETE FROM t WHERE ..."));
+            let instead = self.hbase_hint().unwrap_or_else(|| "write DELETE FROM t WHERE ...".to_owned());
+            return Err(self.expected("FROM").hint(instead));
         }
         let table = self.object_name("the name of a table")?;
         let alias = self.alias(&[])?;

@@ -105,6 +105,8 @@ const STATEMENTS_ELSEWHERE: &[(&str, &str)] = &[
     ("LOAD", "write COPY t FROM 'file.csv'"),
     ("LOCK", "nothing is needed: of two transactions that meet, the later one is refused and may try again"),
     ("DISABLE", "nothing is needed: DROP TABLE t drops a table"),
+    ("FLUSH", "nothing is needed: every commit is on the disk"),
+    ("OPTIMIZE", "nothing is needed: space is reused as rows are deleted; ANALYZE t collects statistics"),
 ];
 
 /// Is it several words, the first of which begins a statement?
@@ -120,8 +122,14 @@ const MOMENT_FIRST: &str =
 impl Parser<'_> {
     pub(super) fn not_a_statement(&self, word: &str) -> Error {
         let error = self.expected("a statement");
+        if let Some(instead) = self.hbase_hint() {
+            return error.hint(instead);
+        }
         if let Token::Backslash | Token::Period = self.peek().token {
             return error.hint("a command of the shell stands on a line of its own");
+        }
+        if self.peek_token(&Token::LBrace) {
+            return error.hint("rowkeydb run --input jsonl FILE, or -, reads requests in JSON, one on each line; -c takes SQL");
         }
         if let Some(instead) = in_table(STATEMENTS_ELSEWHERE, word) {
             return error.hint(instead);
@@ -365,6 +373,19 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("INDEXED", "indexes are named by a hint: SELECT /*+ INDEX(i) */ ..., or /*+ NO_INDEX */"),
     ("EXCLUDE", "a frame has all rows between its bounds; a row leaves itself out so: sum(x) OVER (...) - x"),
     ("ASYNC", "leave it out: others read and write while an index is built"),
+    (
+        "PARTITION",
+        "leave it out: a table is sorted by its rowkey, and a range of it is read by itself; ALTER TABLE t SPLIT INTO 4 \
+      cuts it into regions",
+    ),
+    (
+        "INHERITS",
+        "no table inherits: write all columns; CREATE TABLE t (PRIMARY KEY (id)) AS SELECT * FROM u LIMIT 0 has those of u",
+    ),
+    ("COMMENT", "leave it out, or write it behind -- in the script: definitions have no comments"),
+    ("TEXT_PATTERN_OPS", BYTE_ORDER),
+    ("VARCHAR_PATTERN_OPS", BYTE_ORDER),
+    ("TABLESPACE", "leave it out: a database is one folder"),
     ("COMPRESSION", "it is one of a family: FAMILY f (a, b) WITH (compression = 'lz4')"),
     ("BLOOMFILTER", "leave it out"),
     ("DATA_BLOCK_ENCODING", "leave it out"),
@@ -379,6 +400,8 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("LOCAL", "leave it out: an index is sorted as a whole"),
     ("GLOBAL", "leave it out: an index is sorted as a whole"),
 ];
+
+const BYTE_ORDER: &str = "leave it out: texts are in the order of their bytes, which LIKE 'a%' can use";
 
 /// What others CREATE and DROP, and what to do here.
 const OBJECTS_ELSEWHERE: &[(&str, &str)] = &[

@@ -14,6 +14,7 @@ mod design;
 mod dml;
 mod dumps;
 mod errors;
+mod hbase;
 mod literals;
 mod pieces;
 mod references;
@@ -28,7 +29,9 @@ use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Word};
 
 pub use errors::looks_like_statement;
 pub(super) use pieces::text_limit;
-pub use pieces::{column_type, names_column, parse_expr, parse_query, rename_column, unqualified};
+pub use pieces::{
+    column_type, names_column, parse_expr, parse_query, rename_column, type_instead, unqualified,
+};
 
 pub use crate::value::is_reserved;
 

@@ -79,12 +79,17 @@ fn rename(sql: &str, name: impl Fn(&Expr) -> Option<Ident>) -> Result<String> {
 
 /// The length to which a cast to an SQL type cuts a text; `None`: no limit, or the type is not text.
 pub fn text_limit(data_type: &DataType) -> Option<u32> {
-    types::convert(data_type, "").ok().filter(|spec| spec.data_type == ColumnType::Varchar)?.max_len
+    types::convert(data_type, "", "").ok().filter(|spec| spec.data_type == ColumnType::Varchar)?.max_len
 }
 
 /// The column type that an SQL type stands for. Errors: none does.
 pub fn column_type(data_type: &DataType) -> Result<ColumnType> {
-    types::convert(data_type, &data_type.to_string()).map(|spec| spec.data_type)
+    types::convert(data_type, &data_type.to_string(), "").map(|spec| spec.data_type)
+}
+
+/// What to write for a type of another database; `None` for one we do not know.
+pub fn type_instead(written: &str) -> Option<String> {
+    types::instead(written, "")
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! Column types: maps the spellings of PostgreSQL, SQLite and MySQL to our [`ColumnType`].
 
-use sqlparser::ast::{BinaryLength, CharacterLength, DataType, ExactNumberInfo, TimezoneInfo};
+use sqlparser::ast::{
+    ArrayElemTypeDef, BinaryLength, CharacterLength, DataType, ExactNumberInfo, TimezoneInfo,
+};
 use sqlparser::tokenizer::{Token, Word};
 
 use super::{Parser, is_reserved};
@@ -46,8 +48,8 @@ pub(super) struct TypeSpec {
 }
 
 impl Parser<'_> {
-    /// A column type. Errors: SYNTAX for an unknown one, unsupported for one we do not store.
-    pub(super) fn column_type(&mut self) -> Result<TypeSpec> {
+    /// The type of a column, whose name is for hints. Errors: SYNTAX for an unknown one, unsupported for one we do not store.
+    pub(super) fn column_type(&mut self, column: &str) -> Result<TypeSpec> {
         match &self.peek().token {
             Token::Word(Word { value, quote_style: None, .. }) if !is_reserved(value) => {}
             _ => return Err(self.expected("a type").hint(list_of_types())),
@@ -56,10 +58,23 @@ impl Parser<'_> {
         if let Some(data_type) = self.serial() {
             return Ok(TypeSpec { data_type, max_len: None, serial: true });
         }
+        // sqlparser wants its values right behind it.
+        let is_bare_enum =
+            self.peek_words(&["ENUM"]) && self.inner.peek_nth_token_ref(1).token != Token::LParen;
+        if is_bare_enum {
+            self.inner.advance_token();
+            return Err(
+                not_stored(&DataType::Enum(Vec::new(), None), "ENUM", column).at(self.span_since(from))
+            );
+        }
         let parsed = self.inner.parse_data_type();
         let parsed = self.lift(parsed)?;
+        if self.word("ARRAY") {
+            let array = DataType::Array(ArrayElemTypeDef::None);
+            return Err(not_stored(&array, &self.text_since(from), column).at(self.span_since(from)));
+        }
         let written = self.text_since(from);
-        convert(&parsed, &written).map_err(|e| e.at(self.span_since(from)))
+        convert(&parsed, &written, column).map_err(|e| e.at(self.span_since(from)))
     }
 
     fn serial(&mut self) -> Option<ColumnType> {
@@ -72,7 +87,7 @@ impl Parser<'_> {
     }
 }
 
-pub(super) fn convert(parsed: &DataType, written: &str) -> Result<TypeSpec> {
+pub(super) fn convert(parsed: &DataType, written: &str, column: &str) -> Result<TypeSpec> {
     let plain = |data_type| Ok(TypeSpec { data_type, max_len: None, serial: false });
     let limited = |data_type, max_len: Option<u64>| {
         let max_len = max_len.map(|n| length(n, written)).transpose()?;
@@ -136,9 +151,8 @@ pub(super) fn convert(parsed: &DataType, written: &str) -> Result<TypeSpec> {
         DataType::Uuid => plain(ColumnType::Uuid),
         DataType::JSON | DataType::JSONB => plain(ColumnType::Json),
         DataType::Custom(..) if written.eq_ignore_ascii_case("long") => plain(ColumnType::BigInt),
-        DataType::Custom(..) => Err(unknown(written)),
-        _ => Err(Error::unsupported(format!("columns of type {written} are not supported"))
-            .hint(signed(written).unwrap_or_else(list_of_types))),
+        DataType::Custom(..) => Err(unknown(written, column)),
+        _ => Err(not_stored(parsed, written, column)),
     }
 }
 
@@ -175,10 +189,37 @@ fn decimal(info: ExactNumberInfo, written: &str) -> Result<ColumnType> {
     }
 }
 
-fn unknown(written: &str) -> Error {
+fn not_stored(parsed: &DataType, written: &str, column: &str) -> Error {
+    let instead = match parsed {
+        DataType::Array(_) => {
+            format!(
+                "write {column} JSON, for values such as '[1, 2]'; or keep them in a table with a row for each"
+            )
+        }
+        DataType::Enum(..) => {
+            let values = written.split_once('(').and_then(|(_, rest)| rest.rsplit_once(')'));
+            let values = values.map_or("'a', 'b'", |(values, _)| values.trim());
+            format!("write {column} TEXT CHECK ({column} IN ({values}))")
+        }
+        DataType::Time(..) => {
+            format!(
+                "write {column} TEXT, for times such as '09:30:00', which sort as they follow; or TIMESTAMP, with the day"
+            )
+        }
+        DataType::Interval { .. } => {
+            format!(
+                "write {column} BIGINT, for a number of seconds: INTERVAL '1 second' * {column} is an interval"
+            )
+        }
+        _ => instead(written, column).unwrap_or_else(|| list_of_types().to_owned()),
+    };
+    Error::unsupported(format!("columns of type {written} are not supported")).hint(instead)
+}
+
+fn unknown(written: &str, column: &str) -> Error {
     let word = written.split(|c: char| !c.is_alphanumeric()).next().unwrap_or(written);
     let error = Error::invalid(format!("unknown type {written}")).state(sqlstate::SYNTAX);
-    if let Some(instead) = signed(written) {
+    if let Some(instead) = instead(written, column) {
         return error.hint(instead);
     }
     match did_you_mean(word, TYPES.iter().copied()) {
@@ -187,14 +228,48 @@ fn unknown(written: &str) -> Error {
     }
 }
 
-/// What to write for the unsigned types of MySQL and Phoenix; `None` for another type.
-fn signed(written: &str) -> Option<&'static str> {
-    let written = written.to_ascii_uppercase();
-    let kind = written.strip_prefix("UNSIGNED_").or_else(|| written.strip_suffix(" UNSIGNED"))?;
-    Some(match kind {
-        "DATE" | "TIME" | "TIMESTAMP" => "write TIMESTAMP",
-        "FLOAT" | "DOUBLE" => "write DOUBLE, and CHECK (c >= 0)",
-        _ => "write BIGINT, and CHECK (c >= 0)",
+/// Types of other databases, and ours that hold their values.
+const ELSEWHERE: &[(&str, &str)] = &[
+    ("INET", "TEXT"),
+    ("CIDR", "TEXT"),
+    ("MACADDR", "TEXT"),
+    ("XML", "TEXT"),
+    ("CITEXT", "TEXT, and an index of lower(...)"),
+    ("TSVECTOR", "TEXT"),
+    ("HSTORE", "JSON"),
+    ("MONEY", "DECIMAL(19, 2)"),
+    ("NUMBER", "DECIMAL(19, 2), or BIGINT"),
+    ("OID", "BIGINT"),
+    ("ROWID", "BIGINT"),
+    ("BIT", "BOOLEAN, or VARBINARY for many of them"),
+    ("VARBIT", "VARBINARY"),
+    ("UNIQUEIDENTIFIER", "UUID"),
+    ("YEAR", "SMALLINT"),
+    ("POINT", "two columns of type DOUBLE"),
+    ("GEOMETRY", "JSON"),
+    ("MAP", "JSON"),
+    ("STRUCT", "JSON"),
+];
+
+/// What to write for a type of another database, in a column if its name is known; `None` for one we do not know.
+pub(super) fn instead(written: &str, column: &str) -> Option<String> {
+    let upper = written.to_ascii_uppercase();
+    let word = upper.split(|c: char| !c.is_alphanumeric()).next().unwrap_or(&upper);
+    if let Some((_, ours)) = ELSEWHERE.iter().find(|(theirs, _)| *theirs == word) {
+        return Some(format!("write {ours}"));
+    }
+    // The unsigned types of MySQL and Phoenix.
+    let (at_front, behind) = (upper.strip_prefix("UNSIGNED_"), upper.strip_suffix(" UNSIGNED"));
+    let ours = match at_front.or(behind)?.split('(').next()? {
+        "DATE" | "TIME" | "TIMESTAMP" => return Some("write TIMESTAMP".to_owned()),
+        "TINYINT" => "SMALLINT",
+        "SMALLINT" | "MEDIUMINT" if behind.is_some() => "INTEGER",
+        "FLOAT" | "DOUBLE" => "DOUBLE",
+        _ => "BIGINT",
+    };
+    Some(match column {
+        "" => format!("write {ours}"),
+        column => format!("write {ours} CHECK ({column} >= 0)"),
     })
 }
 
