@@ -137,7 +137,11 @@ pub fn assign(value: Value, column: &Column) -> Result<Value> {
 fn of_column(error: CastError, column: &Column) -> Error {
     let why = format!("column \"{}\" is {}", column.name, column.ty);
     let why = match &error.fault {
-        CastFault::Malformed(Some(fault)) if column.ty == ColumnType::Json => format!("{why}; {fault}"),
+        CastFault::Malformed(Some(fault))
+            if matches!(column.ty, ColumnType::Json | ColumnType::Timestamp) =>
+        {
+            format!("{why}; {fault}")
+        }
         _ => why,
     };
     Error::from(error).why(why).of_column(&column.name)

@@ -308,6 +308,7 @@ fn point_at_clause(error: Error, statement: &Statement) -> Error {
         (.., Some((column, _))) => Sought::Selected(column.rsplit('.').next().unwrap_or(column)),
         _ if error.sqlstate() == sqlstate::DIVISION_BY_ZERO => Sought::Zero,
         _ if what.ends_with("cannot stand in WHERE") => Sought::AggregateInWhere,
+        _ if what.ends_with("takes no WITHIN GROUP") => Sought::WithinGroup,
         _ => return error,
     };
     let mut clauses = Clauses { sought, found: Vec::new() };
@@ -330,6 +331,8 @@ enum Sought<'a> {
     Zero,
     /// An aggregate in WHERE.
     AggregateInWhere,
+    /// A call WITHIN GROUP.
+    WithinGroup,
 }
 
 struct Clauses<'a> {
@@ -395,6 +398,11 @@ impl Visitor for Clauses<'_> {
         {
             // Of several, any may have found a zero in the rows.
             self.found.push(place_of_number(right, "0").flatten());
+        }
+        if let (Sought::WithinGroup, Expr::Function(call)) = (&self.sought, expr)
+            && !call.within_group.is_empty()
+        {
+            self.found.push(span_of(&call.name));
         }
         ControlFlow::Continue(())
     }

@@ -289,7 +289,7 @@ mod tests {
     fn a_dropped_time_zone_is_refused_with_the_reason() {
         let error = crate::error::Error::from(Value::parse("2017-01-01 09:00+08", Timestamp).unwrap_err());
         assert_eq!(error.what(), "'2017-01-01 09:00+08' is not a TIMESTAMP");
-        assert_eq!(error.reason(), Some("its time zone is not UTC, and a TIMESTAMP keeps none"));
+        assert_eq!(error.reason(), Some("its time zone is not UTC, and none is kept"));
     }
 
     proptest! {

@@ -71,9 +71,7 @@ impl ParsedTime {
     pub(super) fn local(&self) -> Result<i64, CastFault> {
         match self.offset_s {
             None | Some(0) => in_range(self.wall_us),
-            Some(_) => {
-                Err(CastFault::Malformed(Some("its time zone is not UTC, and a TIMESTAMP keeps none".into())))
-            }
+            Some(_) => Err(CastFault::Malformed(Some("its time zone is not UTC, and none is kept".into()))),
         }
     }
 }

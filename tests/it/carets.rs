@@ -244,3 +244,35 @@ fn texts_in_double_quotes_are_told_of() {
         assert_eq!(db.execute(sql).unwrap_err().fix(), Some(told), "{sql}");
     }
 }
+
+#[test]
+fn what_an_error_is_about_is_pointed_at() {
+    let db = Database::in_memory().unwrap();
+    db.execute("CREATE TABLE q (id INT PRIMARY KEY, core INT, v TEXT, at TIMESTAMP, doc JSON)").unwrap();
+    db.execute("INSERT INTO q (id) VALUES (1)").unwrap();
+    for (sql, place) in [
+        ("COPY tt TO 'out.csv'", "tt"),
+        ("COPY q (nope) TO 'out.csv'", "nope"),
+        ("COPY q FROM 'no/such/file.csv'", "'no/such/file.csv'"),
+        ("INSERT INTO q (core, v) VALUES (1, 'a')", "core, v"),
+        ("SELECT CAST(core AS UNSIGNED_LONG) FROM q", "UNSIGNED_LONG"),
+        ("CREATE TABLE k (id INT, PRIMARY KEY (lpad(idd, 5)))", "idd"),
+        ("CREATE TABLE k (id INT PRIMARY KEY, CHECK (nope > 1))", "nope"),
+        ("CREATE INDEX ON q (lpad(idd, 5))", "idd"),
+        ("SELECT * FROM q WHERE NOT (core + 1)", "NOT (core + 1"),
+        ("SELECT * FROM q WHERE core + 1", "core + 1"),
+        ("SELECT upper(v) + 1 FROM q", "upper(v) + 1"),
+        ("SELECT * FROM q WHERE at - 1 > now()", "at - 1"),
+        ("SELECT * FROM q WHERE id LIKE 'a%'", "id LIKE 'a%'"),
+        ("SELECT at + INTERVAL 'foo' FROM q", "'foo'"),
+        ("SELECT * FROM q WHERE id = $1", "$1"),
+        ("SET max_gets = 'x'", "'x'"),
+        ("SET max_gets = -1", "-1"),
+        ("SELECT to_date('2024-20-31', 'YYYY-MM-DD')", "'2024-20-31'"),
+        ("SELECT first_value(id) WITHIN GROUP (ORDER BY v) FROM q", "first_value"),
+        ("SELECT floor(at, 'DAY') FROM q", "'DAY'"),
+        ("SELECT q.id, doc.k FROM q", "doc.k"),
+    ] {
+        assert_eq!(pointed_at(&db, sql), place, "{sql}");
+    }
+}

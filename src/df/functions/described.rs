@@ -20,7 +20,7 @@ pub struct DescribedFunction {
 }
 
 /// Our functions, and those whose documentation would be wrong here: how they are called, and what they return.
-const OWN: [(&str, &str, &str); 56] = [
+const OWN: [(&str, &str, &str); 58] = [
     ("age", "age(timestamp [, timestamp])", "the time between two timestamps, or since one until now"),
     ("bool_or", "bool_or(condition)", "whether the condition holds for any row of a group"),
     ("coalesce", "coalesce(value, ..)", "the first of these that is not NULL"),
@@ -107,6 +107,7 @@ const OWN: [(&str, &str, &str); 56] = [
         "a bucket number below n, of the values' MD5, as in key layouts",
     ),
     ("min", "min(value)", "the smallest value of a group"),
+    ("mod", "mod(x, y)", "the rest of a division, also x % y"),
     ("now", "now()", "the time at which the statement began, in UTC"),
     ("octet_length", "octet_length(text)", "bytes of a text or a VARBINARY"),
     (
@@ -134,6 +135,7 @@ const OWN: [(&str, &str, &str); 56] = [
         "to_timestamp(text, 'DD/MM/YYYY HH24:MI')",
         "the time in a text of a pattern, of to_char or of strftime, or so many seconds after 1970",
     ),
+    ("total", "total(number)", "the sum of a group as a DOUBLE, 0 of no rows"),
     ("tpch", "tpch('orders', scale)", "the rows of a table of TPC-H, of so many gigabytes all in all"),
     ("typeof", "typeof(value)", "the name of a value's type"),
     ("version", "version()", "the version of RowkeyDB"),
@@ -176,6 +178,8 @@ pub fn functions(state: &SessionState) -> Vec<DescribedFunction> {
     // One depends on the catalog, the others are rewritten or planned by themselves: they are not registered.
     let others = [
         (ROWKEY_EXPLAIN, "scalar"),
+        ("mod", "scalar"),
+        ("total", "aggregate"),
         ("json_extract", "scalar"),
         ("json_agg", "aggregate"),
         ("json_object_agg", "aggregate"),

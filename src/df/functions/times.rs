@@ -77,6 +77,7 @@ fn read_time(name: &str, args: &[ValueRef<'_>], buffers: &mut FunctionBuffers) -
             read.map(Some).map_err(|why| {
                 let error = Error::invalid(format!("'{text}' is not a time of format '{pattern}'"))
                     .why(why)
+                    .about(*text)
                     .state(sqlstate::INVALID_TEXT);
                 match minutes_as_months(pattern) {
                     true => error

@@ -281,9 +281,13 @@ impl Parser<'_> {
             Token::Word(word) => word.to_string(),
             _ => "c".to_owned(),
         };
+        let ty = match &self.inner.peek_nth_token_ref(2).token {
+            Token::Word(word) => word.to_string(),
+            _ => "BIGINT".to_owned(),
+        };
         let is_added = self.inner.token_at(0).token == Token::make_keyword("ALTER");
         let hint = match is_added {
-            true => format!("write the family behind the type: ADD {column} BIGINT FAMILY {family}"),
+            true => format!("write the family behind the type: ADD {column} {ty} FAMILY {family}"),
             false => format!("write {column} alone, and behind the columns: FAMILY {family} ({column}, ...)"),
         };
         self.error("a column is not named together with its family").hint(hint)

@@ -235,6 +235,15 @@ impl Parser<'_> {
         if let Some(operator) = text.strip_prefix("No infix parser for token ") {
             return self.behind_operand(operator);
         }
+        if text.eq_ignore_ascii_case("Scale field can only be of number type") {
+            let place = self.taken().next().map(|token| self.source.span(token.span.start, token.span.end));
+            return self
+                .error_at(
+                    "floor and ceil take a number of digits, and this is none",
+                    place.unwrap_or(self.next_span()),
+                )
+                .hint("floor(x, 2) keeps two digits; of a time, date_trunc('day', t) keeps the day");
+        }
         let what = match (expected, token) {
             (Some(expected), Some(token)) => {
                 format!("expected {}, found {}", friendly(expected), self.shown(token))

@@ -1,6 +1,7 @@
 //! Parser tests: each statement is printed back.
 
 mod errors;
+mod hints;
 
 use crate::sql::ast::*;
 use crate::sql::parse;

@@ -171,12 +171,14 @@ fn unknown(text: &str) -> Option<Error> {
     if let Some(near) = did_you_mean(name, near) {
         return Some(unknown.hint(format!("did you mean \"{near}\"?")));
     }
-    // The longest word of the name.
-    let word = lower.split('_').max_by_key(|word| word.len()).unwrap_or_default();
+    // The longest word of the name that another has.
     let known = Planner::shared().functions();
-    Some(match word.len() >= 3 && known.iter().any(|function| function.name.contains(word)) {
-        true => unknown.hint(format!("SHOW FUNCTIONS LIKE '%{word}%' lists those with such a name")),
-        false => unknown.hint("SHOW FUNCTIONS lists all"),
+    let mut words: Vec<&str> = lower.split('_').filter(|word| word.len() >= 3).collect();
+    words.sort_by_key(|word| std::cmp::Reverse(word.len()));
+    let found = words.into_iter().find(|word| known.iter().any(|function| function.name.contains(word)));
+    Some(match found {
+        Some(word) => unknown.hint(format!("SHOW FUNCTIONS LIKE '%{word}%' lists those with such a name")),
+        None => unknown.hint("SHOW FUNCTIONS lists all"),
     })
 }
 
@@ -194,12 +196,6 @@ fn types(text: &str) -> Option<Error> {
             _ => "CAST what has another type",
         })
     };
-    if text == "scale field can only be of number type" {
-        return Some(
-            error("floor and ceil take a number of digits, and this is none", sqlstate::UNDEFINED_FUNCTION)
-                .hint("floor(x, 2) keeps two digits; of a time, date_trunc('day', t) keeps the day"),
-        );
-    }
     if let Some(name) = text.strip_suffix(" does not take values of these types") {
         return Some(not_taken(name, "values of these types"));
     }
