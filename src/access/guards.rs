@@ -33,23 +33,22 @@ impl Guards {
         let keyspace = access.keyspace(source);
         let is_exact = access.ordered && access.passes_all();
         let up_to = |rows: u64| need.limit.filter(|_| is_exact).map_or(rows, |limit| rows.min(limit));
-        // In the singular.
         let read = match &access.method {
             Method::Empty => return Ok(()),
             _ if access.is_counted(source, need, stats) => return Ok(()),
-            Method::Get(keys) => ("GET", "max_gets", keys.len() as u64, self.gets),
+            Method::Get(keys) => (("GET", ""), "max_gets", keys.len() as u64, self.gets),
             method if method.is_whole() && over(up_to(stats.entries(keyspace)), self.full_scan_rows) => (
-                "row of a full scan",
+                ("row", " of a full scan"),
                 "max_full_scan_rows",
                 up_to(stats.entries(keyspace)),
                 self.full_scan_rows,
             ),
-            method => ("range", "max_ranges", method.range_count() as u64, self.ranges),
+            method => (("range", ""), "max_ranges", method.range_count() as u64, self.ranges),
         };
-        let (what, setting, n, limit) = read;
+        let ((noun, behind), setting, n, limit) = read;
         let Some(limit) = limit.filter(|limit| n > *limit) else { return Ok(()) };
         let plan = describe(source, access, need.limit, false).to_string();
-        Err(refused(&format!("the statement would read {}", counted(n, what)), setting, limit, &plan)
+        Err(refused(&format!("the statement would read {}{behind}", counted(n, noun)), setting, limit, &plan)
             .hint(way_out(setting, index_for(table, need))))
     }
 }
