@@ -192,7 +192,7 @@ impl Parser<'_> {
         let name = self.name("a name for the prepared statement")?;
         let types = match self.token(&Token::LParen) {
             true => {
-                let types = self.list(|p| Ok(p.column_type("x")?.data_type))?;
+                let types = self.list(|p| Ok(p.column_type("")?.data_type))?;
                 self.expect_token(Token::RParen)?;
                 types
             }

@@ -149,7 +149,7 @@ impl Parser<'_> {
         if self.word("ALTER") {
             self.word("COLUMN");
             let name = self.name("a column")?;
-            let change = self.column_change(&name)?;
+            let change = self.column_change()?;
             return Ok(AlterTableOp::AlterColumn { name, change });
         }
         if self.words(&["RENAME", "TO"]) {
@@ -186,7 +186,7 @@ impl Parser<'_> {
         }))
     }
 
-    fn column_change(&mut self, column: &Ident) -> Result<ColumnChange> {
+    fn column_change(&mut self) -> Result<ColumnChange> {
         if self.words(&["SET", "NOT", "NULL"]) {
             return Ok(ColumnChange::SetNotNull);
         }
@@ -201,7 +201,7 @@ impl Parser<'_> {
             return Ok(ColumnChange::SetDefault(Box::new(self.default()?)));
         }
         if self.words(&["SET", "DATA", "TYPE"]) || self.word("TYPE") {
-            return Ok(ColumnChange::SetType(Box::new(self.new_type(column)?)));
+            return Ok(ColumnChange::SetType(Box::new(self.new_type()?)));
         }
         let error = self.expected("TYPE, SET DEFAULT, DROP DEFAULT, SET NOT NULL or DROP NOT NULL");
         let of_identity = [["ADD", "GENERATED"], ["SET", "GENERATED"], ["DROP", "IDENTITY"]];
@@ -211,9 +211,9 @@ impl Parser<'_> {
         })
     }
 
-    fn new_type(&mut self, column: &Ident) -> Result<NewType> {
+    fn new_type(&mut self) -> Result<NewType> {
         let from = self.here();
-        let TypeSpec { data_type, max_len, serial } = self.column_type(&column.to_string())?;
+        let TypeSpec { data_type, max_len, serial } = self.column_type("")?;
         if serial {
             return Err(self
                 .error_at("a column cannot become SERIAL", self.span_since(from))

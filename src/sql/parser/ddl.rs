@@ -250,7 +250,9 @@ impl Parser<'_> {
         }
         let name_span = self.span_since(from);
         let type_from = self.here();
-        let spec = self.column_type(&name.to_string())?;
+        // ALTER TABLE adds columns without constraints.
+        let is_added = elements.table.is_empty();
+        let spec = self.column_type(&if is_added { String::new() } else { name.to_string() })?;
         let is_decimal = matches!(spec.data_type, ColumnType::Decimal { .. });
         let mut column = ColumnDef {
             name,

@@ -48,7 +48,7 @@ pub(super) struct TypeSpec {
 }
 
 impl Parser<'_> {
-    /// The type of a column, whose name is for hints. Errors: SYNTAX for an unknown one, unsupported for one we do not store.
+    /// The type of a column. Its name is for hints of what to declare; empty: no CHECK can be declared here. Errors: SYNTAX for an unknown one, unsupported for one we do not store.
     pub(super) fn column_type(&mut self, column: &str) -> Result<TypeSpec> {
         match &self.peek().token {
             Token::Word(Word { value, quote_style: None, .. }) if !is_reserved(value) => {}
@@ -190,30 +190,29 @@ fn decimal(info: ExactNumberInfo, written: &str) -> Result<ColumnType> {
 }
 
 fn not_stored(parsed: &DataType, written: &str, column: &str) -> Error {
-    let instead = match parsed {
+    let error = Error::unsupported(format!("columns of type {written} are not supported"));
+    let named = if column.is_empty() { String::new() } else { format!("{column} ") };
+    error.hint(match parsed {
         DataType::Array(_) => {
-            format!(
-                "write {column} JSON, for values such as '[1, 2]'; or keep them in a table with a row for each"
-            )
+            format!("write {named}JSON, for values such as '[1, 2]'; or keep them in a table with a row for each")
+        }
+        DataType::Enum(..) if column.is_empty() => {
+            "write TEXT; ALTER TABLE t ADD CHECK (a IN ('x', 'y')) keeps a column to its values".to_owned()
         }
         DataType::Enum(..) => {
             let values = written.split_once('(').and_then(|(_, rest)| rest.rsplit_once(')'));
             let values = values.map_or("'a', 'b'", |(values, _)| values.trim());
             format!("write {column} TEXT CHECK ({column} IN ({values}))")
         }
-        DataType::Time(..) => {
-            format!(
-                "write {column} TEXT, for times such as '09:30:00', which sort as they follow; or TIMESTAMP, with the day"
-            )
-        }
+        DataType::Time(..) => format!(
+            "write {named}TEXT, for times such as '09:30:00', which sort as they follow; or TIMESTAMP, with the day"
+        ),
         DataType::Interval { .. } => {
-            format!(
-                "write {column} BIGINT, for a number of seconds: INTERVAL '1 second' * {column} is an interval"
-            )
+            let seconds = if column.is_empty() { "x" } else { column };
+            format!("write {named}BIGINT, for a number of seconds: INTERVAL '1 second' * {seconds} is an interval")
         }
         _ => instead(written, column).unwrap_or_else(|| list_of_types().to_owned()),
-    };
-    Error::unsupported(format!("columns of type {written} are not supported")).hint(instead)
+    })
 }
 
 fn unknown(written: &str, column: &str) -> Error {

@@ -13,6 +13,8 @@ const WINDOW_FUNCTIONS: &[&str] =
 const REWRITTEN: &[(&str, &str)] = &[
     ("mod", "mod(x, y)"),
     ("total", "total(x)"),
+    ("iif", "iif(a = b, x, y)"),
+    ("if", "iif(a = b, x, y)"),
     ("json_agg", "json_agg(x), or json_agg(x ORDER BY y)"),
     ("json_object_agg", "json_object_agg(name, value)"),
 ];
@@ -49,7 +51,6 @@ const ELSEWHERE: &[(&[&str], &str)] = &[
     (&["julianday"], "extract(epoch FROM x) / 86400"),
     (&["mode"], "SELECT x FROM t GROUP BY x ORDER BY count(*) DESC LIMIT 1"),
     (&["decode"], "CASE WHEN a = b THEN x ELSE y END"),
-    (&["iif", "if"], "iif(a = b, x, y)"),
     (&["set_config", "pg_catalog.set_config"], "SET name = value"),
     (&["isnull"], "x IS NULL, or coalesce(x, y)"),
     (&["listagg", "wm_concat"], "string_agg(x, ',')"),
@@ -186,18 +187,19 @@ fn unknown(text: &str) -> Option<Error> {
 fn types(text: &str) -> Option<Error> {
     let not_taken = |name: &str, given: &str| {
         let error = error(format!("{name} does not take {given}"), sqlstate::UNDEFINED_FUNCTION);
-        error.hint(match name {
+        let hint = match name {
             "max" => "it takes one value of each row; greatest(1, 2) is the largest of several",
             "min" => "it takes one value of each row; least(1, 2) is the smallest of several",
             "trunc" | "round" | "floor" => "it takes a number; of a time, date_trunc('day', t) keeps the day",
             "ceil" => {
                 "it takes a number; date_trunc('day', t) + INTERVAL '1 day' is the end of the day that a time is in"
             }
-            _ => "CAST what has another type",
-        })
+            _ => return error.hint(with_call(name, "CAST what has another type, or add what is missing")),
+        };
+        error.hint(hint)
     };
     if let Some(name) = text.strip_suffix(" does not take values of these types") {
-        return Some(not_taken(name, "values of these types"));
+        return Some(not_taken(name, "these arguments"));
     }
     if let Some(name) = between(text, "Failed to coerce arguments to satisfy a call to '", "'") {
         if name == "string_agg" {
@@ -210,7 +212,7 @@ fn types(text: &str) -> Option<Error> {
         return Some(not_taken(name, &format!("({given})")));
     }
     if let Some(name) = between(text, "Function '", "' user-defined coercion failed") {
-        return Some(not_taken(name, "values of these types"));
+        return Some(not_taken(name, "these arguments"));
     }
     if let Some(name) = between(text, "'", "' does not support zero arguments") {
         let call = if name == "string_agg" { "string_agg(x, ',')".to_owned() } else { format!("{name}(x)") };
@@ -220,6 +222,15 @@ fn types(text: &str) -> Option<Error> {
         );
     }
     None
+}
+
+/// A hint with the function's call, if its description has one.
+fn with_call(name: &str, hint: &str) -> String {
+    let known = Planner::shared().functions();
+    match known.into_iter().find(|function| function.name == name && !function.call.contains("(..)")) {
+        Some(function) => format!("{hint}: {}", function.call),
+        None => hint.to_owned(),
+    }
 }
 
 /// About too many or too few arguments, and about one of another type.
@@ -237,7 +248,7 @@ fn arguments(text: &str) -> Option<Error> {
         };
         return Some(
             error(format!("{name} takes {takes}, not {given}"), sqlstate::UNDEFINED_FUNCTION)
-                .hint("leave out what is too much, or add what is missing"),
+                .hint(with_call(name, "leave out what is too much, or add what is missing")),
         );
     }
     let wanted = between(text, " expects ", " but received")
