@@ -173,7 +173,7 @@ impl Session {
             let asked = parsed.queries.source.of(Some(Vec::new()), || Ok((**query).clone()))?;
             let found = view.select_from(asked, Vec::new(), &look.params).await?;
             if let Some(values) = rows_of(&found, &types)?.pop() {
-                return Ok(Some(values.into_iter().map(Into::into).collect()));
+                return Ok(Some(values));
             }
         }
         Ok(None)
