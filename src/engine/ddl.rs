@@ -1,6 +1,7 @@
 //! DDL: CREATE, DROP, ALTER and TRUNCATE. Each is one atomic change of the catalog.
 
 mod alter;
+mod identities;
 mod in_rows;
 mod options;
 pub mod references;
@@ -31,7 +32,7 @@ use crate::sql::{
     AlterTable, AlterTableOp, CheckDef, ColumnChange, ColumnDef, CreateTable, CreateView, FamilyDef,
     KeyColumn, KeyExpr, Statement, key_specs, name_of, name_sql, span_of_name, unqualified,
 };
-use crate::value::{ColumnType, Value};
+use crate::value::Value;
 
 use options::{TableOptions, compression};
 pub use table_as::create_table_as;
@@ -46,7 +47,7 @@ pub async fn run(session: &mut Session, statement: &Statement) -> Result<Vec<War
     match statement {
         Statement::CreateTable(create) => {
             vet::table(session, create, &columns(create)?).await?;
-            session.change_catalog(|catalog| create_table(catalog, create))
+            references::create(session, create)
         }
         Statement::DropTable { if_exists, names, cascade } => change(session, |catalog| {
             drop_tables(catalog, names, *if_exists, *cascade)
@@ -70,6 +71,7 @@ pub async fn run(session: &mut Session, statement: &Statement) -> Result<Vec<War
             change(session, |catalog| drop_index(catalog, name, *if_exists))
         }
         Statement::CreateView(create) => create_view(session, create),
+        Statement::Counters { counters, .. } => identities::set_counters(session, counters),
         Statement::DropView { if_exists, name } => {
             change(session, |catalog| drop_view(catalog, name, *if_exists))
         }
@@ -114,6 +116,12 @@ async fn alter_table(session: &mut Session, alter: &AlterTable) -> Result<Vec<Wa
         }
         AlterTableOp::AlterColumn { name, change: ColumnChange::SetDefault(expr) } => {
             alter::set_default(session, alter, name, expr).await
+        }
+        AlterTableOp::AlterColumn { name, change: ColumnChange::Restart(with) } => {
+            identities::restart(session, alter, name, *with)
+        }
+        AlterTableOp::AlterColumn { name, change: ColumnChange::AddIdentity(identity) } => {
+            identities::add_identity(session, alter, name, identity)
         }
         _ => change(session, |catalog| alter::alter_table(catalog, alter)),
     }
@@ -297,7 +305,7 @@ fn create_table(catalog: &Catalog, create: &CreateTable) -> DdlResult<Vec<Warnin
             .why("the key layout says under which rowkey each row is stored, so ALTER TABLE cannot add it later")
             .hint(match (&create.query, create.columns.first()) {
                 (Some(_), Some(first)) => format!("CREATE TABLE {} (PRIMARY KEY ({})) AS SELECT ...", create.name, name_sql(&name_of(&first.name))),
-                _ => "add PRIMARY KEY (col), or PRIMARY KEY (reverse(lpad(id, 12))) and the like".to_owned(),
+                _ => "add PRIMARY KEY (col), or PRIMARY KEY (reverse(lpad(id, 12))) and the like; what a dump adds later, by ALTER TABLE .. ADD PRIMARY KEY, goes in here".to_owned(),
             })
             .state(sqlstate::INVALID_TABLE_DEFINITION)
             .at(span_of_name(&create.name)));
@@ -329,7 +337,7 @@ fn create_table(catalog: &Catalog, create: &CreateTable) -> DdlResult<Vec<Warnin
     }
     options.apply(&mut edit, &mut table).map_err(|e| e.at(create.options.first().map(|o| o.span)))?;
     let mut warnings = layout_warnings(&table, &table.key);
-    warnings.extend(create.columns.iter().filter_map(cut_digits));
+    warnings.extend(create.columns.iter().filter_map(alter::cut_digits));
     warnings.extend(hidden_rowkey(&table));
     if let Some(split) = &create.split {
         table.split_at(regions::cuts(&table, split, None)?);
@@ -361,18 +369,6 @@ fn create_table(catalog: &Catalog, create: &CreateTable) -> DdlResult<Vec<Warnin
     }
     edit.put_table(table)?;
     finish(edit, warnings)
-}
-
-/// Warns of NUMERIC without digits, which elsewhere keeps any number.
-pub fn cut_digits(column: &ColumnDef) -> Option<Warning> {
-    let (ty, name) = (column.data_type, &column.name);
-    let ColumnType::Decimal { scale, .. } = ty else { return None };
-    column.without_digits.then(|| Warning {
-        code: None,
-        what: format!("{name} keeps {scale} digits behind the point"),
-        why: format!("NUMERIC and DECIMAL without digits are {ty} here"),
-        hint: "write NUMERIC(p, s) with up to 38 digits, s of them behind the point, or DOUBLE".into(),
-    })
 }
 
 /// Warns of a column called like the rowkey, which it is not.
@@ -606,11 +602,8 @@ fn family_of(create: &CreateTable, column: &str) -> FamilyId {
 
 fn column(def: &ColumnDef, family: FamilyId) -> Result<Column> {
     let name = new_name(&def.name)?;
-    if def.identity.is_some() && !def.data_type.is_integer() {
-        return Err(Error::invalid(format!("identity column \"{name}\" is {}", def.data_type))
-            .hint("declare it SMALLINT, INTEGER or BIGINT")
-            .state(sqlstate::DATATYPE_MISMATCH)
-            .at(def.span));
+    if def.identity.is_some() {
+        identities::numbers_itself(&name, def.data_type).map_err(|e| e.at(def.span))?;
     }
     Ok(Column {
         nullable: !def.not_null && def.identity.is_none(),

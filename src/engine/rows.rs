@@ -84,6 +84,11 @@ pub async fn filled(
                             continue;
                         }
                         (Some(identity), None) if identity.always => return Err(always_identity(column)),
+                        // As SQLite and MySQL have it.
+                        (Some(identity), None) if !identity.always && value.is_null() => {
+                            missing[usize::from(id.0)].push(at);
+                            continue;
+                        }
                         _ => {}
                     }
                     let fit = assign(value, column).map_err(|e| e.of_row(cells.before + at as u64))?;

@@ -32,7 +32,8 @@ use crate::error::{Error, Result, sqlstate};
 use crate::exec::transfer::RowsFile;
 use crate::exec::watch::{CancelHandle, OnProgress, Watch};
 use crate::row::field;
-use crate::sql::{self, Lifted, Statement};
+use crate::schema::TableId;
+use crate::sql::{self, Lifted, ReferenceDef, Statement};
 use crate::txn::{Savepoint, Transaction};
 use crate::value::{ColumnType, Value};
 use prepared::PreparedStatement;
@@ -55,12 +56,16 @@ struct OpenTransaction {
     savepoints: Vec<(String, SavepointMark)>,
     /// What its deferred foreign keys have to look at.
     later: Arc<Unchecked>,
+    /// Foreign keys of new tables to those that come later.
+    awaited: Vec<(TableId, ReferenceDef)>,
 }
 
 /// The state of a transaction at a savepoint.
 struct SavepointMark {
     catalog: Arc<Catalog>,
     written: Savepoint,
+    /// Foreign keys that wait for their tables (count).
+    awaited: usize,
     /// The settings, if SET LOCAL had set some.
     set_locally: Option<SessionSettings>,
 }

@@ -6,6 +6,7 @@
 
 use sqlparser::ast::{Expr, Ident, OptimizerHint, OrderByExpr, Query, SelectItem, TableWithJoins};
 
+pub use super::counters::*;
 pub use super::design::*;
 use crate::error::Span;
 use crate::value::{ColumnType, Value};
@@ -40,6 +41,8 @@ pub enum Statement {
     ForeignKeys { setting: ForeignKeySetting, is_on: bool },
     /// A statement of another database's dump that has nothing to do here, as it was written
     Nothing { kind: &'static str, sql: String },
+    /// How far a dump's columns have counted, as it was written
+    Counters { kind: &'static str, counters: Vec<Counter>, sql: String },
     /// `DROP SNAPSHOT s`
     DropSnapshot { if_exists: bool, name: Ident },
     /// `INSERT INTO t ...`, `UPSERT INTO t ...`
@@ -329,6 +332,10 @@ pub enum ColumnChange {
     DropNotNull,
     /// `[SET DATA] TYPE type [USING expr]`
     SetType(Box<NewType>),
+    /// `ADD GENERATED ... AS IDENTITY`
+    AddIdentity(Identity),
+    /// `RESTART [WITH n]`
+    Restart(Option<i64>),
 }
 
 /// A column's new type.
@@ -682,7 +689,7 @@ impl Statement {
             Statement::RepairIndex { .. } | Statement::RepairTable { .. } => "REPAIR",
             Statement::Set { .. } => "SET",
             Statement::ForeignKeys { .. } => "PRAGMA",
-            Statement::Nothing { kind, .. } => kind,
+            Statement::Nothing { kind, .. } | Statement::Counters { kind, .. } => kind,
         }
     }
 }

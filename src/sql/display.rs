@@ -122,7 +122,7 @@ impl Display for Statement {
                 };
                 write!(f, "PRAGMA {name} = {}", if *is_on { "ON" } else { "OFF" })
             }
-            Statement::Nothing { sql, .. } => f.write_str(sql),
+            Statement::Nothing { sql, .. } | Statement::Counters { sql, .. } => f.write_str(sql),
             Statement::Savepoint { name } => write!(f, "SAVEPOINT {name}"),
             Statement::Release { name } => write!(f, "RELEASE {name}"),
             Statement::Prepare(prepare) => {
@@ -187,11 +187,15 @@ impl Display for ColumnDef {
             write!(f, "({max_len})")?;
         }
         write!(f, "{}{}", when(self.not_null, " NOT NULL"), Clause("DEFAULT", self.default.as_ref()))?;
-        if let Some(Identity { always, start, increment }) = self.identity {
-            let kind = if always { "ALWAYS" } else { "BY DEFAULT" };
-            write!(f, " GENERATED {kind} AS IDENTITY (START WITH {start} INCREMENT BY {increment})")?;
-        }
-        Ok(())
+        self.identity.iter().try_for_each(|identity| write!(f, " {identity}"))
+    }
+}
+
+impl Display for Identity {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Identity { always, start, increment } = self;
+        let kind = if *always { "ALWAYS" } else { "BY DEFAULT" };
+        write!(f, "GENERATED {kind} AS IDENTITY (START WITH {start} INCREMENT BY {increment})")
     }
 }
 
@@ -290,6 +294,9 @@ impl Display for ColumnChange {
             ColumnChange::DropDefault => f.write_str("DROP DEFAULT"),
             ColumnChange::SetNotNull => f.write_str("SET NOT NULL"),
             ColumnChange::DropNotNull => f.write_str("DROP NOT NULL"),
+            ColumnChange::AddIdentity(identity) => write!(f, "ADD {identity}"),
+            ColumnChange::Restart(None) => f.write_str("RESTART"),
+            ColumnChange::Restart(Some(next)) => write!(f, "RESTART WITH {next}"),
             ColumnChange::SetType(new) => {
                 write!(f, "SET DATA TYPE {}", new.data_type)?;
                 if let Some(max_len) = new.max_len {

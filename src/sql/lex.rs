@@ -9,7 +9,7 @@ use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, Whitespace
 
 use crate::error::{Error, Result, Span, sqlstate};
 use crate::sql::dialect::RowkeyDialect;
-use crate::sql::{hints, nesting, refused, shape};
+use crate::sql::{hints, nesting, quotes, refused, shape};
 
 /// The text of one statement, and the offsets of its lines.
 #[derive(Debug)]
@@ -80,7 +80,8 @@ impl<'a> StatementText<'a> {
         let mut tokens = Vec::new();
         for piece in pieces {
             let first = tokens.len();
-            let read = Tokenizer::new(dialect, piece.text).tokenize_with_location_into_buf(&mut tokens);
+            let text = quotes::in_double_quotes(piece.text);
+            let read = Tokenizer::new(dialect, &text).tokenize_with_location_into_buf(&mut tokens);
             // The token that failed begins after the last good one.
             let behind = tokens[first..].last().map_or(Location { line: 1, column: 1 }, |t| t.span.end);
             read.map_err(|e| self.token_error(&e.message, piece.place(e.location), piece.place(behind)))?;

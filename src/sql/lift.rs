@@ -128,7 +128,7 @@ fn lift_of(sql: &str, names: Names) -> Option<Lifted> {
         return None;
     }
     // A name that looks like a parameter would get a literal, and the outermost columns may be those in parentheses.
-    let is_odd = |token: &Token| token.text(sql).starts_with('"') && token.text(sql).contains('$');
+    let is_odd = |token: &Token| token.class == Class::Name && token.text(sql).contains('$');
     let keeps_names = tokens[0].text(sql) == "(" || tokens.iter().any(is_odd);
     let names = if names == Names::Shown && keeps_names { Names::Fixed } else { names };
     let text = String::with_capacity(sql.len() + 8);
@@ -339,9 +339,7 @@ fn columns_of(sql: &str, tokens: &[Token], names: Names) -> Vec<Column> {
     let mut columns: Vec<Column> = Vec::new();
     let end = |columns: &mut Vec<Column>, List { depth, from, .. }: List, end: usize| {
         let is_named = match &tokens[from..end] {
-            [.., word, name] => {
-                word.is(sql, &["as"]) && (name.class == Class::Word || name.text(sql).starts_with('"'))
-            }
+            [.., word, name] => word.is(sql, &["as"]) && matches!(name.class, Class::Word | Class::Name),
             _ => false,
         };
         let is_seen = names != Names::Unseen || depth > 0;
@@ -537,7 +535,7 @@ fn is_list(sql: &str, token: &Token) -> bool {
     match token.class {
         Class::Number | Class::Text | Class::Parameter => true,
         Class::Other => matches!(token.text(sql), "(" | "," | "-"),
-        Class::Word | Class::Comparison => false,
+        Class::Word | Class::Name | Class::Comparison => false,
     }
 }
 

@@ -4,7 +4,7 @@
 
 use sqlparser::ast::{
     AccessExpr, Array, ConnectByKind, DuplicateTreatment, Expr, ForClause, Function, FunctionArg,
-    FunctionArgExpr, FunctionArguments, LimitClause, ObjectNamePart, Query, Select, SelectItem, Subscript,
+    FunctionArgExpr, FunctionArguments, LimitClause, ObjectName, ObjectNamePart, Query, Select, SelectItem, Subscript,
     TableFactor, TableWithJoins, UnaryOperator, Value, ValueWithSpan,
 };
 
@@ -354,6 +354,16 @@ pub(super) fn odd_sign(word: &str) -> Option<(u64, Error)> {
         _ => format!("\"{sign}\""),
     };
     Some((at as u64, Error::invalid(format!("{shown} is {called}")).hint(*hint).state(sqlstate::SYNTAX)))
+}
+
+/// Is a collation the order that texts have?
+pub(super) fn is_byte_order(collation: &ObjectName) -> bool {
+    let name = collation.0.last().and_then(|part| part.as_ident());
+    name.is_some_and(|name| {
+        ["c", "posix", "binary", "default", "ucs_basic"]
+            .iter()
+            .any(|own| name.value.eq_ignore_ascii_case(own))
+    })
 }
 
 /// The error for a COLLATE of a text.

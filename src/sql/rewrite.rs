@@ -22,8 +22,8 @@ use super::shape::{Copies, balance};
 use super::star::{excludes_rowkey, star_options};
 use super::visit::{or_break, or_error, visit, visit_mut};
 use super::{
-    as_of, calls, hoisted, in_values, intervals, name_of, nested_join, outputs, refused, row_values, span_of,
-    table_functions, values_of_columns, windows,
+    as_of, calls, hoisted, in_values, intervals, json_paths, name_of, nested_join, outputs, refused,
+    row_values, span_of, table_functions, values_of_columns, windows,
 };
 use crate::error::{Error, Result, sqlstate};
 use crate::value::ColumnType;
@@ -287,8 +287,14 @@ impl VisitorMut for Normaliser {
         {
             return or_break(either_way_round(expr, &mut self.copies));
         }
+        while let Expr::Collate { expr: text, collation } = expr
+            && refused::is_byte_order(collation)
+        {
+            *expr = take(text);
+        }
         negate_outside(expr);
         calls::planned(expr);
+        or_break(json_paths::written_out(expr))?;
         intervals::in_units(expr);
         or_break(refused::check_expr(expr))?;
         or_break(in_values::as_select(expr))?;

@@ -10,6 +10,8 @@ use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, Tokenizer};
 
+use super::quotes::begins_name;
+
 /// One statement of a script, without its `;`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SqlText {
@@ -23,8 +25,8 @@ pub struct SqlText {
 /// `ADVISE FOR (query; query)`, nor between `BEGIN` and `END` of a trigger or function: there are none, and their
 /// statements are not to be run as if they stood alone.
 ///
-/// Knows `'..'` and `".."` with doubled quotes, `E'..'` with backslashes, `$tag$..$tag$`, `--` to the
-/// end of the line, and nested `/* */`.
+/// Knows `'..'`, `".."` and names in backticks with doubled quotes, `[name]`, `E'..'` with backslashes, `$tag$..$tag$`,
+/// `--` to the end of the line, and nested `/* */`.
 #[derive(Debug)]
 pub struct Splitter {
     state: State,
@@ -33,6 +35,8 @@ pub struct Splitter {
     line: u32,
     /// The current statement contains more than blanks and comments.
     has_content: bool,
+    /// The last character; `None` at the start of a statement.
+    before: Option<char>,
     /// Open parentheses in the current statement (count).
     depth: u32,
     ready: VecDeque<SqlText>,
@@ -48,8 +52,12 @@ enum State {
     Dash,
     /// After one `/`.
     Slash,
-    /// In `'..'` or `".."`. A doubled quote closes and reopens, with the same effect.
+    /// In `'..'`, `".."` or backticks. A doubled quote closes and reopens, with the same effect.
     Quoted(char),
+    /// After a `[` that begins a name if a letter follows.
+    Bracket,
+    /// In `[name]`.
+    Bracketed,
     /// In `E'..'`.
     Escaped,
     /// In `E'..'`, after a backslash.
@@ -74,6 +82,7 @@ impl Default for Splitter {
             current_line: 1,
             line: 1,
             has_content: false,
+            before: None,
             depth: 0,
             ready: VecDeque::new(),
         }
@@ -155,11 +164,17 @@ impl Splitter {
         }
         self.current_line = self.line;
         self.state = State::Plain;
+        self.before = None;
         self.depth = 0;
     }
 
+    /// Is the position in a name in backticks or brackets?
+    pub(super) fn is_in_foreign_name(&self) -> bool {
+        matches!(self.state, State::Quoted('`') | State::Bracketed)
+    }
+
     /// Takes one character; true if it is the `;` that ends the statement, perhaps a full-width one.
-    fn step(&mut self, c: char) -> bool {
+    pub(super) fn step(&mut self, c: char) -> bool {
         let state = std::mem::replace(&mut self.state, State::Plain);
         self.state = match state {
             State::Plain => self.start(c),
@@ -174,6 +189,10 @@ impl Splitter {
             }
             State::Quoted(quote) if c == quote => State::Plain,
             State::Quoted(quote) => State::Quoted(quote),
+            State::Bracket if begins_name(None, Some(c)) => State::Bracketed,
+            State::Bracket => self.start(c),
+            State::Bracketed if c == ']' => State::Plain,
+            State::Bracketed => State::Bracketed,
             State::Escaped => escaped(c),
             State::Backslash => State::Escaped,
             State::EscapedQuote if c == '\'' => State::Escaped,
@@ -184,6 +203,7 @@ impl Splitter {
             State::Dollar(tag) => self.dollar(tag, c),
             State::DollarQuoted { delimiter, matched } => dollar_quoted(delimiter, matched, c),
         };
+        self.before = Some(c);
         // Inside quotes and comments a `;` never leads back to Plain.
         matches!(c, ';' | '；') && matches!(self.state, State::Plain)
     }
@@ -197,7 +217,8 @@ impl Splitter {
             _ => {}
         }
         match c {
-            '\'' | '"' => State::Quoted(c),
+            '\'' | '"' | '`' => State::Quoted(c),
+            '[' if begins_name(self.before, Some('a')) => State::Bracket,
             '-' => State::Dash,
             '/' => State::Slash,
             '$' => State::Dollar(String::new()),
@@ -331,7 +352,7 @@ mod tests {
 
     const SCRIPT: &str = "SELECT 1;\n\n-- one; comment\n;SELECT 'a;''b', \"c;\"\"d\" -- tail; \n;\r\n\
         /* a /* nested; */ b; */ INSERT INTO t VALUES (E'it\\'s; ok''; \\\\'); select $$;$ $$, $x$ $$; $x $x$, $1;\
-        \n  e';' ; a-b/c; $1;x$a$;/**/;/*/;*/;é;--";
+        \n  e';' ; a-b/c; $1;x$a$;/**/;/*/;*/;é;[a;'] `;\"`[1;d[';'];--";
 
     #[test]
     fn quotes_and_comments_hide_semicolons() {
@@ -347,6 +368,8 @@ mod tests {
                 "$1",
                 "x$a$",
                 "é",
+                "[a;'] `;\"`[1",
+                "d[';']",
             ]
         );
     }
@@ -425,7 +448,7 @@ mod tests {
         }
 
         #[test]
-        fn any_text_in_any_chunks(text in "[-/*'\"$eE\\\\; a\n\u{e9}；\u{a0}]{0,40}", at in 0usize..40) {
+        fn any_text_in_any_chunks(text in "[-/*'\"$eE\\\\; a\n\u{e9}；\u{a0}\\[\\]`]{0,40}", at in 0usize..40) {
             let at = (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
             prop_assert_eq!(split(&[&text[..at], &text[at..]]), split(&[&text]));
         }

@@ -106,6 +106,7 @@ macro_rules! walk {
                         | Statement::RepairTable { .. }
                         | Statement::ForeignKeys { .. }
                         | Statement::Nothing { .. }
+                        | Statement::Counters { .. }
                         | Statement::Set { .. } => ControlFlow::Continue(()),
                     }
                 }

@@ -138,7 +138,7 @@ fn run(db: &Database, file: &Path, indexes: Indexes) {
     }
     assert!(late.is_empty(), "{} never says '# {DATA_IS_IN}'", file.display());
     for table in db.table_names() {
-        let problems = db.query(&format!("CHECK TABLE {table}")).unwrap().count();
+        let problems = db.query(&format!("CHECK TABLE \"{table}\"")).unwrap().count();
         assert_eq!(problems, 1, "{table} and its index tables differ");
     }
 }
@@ -187,4 +187,4 @@ macro_rules! files {
     };
 }
 
-files! { again aggregates as_of columns copy dialect drawn expiry families few_rows first_rows foreign_keys formulas found functions hints index_tables inner_orders intervals join_order json like limits lookups many_rows misled mistakes names operands queries recursion row_values rules same_names seeks sqlite subqueries table_as table_functions ties transactions types versions widths writes }
+files! { again aggregates as_of columns copy dialect drawn dumps elsewhere expiry families few_rows first_rows foreign_keys formulas found functions hints index_tables inner_orders intervals join_order json like limits lookups many_rows misled mistakes names operands queries recursion row_values rules same_names seeks sqlite subqueries table_as table_functions ties transactions types versions widths writes }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use sqlparser::ast::{Expr, Ident};
 
 use super::references::without;
-use super::{COLUMNS_MAX, change, column, cut_digits, finish, hidden_rowkey, new_name, table_if};
+use super::{COLUMNS_MAX, change, column, finish, hidden_rowkey, new_name, table_if};
 use crate::catalog::Catalog;
 use crate::engine::design::regions;
 use crate::engine::outcome::Warning;
@@ -16,9 +16,10 @@ use crate::error::{Error, Kind, Result, sqlstate};
 use crate::key::ColumnId;
 use crate::schema::{FamilyId, IndexDef, OnDelete, Reference, TableDef};
 use crate::sql::{
-    AddColumn, AlterTable, AlterTableOp, ColumnChange, Split, name_of, name_sql, names_column, rename_column,
-    span_of_name,
+    AddColumn, AlterTable, AlterTableOp, ColumnChange, ColumnDef, Split, name_of, name_sql, names_column,
+    rename_column, span_of_name,
 };
+use crate::value::ColumnType;
 
 /// The table to alter; `None` if it is missing and IF EXISTS was given. Errors: no such table; it is being
 /// re-keyed.
@@ -197,6 +198,18 @@ pub fn new_column(table: &mut TableDef, add: &AddColumn) -> Result<Option<Vec<Wa
     Ok(Some(cut_digits(def).into_iter().chain(hides_rowkey).map(|w| w.of(&table.name)).collect()))
 }
 
+/// Warns of NUMERIC without digits, which elsewhere keeps any number.
+pub fn cut_digits(column: &ColumnDef) -> Option<Warning> {
+    let (ty, name) = (column.data_type, &column.name);
+    let ColumnType::Decimal { scale, .. } = ty else { return None };
+    column.without_digits.then(|| Warning {
+        code: None,
+        what: format!("{name} keeps {scale} digits behind the point"),
+        why: format!("NUMERIC and DECIMAL without digits are {ty} here"),
+        hint: "write NUMERIC(p, s) with up to 38 digits, s of them behind the point, or DOUBLE".into(),
+    })
+}
+
 /// Errors: VERSIONS OF already shows a column of this name.
 fn refuse_if_shown(table: &TableDef, name: &Ident) -> Result<()> {
     if !table.is_shown_in_versions(&name_of(name)) {
@@ -226,7 +239,10 @@ fn alter_column(table: &mut TableDef, id: ColumnId, change: &ColumnChange) -> Re
             Ok(())
         }
         ColumnChange::DropNotNull => may_be_null(table, id, true),
-        ColumnChange::SetNotNull | ColumnChange::SetType(_) => Err(Error::internal("no rows were looked at")),
+        ColumnChange::SetNotNull
+        | ColumnChange::SetType(_)
+        | ColumnChange::AddIdentity(_)
+        | ColumnChange::Restart(_) => Err(Error::internal("no rows were looked at")),
     }
 }
 

@@ -6,7 +6,7 @@ use sqlparser::ast::Ident;
 
 use super::in_rows::{alter_rows, count, purge, purge_rest, rows_of};
 use super::options::TableOptions;
-use super::{constraint_name, fitted};
+use super::{constraint_name, create_table, fitted};
 use crate::catalog::{Catalog, CatalogEdit};
 use crate::engine::outcome::Warning;
 use crate::engine::references::{name_list, orphans, parent_of, reference_sql};
@@ -16,8 +16,16 @@ use crate::engine::view::columns_named;
 use crate::error::{Error, Result, sqlstate};
 use crate::key::ColumnId;
 use crate::schema::{IndexDef, OnDelete, Reference, TableDef, TableId};
-use crate::sql::{self, AlterTable, ReferenceDef, name_of, name_sql, span_of_name};
+use crate::sql::{self, AlterTable, CreateTable, ReferenceDef, name_of, name_sql, span_of_name};
 use crate::value::ColumnType;
+
+/// CREATE TABLE. Foreign keys to tables that come later wait, where COMMIT checks them.
+pub fn create(session: &mut Session, create: &CreateTable) -> Result<Vec<Warning>> {
+    let (now, awaited) = session.without_awaited(create);
+    let warnings = session.change_catalog(|catalog| create_table(catalog, &now))?;
+    session.keep_awaited(&create.name, awaited)?;
+    Ok(warnings)
+}
 
 /// Adds a foreign key to a table that is new or changed. The table that it refers to is stored anew, so that a
 /// concurrent writer, who does not know of it, conflicts.
@@ -37,9 +45,10 @@ pub fn add(
             let parent = catalog.table(&name).map_err(|e| e.at(span_of_name(&def.parent)));
             let parent = parent.map_err(|e| match catalog.find(&name) {
                 Some(_) => e,
-                None => e.hint(
-                    "create it first; tables that refer to each other get an ALTER TABLE .. ADD FOREIGN KEY",
-                ),
+                None => e.hint(format!(
+                    "create it first, or leave this out and write behind both: ALTER TABLE {} ADD {def}",
+                    name_sql(&table.name)
+                )),
             })?;
             rekeying::refuse(&parent)?;
             (*parent).clone()

@@ -6,11 +6,15 @@
 //! 3. When nothing more follows, what was left open is looked at: values that some row may have, and no parent. Whatever
 //!    the statement did meanwhile, its end counts.
 
+use std::borrow::Cow;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use sqlparser::ast::Ident;
+
 use super::{Session, Whole};
 use crate::catalog::Referrer;
+use crate::engine::ddl::references::add_reference;
 use crate::engine::outcome::{Outcome, Warning};
 use crate::engine::references::{
     Bonds, Referred, Unchecked, follow_ups, lacking, left_alone, no_parent, parent_of, referred,
@@ -25,7 +29,9 @@ use crate::exec::stored;
 use crate::key::Rowkey;
 use crate::row::rows_of;
 use crate::schema::{OnDelete, Reference, TableDef};
-use crate::sql::{ForeignKeySetting, Statement, name_of};
+use crate::sql::{
+    AlterTable, AlterTableOp, CreateTable, ForeignKeySetting, ReferenceDef, Statement, name_of,
+};
 use crate::store::{Mutation, WriteBatch};
 use crate::value::ColumnType;
 
@@ -47,10 +53,68 @@ impl Session {
         is_off.then(|| Warning {
             code: None,
             what: "foreign keys are checked all the same".into(),
-            why: "no row refers to one that is not there; in a transaction, COMMIT checks that from now on"
+            why: "no row refers to one that is not there; in a transaction, COMMIT checks that from now on, and a table \
+                  may refer to one that comes later"
                 .into(),
             hint: "ALTER TABLE t DROP CONSTRAINT k drops one".into(),
         })
+    }
+
+    /// The table to create without the foreign keys that refer to tables which come later, and these: in a transaction
+    /// that checks foreign keys at its end, [`add_awaited`](Self::add_awaited) adds them.
+    pub(in crate::engine) fn without_awaited<'c>(
+        &self,
+        create: &'c CreateTable,
+    ) -> (Cow<'c, CreateTable>, Vec<ReferenceDef>) {
+        let catalog = self.catalog();
+        let is_missing = |name: &Ident| catalog.find(&name_of(name)).is_none();
+        let waits = |reference: &ReferenceDef| {
+            name_of(&reference.parent) != name_of(&create.name) && is_missing(&reference.parent)
+        };
+        let is_open = self.checks_at_end && self.open.is_some();
+        if !is_open || !is_missing(&create.name) || !create.references.iter().any(waits) {
+            return (Cow::Borrowed(create), Vec::new());
+        }
+        let mut create = create.clone();
+        let (awaited, references) = std::mem::take(&mut create.references).into_iter().partition(waits);
+        create.references = references;
+        (Cow::Owned(create), awaited)
+    }
+
+    /// Keeps such foreign keys of a new table.
+    pub(in crate::engine) fn keep_awaited(
+        &mut self,
+        table: &Ident,
+        awaited: Vec<ReferenceDef>,
+    ) -> Result<()> {
+        if let Some(open) = self.open.as_mut().filter(|_| !awaited.is_empty()) {
+            let table = open.catalog.table(&name_of(table))?.id;
+            open.awaited.extend(awaited.into_iter().map(|reference| (table, reference)));
+        }
+        Ok(())
+    }
+
+    /// Adds the foreign keys that had to wait. Errors: what they refer to is still not there, or not for every row.
+    pub(super) fn add_awaited(&mut self) -> Result<()> {
+        let awaited = self.open()?.awaited.clone();
+        if awaited.is_empty() {
+            return Ok(());
+        }
+        let before = self.mark()?;
+        for (table, reference) in awaited {
+            // It may have another name by now, or be gone.
+            let Some(table) = self.catalog().table_by_id(table).map(|table| table.name.clone()) else {
+                continue;
+            };
+            let op = AlterTableOp::AddReference(Box::new(reference.clone()));
+            let alter = AlterTable { if_exists: true, name: Ident::with_quote('"', &table), op };
+            if let Err(e) = add_reference(self, &alter, &reference) {
+                self.return_to(&before);
+                return Err(e.in_front(&format!("{reference} of \"{table}\": ")).unplaced());
+            }
+        }
+        self.open()?.awaited.clear();
+        Ok(())
     }
 
     /// Runs a [bound](is_bound) statement: in the open transaction, or else in one of its own.

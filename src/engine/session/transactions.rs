@@ -26,7 +26,7 @@ use crate::value::Value;
 impl OpenTransaction {
     fn new(base: Arc<Catalog>, transaction: Transaction, as_of_us: i64) -> OpenTransaction {
         let (catalog, savepoints, later) = (Arc::clone(&base), Vec::new(), Arc::default());
-        OpenTransaction { catalog, base, transaction, as_of_us, savepoints, later }
+        OpenTransaction { catalog, base, transaction, as_of_us, savepoints, later, awaited: Vec::new() }
     }
 
     /// Commits what it has written.
@@ -223,9 +223,11 @@ impl Session {
         }
     }
 
-    /// COMMIT. Errors: a row refers to one that is not there; the transaction stays open then, to be mended.
+    /// COMMIT. Errors: a row refers to one that is not there, or a table does; the transaction stays open then, to be
+    /// mended.
     pub(in crate::engine) fn run_commit(&mut self) -> Result<Outcome> {
         self.open()?;
+        self.add_awaited()?;
         self.check_deferred()?;
         let defeats = std::mem::take(&mut self.defeats);
         let committed = self.commit_open(defeats.priority());
@@ -276,6 +278,7 @@ impl Session {
         Ok(SavepointMark {
             catalog: Arc::clone(&open.catalog),
             written: open.transaction.savepoint(),
+            awaited: open.awaited.len(),
             set_locally,
         })
     }
@@ -312,6 +315,7 @@ impl Session {
         if let Some(open) = &mut self.open {
             open.transaction.rollback_to(&mark.written);
             open.catalog = Arc::clone(&mark.catalog);
+            open.awaited.truncate(mark.awaited);
         }
         match &mark.set_locally {
             Some(settings) => self.settings.clone_from(settings),

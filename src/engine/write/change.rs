@@ -47,7 +47,7 @@ pub async fn update(view: &StatementView, stmt: &Update, given: WriteInputs<'_>)
 async fn update_rows(view: &StatementView, stmt: &Update, given: WriteInputs<'_>) -> Result<StatementWrites> {
     let WriteInputs { params, queries } = given;
     let table = view.table(&stmt.table)?;
-    let targets = updated_columns(view, &table, stmt)?;
+    let targets = assigned_columns(&table, &stmt.assignments)?;
     let is_joined = !stmt.from.is_empty();
     let returned =
         Returned::new(view, &table, &name_in(&stmt.table, &stmt.alias), &stmt.returning, &stmt.from)?;
@@ -58,6 +58,7 @@ async fn update_rows(view: &StatementView, stmt: &Update, given: WriteInputs<'_>
     let (found, taken) = returned.split(found)?;
     let target = WriteTarget::new(view, &table, (&stmt.table, &stmt.alias), &returned.items, params);
     Rewriting::new(target, found.num_rows(), Some(&assigned))
+        .keeping_keys(moved(view, &table, stmt, &targets))
         .all(FoundRows::new(found, is_joined), taken)
         .await
 }
@@ -158,6 +159,8 @@ struct Rewriting<'a> {
     affected: u64,
     /// Rows for RETURNING.
     returned: Vec<ReturnedRow>,
+    /// The error for a row whose key would change, if columns of the key are assigned.
+    moved: Option<Error>,
     /// Only the changed columns matter: no index, CHECK, foreign key or RETURNING needs the whole row.
     is_simple: bool,
     /// The rows may be gathered and written through the bulk door, if they are many.
@@ -199,10 +202,28 @@ impl<'a> Rewriting<'a> {
             counters,
             affected: 0,
             returned,
+            moved: None,
             is_simple,
             may_be_many,
             in_any_order,
         }
+    }
+
+    /// Columns of the key may be assigned what they have; for anything else, this is the error.
+    fn keeping_keys(self, moved: Option<Error>) -> Self {
+        Rewriting { is_simple: self.is_simple && moved.is_none(), moved, ..self }
+    }
+
+    /// Errors: a new row has another key.
+    fn check_keys(&mut self, old: &[StoredRow], new: &[Vec<Value>]) -> Result<()> {
+        let (table, Some(assigned), true) = (self.target.table, self.assigned, self.moved.is_some()) else {
+            return Ok(());
+        };
+        let columns = assigned.targets.iter().filter(|id| table.is_key_column(**id));
+        let stays = |(old, new): (&StoredRow, &Vec<Value>)| {
+            columns.clone().all(|id| old.values[usize::from(id.0)] == new[usize::from(id.0)])
+        };
+        if old.iter().zip(new).all(stays) { Ok(()) } else { self.moved.take().map_or(Ok(()), Err) }
     }
 
     /// Writes all rows. `taken`: columns of other tables, for each row found.
@@ -262,6 +283,7 @@ impl<'a> Rewriting<'a> {
                 let row = |(n, old): (usize, &StoredRow)| assigned.row(table, &old.values, piece.computed(n));
                 let mut new = old.iter().enumerate().map(row).collect::<Result<Vec<_>>>()?;
                 assigned.complete(view, table, &mut new, &mut self.counters)?;
+                self.check_keys(&old, &new)?;
                 check_constraints(view, table, &new).await?;
                 let old = old.iter().map(|old| Some(&*old.values));
                 check_parents(view, table, old.zip(new.iter().map(Vec::as_slice)), |_, error| error)?;
@@ -437,10 +459,9 @@ impl Iterator for FoundRows {
     }
 }
 
-/// The target columns of an UPDATE. Errors: as [`assigned_columns`]; one is part of the rowkey.
-fn updated_columns(view: &StatementView, table: &TableDef, stmt: &Update) -> Result<Vec<ColumnId>> {
-    let targets = assigned_columns(table, &stmt.assignments)?;
-    let Some(at) = targets.iter().position(|id| table.is_key_column(*id)) else { return Ok(targets) };
+/// The error for a row that an UPDATE would give another key; `None` if it assigns no column of the key.
+fn moved(view: &StatementView, table: &TableDef, stmt: &Update, targets: &[ColumnId]) -> Option<Error> {
+    let at = targets.iter().position(|id| table.is_key_column(*id))?;
     // DELETE would take them along, or leave them without it.
     let hint = match view.catalog.references_to(table.id) {
         [] => move_rows(table, stmt),
@@ -450,13 +471,13 @@ fn updated_columns(view: &StatementView, table: &TableDef, stmt: &Update) -> Res
             name_sql(&referrer.child.name)
         ),
     };
-    Err(key_update(table, &stmt.assignments[at].column, hint))
+    Some(key_update(table, &stmt.assignments[at].column, hint))
 }
 
 /// The query that finds the rows of an UPDATE.
 pub(super) fn updated_rows(view: &StatementView, stmt: &Update) -> Result<Query> {
     let table = view.table(&stmt.table)?;
-    let targets = updated_columns(view, &table, stmt)?;
+    let targets = assigned_columns(&table, &stmt.assignments)?;
     let assigned = Assigned::new(view, &table, &stmt.assignments, (&targets, &[]))?;
     let name = name_in(&stmt.table, &stmt.alias);
     update_query(stmt, &assigned, &Returned::new(view, &table, &name, &stmt.returning, &stmt.from)?)

@@ -359,6 +359,17 @@ fn rows_of_values_are_lifted_by_column() {
 }
 
 #[test]
+fn names_may_stand_in_the_quotes_of_others() {
+    assert_eq!(
+        lifted("SELECT [a = 1], d[1] FROM [t] WHERE [x y] = 7 AND t.[b]=`c'd` AND `e` IN (2)"),
+        (
+            "SELECT [a = 1], d[1] FROM [t] WHERE [x y] = $1 AND t.[b]=`c'd` AND `e` IN ($2)".into(),
+            vec![Value::Int(7), Value::Int(2)]
+        )
+    );
+}
+
+#[test]
 fn what_shapes_the_plan_stays() {
     for sql in [
         "SELECT (SELECT CASE WHEN a = 3 THEN 'x' END FROM u), a IS DISTINCT FROM b, f(a < 8, 5), a > 5 b FROM t",

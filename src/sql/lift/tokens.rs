@@ -2,10 +2,14 @@
 
 use std::ops::Range;
 
+use crate::sql::begins_name;
+
 /// What a token is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Class {
     Word,
+    /// In quotes.
+    Name,
     Number,
     Text,
     Parameter,
@@ -87,15 +91,19 @@ pub fn tokens(sql: &str) -> Option<(Vec<Token>, Vec<Range<usize>>)> {
                 }
                 Class::Text
             }
-            b'"' => {
-                at = end_of_quoted(bytes, at, b'"')?;
-                Class::Other
+            quote @ (b'"' | b'`') => {
+                at = end_of_quoted(bytes, at, quote)?;
+                Class::Name
+            }
+            b'[' if begins_name(sql[..at].chars().next_back(), sql[at + 1..].chars().next()) => {
+                at += sql[at..].find(']')? + 1;
+                Class::Name
             }
             b'$' if next.is_some_and(|b| b.is_ascii_digit()) => {
                 at = end_of(at + 1, |b| b.is_ascii_digit());
                 Class::Parameter
             }
-            b'$' | b'?' | b'`' => return None,
+            b'$' | b'?' => return None,
             b if b.is_ascii_digit() || b == b'.' && next.is_some_and(|b| b.is_ascii_digit()) => {
                 at = end_of(at, |b| b.is_ascii_alphanumeric() || b == b'.' || b == b'_');
                 let signed =

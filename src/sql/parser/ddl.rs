@@ -343,8 +343,14 @@ impl Parser<'_> {
             let columns = vec![column.name.clone()];
             elements.references.push(self.references(name, columns, from)?);
         } else if self.peek_words(&["COLLATE"]) {
-            let collation = self.inner.peek_nth_token_ref(1).token.to_string();
-            return Err(refused::no_collation(&collation, &column.name.to_string(), Some(self.next_span())));
+            let place = self.next_span();
+            self.expect_word("COLLATE")?;
+            let collation = self.inner.parse_object_name(false);
+            let collation = self.lift(collation)?;
+            if !refused::is_byte_order(&collation) {
+                let name = column.name.to_string();
+                return Err(refused::no_collation(&collation.to_string(), &name, Some(place)));
+            }
         } else if name.is_some() {
             return Err(self.expected("a constraint"));
         } else {
@@ -395,7 +401,7 @@ impl Parser<'_> {
     }
 
     /// Reads `GENERATED ... AS IDENTITY` or AUTOINCREMENT, if it comes next.
-    fn identity(&mut self) -> Result<Option<Identity>> {
+    pub(super) fn identity(&mut self) -> Result<Option<Identity>> {
         if self.word("AUTOINCREMENT") || self.word("AUTO_INCREMENT") {
             return Ok(Some(Identity { always: false, start: 1, increment: 1 }));
         }
@@ -424,6 +430,7 @@ impl Parser<'_> {
         Ok(Some(identity))
     }
 
+    /// What pg_dump writes besides is so here, too: a sequence is called by its table and column, and has no bounds.
     fn identity_option(&mut self, identity: &mut Identity) -> Result<()> {
         if self.word("START") {
             self.word("WITH");
@@ -435,7 +442,14 @@ impl Parser<'_> {
             if identity.increment == 0 {
                 return Err(self.error_at("an identity cannot stand still", self.span_since(from)));
             }
-        } else {
+        } else if self.words(&["SEQUENCE", "NAME"]) {
+            self.object_name("the name of a sequence")?;
+        } else if self.word("CACHE") {
+            self.integer("a number")?;
+        } else if !self.words(&["NO", "MINVALUE"])
+            && !self.words(&["NO", "MAXVALUE"])
+            && !self.words(&["NO", "CYCLE"])
+        {
             return Err(self.expected("START WITH or INCREMENT BY"));
         }
         Ok(())
@@ -619,9 +633,11 @@ impl Parser<'_> {
         }
         if self.peek_words(&["RESTART"]) {
             return Err(self
-                .error("numbers do not begin again")
+                .error("TRUNCATE does not count anew")
                 .why("what an identity has counted stays counted, so that no number comes twice")
-                .hint("leave RESTART IDENTITY out; or DROP TABLE, and CREATE TABLE anew"));
+                .hint(
+                    "leave RESTART IDENTITY out; ALTER TABLE t ALTER COLUMN id RESTART WITH 1 counts anew",
+                ));
         }
         self.words(&["CONTINUE", "IDENTITY"]);
         let cascade = !self.word("RESTRICT") && self.word("CASCADE");

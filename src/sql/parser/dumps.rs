@@ -1,9 +1,10 @@
-//! Statements in the dumps of SQLite and PostgreSQL that have nothing to do here.
+//! Statements in the dumps of SQLite and PostgreSQL that have nothing to do here, or say how far columns have counted.
 
 use sqlparser::tokenizer::Token;
 
 use super::Parser;
-use crate::sql::ast::{ForeignKeySetting, Statement};
+use crate::error::Result;
+use crate::sql::ast::{Counter, CounterName, ForeignKeySetting, Statement};
 
 /// Settings of SQLite that its dumps, and scripts that load them, begin with.
 const PRAGMAS: &[&str] = &[
@@ -46,10 +47,87 @@ impl Parser<'_> {
         if *token(2) != Token::Eq {
             return None;
         }
-        for _ in 0..4 {
+        self.skip(4);
+        Some(Statement::ForeignKeys { setting, is_on })
+    }
+
+    /// Reads how far columns have counted, if this says it: a statement about `sqlite_sequence`, where SQLite's
+    /// AUTOINCREMENT counts, or a call of PostgreSQL's `setval`.
+    pub(super) fn counters(&mut self) -> Result<Option<Statement>> {
+        let from = self.here();
+        let token = |n| &self.inner.peek_nth_token_ref(n).token;
+        let is = |n, word: &str| matches!(token(n), Token::Word(w) if w.value.eq_ignore_ascii_case(word));
+        let (kind, counters) = if self.peek_words(&["INSERT", "INTO"]) && is(2, "sqlite_sequence") {
+            self.skip(3);
+            if self.peek_token(&Token::LParen) {
+                self.names("a column")?;
+            }
+            self.expect_word("VALUES")?;
+            let counters = self.list(|p| {
+                p.expect_token(Token::LParen)?;
+                let table = p.text("the name of a table, a text")?;
+                p.expect_token(Token::Comma)?;
+                let last = p.integer("a number")?;
+                p.expect_token(Token::RParen)?;
+                Ok(of_table(table, last))
+            })?;
+            ("INSERT", counters)
+        } else if self.peek_words(&["UPDATE"]) && is(1, "sqlite_sequence") && is(2, "SET") {
+            self.skip(3);
+            self.name("seq")?;
+            self.expect_token(Token::Eq)?;
+            let last = self.integer("a number")?;
+            ("UPDATE", vec![of_table(self.counted_table()?, last)])
+        } else if self.peek_words(&["DELETE", "FROM"]) && is(2, "sqlite_sequence") && is(3, "WHERE") {
+            self.skip(3);
+            ("DELETE", vec![of_table(self.counted_table()?, 0)])
+        } else if let Some((counter, tokens)) = self.setval() {
+            self.skip(tokens);
+            ("SELECT", vec![counter])
+        } else {
+            return Ok(None);
+        };
+        Ok(Some(Statement::Counters { kind, counters, sql: self.text_since(from) }))
+    }
+
+    /// `WHERE name = 't'`
+    fn counted_table(&mut self) -> Result<String> {
+        self.expect_word("WHERE")?;
+        self.name("name")?;
+        self.expect_token(Token::Eq)?;
+        self.text("the name of a table, a text")
+    }
+
+    /// `SELECT setval('t_id_seq', 40 [, true])`, and the number of its tokens.
+    fn setval(&self) -> Option<(Counter, usize)> {
+        let token = |n| &self.inner.peek_nth_token_ref(n).token;
+        let is = |n, word: &str| matches!(token(n), Token::Word(w) if w.value.eq_ignore_ascii_case(word));
+        let at = if is(1, "pg_catalog") && *token(2) == Token::Period { 3 } else { 1 };
+        if !self.peek_words(&["SELECT"]) || !is(at, "setval") || *token(at + 1) != Token::LParen {
+            return None;
+        }
+        let (Token::SingleQuotedString(name), Token::Comma, Token::Number(last, _)) =
+            (token(at + 2), token(at + 3), token(at + 4))
+        else {
+            return None;
+        };
+        let (is_taken, tokens) = match (token(at + 5), token(at + 7)) {
+            (Token::RParen, _) => (true, at + 6),
+            (Token::Comma, Token::RParen) if is(at + 6, "true") => (true, at + 8),
+            (Token::Comma, Token::RParen) if is(at + 6, "false") => (false, at + 8),
+            _ => return None,
+        };
+        let is_end = matches!(token(tokens), Token::SemiColon | Token::EOF);
+        // `public."T_id_seq"`
+        let name = name.rsplit_once('.').map_or(name.as_str(), |(_, name)| name).trim_matches('"').to_owned();
+        let of = CounterName::Sequence(name);
+        last.parse().ok().filter(|_| is_end).map(|last| (Counter { of, last, is_taken }, tokens))
+    }
+
+    fn skip(&mut self, tokens: usize) {
+        for _ in 0..tokens {
             self.inner.advance_token();
         }
-        Some(Statement::ForeignKeys { setting, is_on })
     }
 
     /// Reads a statement that has nothing to do here, if this is one.
@@ -65,12 +143,9 @@ impl Parser<'_> {
     fn kind_of_dump(&self) -> Option<&'static str> {
         let token = |n| &self.inner.peek_nth_token_ref(n).token;
         let is = |n, word: &str| matches!(token(n), Token::Word(w) if w.value.eq_ignore_ascii_case(word));
-        // The counters of AUTOINCREMENT: an identity passes the numbers it is given.
+        // All counters, which the dump then tells.
         if self.peek_words(&["DELETE", "FROM"]) && is(2, "sqlite_sequence") {
             return Some("DELETE");
-        }
-        if self.peek_words(&["INSERT", "INTO"]) && is(2, "sqlite_sequence") {
-            return Some("INSERT");
         }
         if self.peek_words(&["PRAGMA"]) && PRAGMAS.iter().any(|name| is(1, name)) && *token(2) == Token::Eq {
             return Some("PRAGMA");
@@ -81,6 +156,10 @@ impl Parser<'_> {
             && matches!(token(5), Token::SingleQuotedString(name) if name == "search_path");
         if sets_path {
             return Some("SET");
+        }
+        // Nothing keeps them.
+        if self.peek_words(&["COMMENT", "ON"]) {
+            return Some("COMMENT");
         }
         self.names_owner().then_some("ALTER TABLE")
     }
@@ -98,4 +177,8 @@ impl Parser<'_> {
         }
         self.peek_words(&["ALTER", "TABLE"]) && is(at + 1, "OWNER") && is(at + 2, "TO")
     }
+}
+
+fn of_table(table: String, last: i64) -> Counter {
+    Counter { of: CounterName::Table(table), last, is_taken: true }
 }

@@ -108,8 +108,9 @@ impl<'a> LiteralScanner<'a> {
                     self.skip(1);
                 }
                 b'.' | b',' => self.skip(1),
-                b'"' => {
-                    let name = self.sql[self.at + 1..].split('"').next()?;
+                quote @ (b'"' | b'`' | b'[') => {
+                    let end = if quote == b'[' { ']' } else { char::from(quote) };
+                    let name = self.sql[self.at + 1..].split(end).next()?;
                     if !name.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
                         return None;
                     }

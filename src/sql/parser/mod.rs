@@ -112,6 +112,9 @@ impl Parser<'_> {
         if let Some(setting) = self.foreign_key_setting() {
             return Ok(setting);
         }
+        if let Some(counters) = self.counters()? {
+            return Ok(counters);
+        }
         if let Some(nothing) = self.of_dump() {
             return Ok(nothing);
         }

@@ -65,6 +65,19 @@ const STATEMENTS: &[(&str, &str)] = &[
     ("ALTER TABLE IF EXISTS t DROP COLUMN IF EXISTS note", "="),
     ("ALTER TABLE t ALTER note SET DEFAULT 1 + 1", "ALTER TABLE t ALTER COLUMN note SET DEFAULT 1 + 1"),
     ("ALTER TABLE t ALTER COLUMN note DROP DEFAULT", "="),
+    ("ALTER TABLE t ALTER COLUMN id RESTART WITH 50", "="),
+    ("ALTER TABLE t ALTER id RESTART", "ALTER TABLE t ALTER COLUMN id RESTART"),
+    (
+        "ALTER TABLE t ALTER id ADD GENERATED ALWAYS AS IDENTITY (SEQUENCE NAME public.s START WITH 5 NO MAXVALUE CACHE 1)",
+        "ALTER TABLE t ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (START WITH 5 INCREMENT BY 1)",
+    ),
+    ("SELECT pg_catalog.setval('public.t_id_seq', 40, true)", "="),
+    ("INSERT INTO sqlite_sequence VALUES('t', 40)", "="),
+    ("COMMENT ON TABLE t IS 'x'", "="),
+    (
+        "SELECT [a b], `c` FROM [t] WHERE d COLLATE \"C\" = doc ->> '$.x.y[0]'",
+        "SELECT \"a b\", \"c\" FROM \"t\" WHERE d = doc #>> '{\"x\",\"y\",\"0\"}'",
+    ),
     ("ALTER TABLE t ALTER COLUMN note SET NOT NULL", "="),
     ("ALTER TABLE t ALTER COLUMN note SET DATA TYPE VARCHAR(5)", "="),
     (
