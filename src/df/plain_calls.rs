@@ -225,6 +225,19 @@ fn plain_call(expr: &mut ast::Expr) {
             let reader = if name == "to_date" { DATE_OF_PATTERN } else { TIME_OF_PATTERN };
             call.name = vec![ast::Ident::new(reader)].into();
         }
+        // SQLite's: the time of the statement.
+        ("date" | "time" | "datetime" | "julianday" | "unixepoch", []) if is_plain => {
+            *expr = crate::sql::call(&name, [crate::sql::call("now", [])]);
+        }
+        ("date" | "time" | "datetime" | "julianday" | "unixepoch", [time, ..])
+        | ("strftime", [_, time, ..])
+            if is_plain && is_text(time, "now") =>
+        {
+            **time = crate::sql::call("now", []);
+        }
+        ("strftime", [format]) if is_plain => {
+            *expr = crate::sql::call("strftime", [take(format), crate::sql::call("now", [])]);
+        }
         // SQLite's, as text.
         ("json_extract" | "jsonb_extract", [_, path]) if is_plain => {
             if let Some(steps) = text_of(path).and_then(json_dollar_path) {

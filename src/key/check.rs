@@ -149,6 +149,12 @@ fn check_time(name: &str, ty: ColumnType, format: &str) -> Result<TimeFormat, Re
             format!("use \"{name}\" itself, or lpad({name}, n) for numbers"),
         );
     }
+    if format.contains('%') {
+        return refuse(
+            format!("'{format}' is a format of strftime"),
+            "write it as PostgreSQL does, such as 'YYYY-MM-DD HH24:MI:SS'",
+        );
+    }
     TimeFormat::parse(format).map_err(|why| Refusal {
         why,
         hint: "write a format of fixed width, such as 'YYYY-MM-DD HH24:MI:SS'".into(),

@@ -31,7 +31,7 @@ pub use length::{length_of, length_text};
 pub use name::{is_reserved, name_sql, quoted_name};
 pub use parse::{from_hex, is_hex};
 pub use time::{
-    US_PER_DAY, date_in_range, moment_at, months_between, read_time, shifted, start_of_months,
+    US_PER_DAY, date_in_range, moment_at, months_between, read_time, shifted, show_time, start_of_months,
     timestamp_in_range, timestamp_of, unit_around,
 };
 pub use time_pattern::{Field as TimeField, TimePattern};

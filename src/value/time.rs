@@ -3,7 +3,9 @@
 //! `YYYY-MM-DD`, then optionally a space or `T` and `HH:MM[:SS[.fraction]]`, then optionally a zone:
 //! `Z`, ` UTC`, `±HH`, `±HHMM` or `±HH:MM`. Fractions round to the microsecond.
 
-use chrono::format::{Parsed, StrftimeItems};
+use std::fmt::Write as _;
+
+use chrono::format::{Item, Parsed, StrftimeItems};
 use chrono::{DateTime, Datelike, Duration, Months, NaiveDate, NaiveDateTime, Offset, TimeZone};
 
 use super::cast::CastFault;
@@ -35,6 +37,16 @@ pub fn read_time(text: &str, format: &str) -> Result<i64, String> {
     let time = parsed.to_datetime().map(|time| time.to_utc()).or_else(|_| local().map(|time| time.and_utc()));
     let us = time.map_err(|why| why.to_string())?.timestamp_micros();
     if timestamp_in_range(us) { Ok(us) } else { Err("years run from 0001 to 9999".to_owned()) }
+}
+
+/// Appends a time by a format of strftime; `None` if the format has an unknown part, or a zone.
+pub fn show_time(us: i64, format: &str, out: &mut String) -> Option<()> {
+    let time = super::datetime_of(us)?;
+    let items: Vec<Item<'_>> = StrftimeItems::new(format).collect();
+    if items.contains(&Item::Error) {
+        return None;
+    }
+    write!(out, "{}", time.format_with_items(items.iter())).ok()
 }
 
 /// A point in time as written.

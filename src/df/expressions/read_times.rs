@@ -21,6 +21,12 @@ const SECOND: i64 = 1_000_000;
 /// Rewrites such calls. Runs before type coercion.
 pub fn read_times(expr: Expr, schema: &DFSchema) -> DfResult<Transformed<Expr>> {
     let Expr::ScalarFunction(ScalarFunction { func, args }) = &expr else { return Ok(Transformed::no(expr)) };
+    // A cast is planned as a range of times.
+    if let ("date", [time]) = (func.name(), &args[..])
+        && matches!(time.get_type(schema), Ok(DataType::Timestamp(..)))
+    {
+        return Ok(Transformed::yes(cast(time.clone(), arrow_type(ColumnType::Date))));
+    }
     let unit = match func.name() {
         "to_timestamp" | "to_timestamp_micros" => TimeUnit::Microsecond,
         "to_timestamp_millis" => TimeUnit::Millisecond,

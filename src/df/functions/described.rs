@@ -20,7 +20,7 @@ pub struct DescribedFunction {
 }
 
 /// Our functions, and those whose documentation would be wrong here: how they are called, and what they return.
-const OWN: [(&str, &str, &str); 58] = [
+const OWN: [(&str, &str, &str); 69] = [
     ("age", "age(timestamp [, timestamp])", "the time between two timestamps, or since one until now"),
     ("bool_or", "bool_or(condition)", "whether the condition holds for any row of a group"),
     ("coalesce", "coalesce(value, ..)", "the first of these that is not NULL"),
@@ -30,6 +30,7 @@ const OWN: [(&str, &str, &str); 58] = [
     ("current_database", "current_database()", "the name of every database: rowkeydb"),
     ("current_schema", "current_schema", "the one schema: public"),
     ("current_user", "current_user", "the name of every user: rowkeydb"),
+    ("date", "date(time [, '+1 day', ..])", "the day of a time, shifted, as in SQLite"),
     (
         "date_bin",
         "date_bin(interval, timestamp [, origin])",
@@ -41,11 +42,14 @@ const OWN: [(&str, &str, &str); 58] = [
         "date_trunc('month', timestamp)",
         "the beginning of the month, day, hour, .. that a time is in",
     ),
+    ("datetime", "datetime(time [, 'start of day', ..])", "a time to the second, shifted, as in SQLite"),
+    ("format", "format('%s %05d', value, ..)", "values as text in a format, as printf"),
     (
         "generate_series",
         "generate_series(start, stop [, step])",
         "a row for each number or time from start to stop",
     ),
+    ("hex", "hex(value)", "the hexadecimal digits of the bytes of a text or of bytes"),
     ("json_agg", "json_agg(value [ORDER BY ..])", "the values of a group as a JSON array"),
     (
         "json_array_elements",
@@ -92,6 +96,7 @@ const OWN: [(&str, &str, &str); 58] = [
     ),
     ("json_object_keys", "FROM t, json_object_keys(t.json)", "a row for each member of an object: key"),
     ("json_typeof", "json_typeof(json)", "object, array, string, number, boolean or null"),
+    ("julianday", "julianday(time [, '+1 day', ..])", "the Julian day of a time, as in SQLite"),
     ("length", "length(text)", "characters of a text, or bytes of a VARBINARY"),
     ("lpad", "lpad(value, n [, pad])", "a value as text of n characters, padded in front"),
     (
@@ -116,18 +121,30 @@ const OWN: [(&str, &str, &str); 58] = [
         "the first value of a group at or behind a share of all, in their order",
     ),
     ("pg_typeof", "pg_typeof(value)", "the type of a value as PostgreSQL calls it"),
+    ("printf", "printf('%s %05d %.2f', value, ..)", "values as text in a format"),
+    ("quote", "quote(value)", "a value as it is written in SQL"),
     ("range", "range(start, stop [, step])", "a row for each value from start to stop, without stop"),
     ("repeat", "repeat(text, n)", "a text so many times"),
     (ROWKEY_EXPLAIN, "rowkey_explain('table', rowkey)", "a key of a table or an index, part by part"),
     ("rpad", "rpad(value, n [, pad])", "a value as text of n characters, padded behind"),
     ("session_user", "session_user", "the name of every user: rowkeydb"),
     (
+        "strftime",
+        "strftime('%Y-%m', time [, '+1 day', ..])",
+        "a time as text in a pattern of strftime, shifted, as in SQLite",
+    ),
+    (
         "string_to_table",
         "FROM t, string_to_table(t.text, ',')",
         "a row for each part of a text between these: value",
     ),
     ("sum", "sum(number)", "the sum of a group"),
-    ("to_char", "to_char(timestamp, 'DD Mon YYYY')", "a time as text in a pattern"),
+    ("time", "time(time [, '+1 hour', ..])", "the time of the day as text, shifted, as in SQLite"),
+    (
+        "to_char",
+        "to_char(timestamp, 'DD Mon YYYY')",
+        "a time as text in a pattern, of PostgreSQL or of strftime",
+    ),
     ("to_date", "to_date(text, 'DD/MM/YYYY')", "the date in a text of a pattern, of to_char or of strftime"),
     ("to_json", "to_json(value)", "a value as JSON"),
     (
@@ -138,6 +155,8 @@ const OWN: [(&str, &str, &str); 58] = [
     ("total", "total(number)", "the sum of a group as a DOUBLE, 0 of no rows"),
     ("tpch", "tpch('orders', scale)", "the rows of a table of TPC-H, of so many gigabytes all in all"),
     ("typeof", "typeof(value)", "the name of a value's type"),
+    ("unicode", "unicode(text)", "the code point of the first character of a text"),
+    ("unixepoch", "unixepoch(time [, '+1 day', ..])", "the seconds of a time after 1970, as in SQLite"),
     ("version", "version()", "the version of RowkeyDB"),
 ];
 

@@ -19,9 +19,11 @@ mod of_bytes;
 mod percentile_disc;
 mod percentiles;
 mod places;
+mod printf;
 pub(super) mod replacement;
 mod row_function;
 pub(super) mod series;
+mod sqlite_times;
 mod string_agg;
 pub(super) mod table_functions;
 mod texts;
@@ -56,7 +58,7 @@ use self::replacement::{REPLACEMENT, regexp_replacement};
 pub use self::row_function::{FunctionBuffers, row_function};
 use self::row_function::{Plain, RowFunction};
 use self::string_agg::SortedStrings;
-use self::texts::{bucket, code, length, lpad, md5, octet_length, repeat, rpad};
+use self::texts::{bucket, code, hex, length, lpad, md5, octet_length, quote, repeat, rpad};
 pub use self::times::{DATE_OF_PATTERN, TIME_OF_PATTERN};
 use self::times::{date_of_pattern, make_timestamp, time_of_pattern, to_char};
 use self::type_names::{pg_type_of, type_of};
@@ -90,7 +92,13 @@ pub fn register(state: &mut SessionState) {
     for with_bytes in of_texts.into_iter().flatten() {
         let _ = state.register_udf(Arc::new(ScalarUDF::new_from_impl(with_bytes)));
     }
-    let aliases = [("sign", "signum"), ("ceiling", "ceil"), ("gen_random_uuid", "uuid"), ("char", "chr")];
+    let aliases = [
+        ("sign", "signum"),
+        ("ceiling", "ceil"),
+        ("gen_random_uuid", "uuid"),
+        ("char", "chr"),
+        ("unicode", "ascii"),
+    ];
     for (alias, name) in aliases {
         if let Ok(function) = state.udf(name) {
             let _ = state.register_udf(Arc::new((*function).clone().with_aliases([alias])));
@@ -111,7 +119,7 @@ pub fn register(state: &mut SessionState) {
     for cast in text::casts() {
         let _ = state.register_udf(Arc::new(cast));
     }
-    let functions: [(&'static str, Plain, ColumnType); 15] = [
+    let functions: [(&'static str, Plain, ColumnType); 25] = [
         ("to_char", to_char, ColumnType::Varchar),
         ("md5_bucket", bucket, ColumnType::Varchar),
         ("code", code, ColumnType::Varchar),
@@ -124,6 +132,16 @@ pub fn register(state: &mut SessionState) {
         ("typeof", type_of, ColumnType::Varchar),
         ("pg_typeof", pg_type_of, ColumnType::Varchar),
         ("make_timestamp", make_timestamp, ColumnType::Timestamp),
+        ("hex", hex, ColumnType::Varchar),
+        ("quote", quote, ColumnType::Varchar),
+        ("printf", printf::printf, ColumnType::Varchar),
+        ("format", printf::printf, ColumnType::Varchar),
+        ("date", sqlite_times::date, ColumnType::Date),
+        ("datetime", sqlite_times::datetime, ColumnType::Timestamp),
+        ("time", sqlite_times::time, ColumnType::Varchar),
+        ("unixepoch", sqlite_times::unixepoch, ColumnType::BigInt),
+        ("julianday", sqlite_times::julianday, ColumnType::Double),
+        ("strftime", sqlite_times::strftime, ColumnType::Varchar),
         (TIME_OF_PATTERN, time_of_pattern, ColumnType::Timestamp),
         (DATE_OF_PATTERN, date_of_pattern, ColumnType::Date),
         (REPLACEMENT, regexp_replacement, ColumnType::Varchar),

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::row_function::FunctionBuffers;
 use crate::error::{Error, Result, sqlstate};
 use crate::key::{md5_bucket, put_md5_digits};
-use crate::value::ValueRef;
+use crate::value::{Literal, ValueRef};
 
 /// Longest result of `lpad` and `rpad`, in characters.
 const PADDED_CHARS_MAX: usize = 1 << 20;
@@ -59,6 +59,29 @@ pub(super) fn md5<'a>(args: &[ValueRef<'a>], buffers: &'a mut FunctionBuffers) -
         }
         _ => Err(Error::invalid("md5 takes one value").hint("md5(user_id)")),
     }
+}
+
+/// `hex(text or bytes)`: the digits of its bytes, of a number those of its text, as in SQLite.
+pub(super) fn hex<'a>(args: &[ValueRef<'a>], buffers: &'a mut FunctionBuffers) -> Result<ValueRef<'a>> {
+    let FunctionBuffers { text: out, inner, .. } = buffers;
+    let bytes = match args {
+        [ValueRef::Null] => return Ok(ValueRef::Null),
+        [ValueRef::Bytes(bytes)] => bytes,
+        [value] => text_of(*value, inner).as_bytes(),
+        _ => return Err(Error::invalid("hex takes one value").hint("hex(rowkey)")),
+    };
+    for byte in bytes {
+        // Writing to a string cannot fail.
+        let _ = write!(out, "{byte:02X}");
+    }
+    Ok(ValueRef::Text(out))
+}
+
+/// `quote(value)`: the value as it is written in SQL.
+pub(super) fn quote<'a>(args: &[ValueRef<'a>], buffers: &'a mut FunctionBuffers) -> Result<ValueRef<'a>> {
+    let [value] = args else { return Err(Error::invalid("quote takes one value").hint("quote(name)")) };
+    buffers.text = Literal(*value).to_string();
+    Ok(ValueRef::Text(&buffers.text))
 }
 
 /// The text of a value; values of other types are written to `out`.

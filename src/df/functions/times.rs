@@ -1,6 +1,7 @@
 //! Times by pattern and by parts: `to_char`, `make_timestamp`.
 
 use super::row_function::FunctionBuffers;
+use super::sqlite_times::show;
 use crate::error::{Error, Result, sqlstate};
 use crate::value::{ColumnType, TimePattern, US_PER_DAY, Value, ValueRef, timestamp_of};
 
@@ -10,10 +11,23 @@ pub const TIME_OF_PATTERN: &str = "time_of_pattern";
 /// `to_date` with such a pattern.
 pub const DATE_OF_PATTERN: &str = "date_of_pattern";
 
-/// `to_char(time, 'YYYY-MM-DD')`, with the formats of key layouts, and those of other widths.
+/// `to_char(time, 'YYYY-MM-DD')`, with the formats of key layouts, and those of other widths; or one of strftime, which has
+/// a `%`.
 pub(super) fn to_char<'a>(args: &[ValueRef<'a>], buffers: &'a mut FunctionBuffers) -> Result<ValueRef<'a>> {
     match args {
         [ValueRef::Null, _] | [_, ValueRef::Null] => Ok(ValueRef::Null),
+        [
+            time @ (ValueRef::Date(_) | ValueRef::Timestamp(_) | ValueRef::TimestampTz(_)),
+            ValueRef::Text(pattern),
+        ] if pattern.contains('%') => {
+            let us = match time {
+                ValueRef::Date(days) => i64::from(*days) * US_PER_DAY,
+                ValueRef::Timestamp(us) | ValueRef::TimestampTz(us) => *us,
+                _ => return Ok(ValueRef::Null),
+            };
+            show(us, pattern, &mut buffers.text)?;
+            Ok(ValueRef::Text(&buffers.text))
+        }
         [
             time @ (ValueRef::Date(_) | ValueRef::Timestamp(_) | ValueRef::TimestampTz(_)),
             ValueRef::Text(pattern),
