@@ -246,8 +246,12 @@ fn misspelt(folder: &Path) -> Option<Error> {
         );
     }
     let command = Cli::command();
-    let names: Vec<&str> = command.get_subcommands().map(|c| c.get_name()).collect();
-    let meant = shell::did_you_mean(word, names)?;
+    // clap adds these two.
+    let names = command.get_subcommands().map(|c| c.get_name()).chain(["help", "version"]);
+    let meant = match shell::did_you_mean(word, names)? {
+        "version" => "--version",
+        meant => meant,
+    };
     Some(
         Error::invalid(format!("there is no command {word}, and no folder of that name"))
             .hint(format!("did you mean {meant}? For a new database in that folder, write ./{word}")),

@@ -27,6 +27,8 @@ pub enum Command {
     Sql(String),
     /// Draw a statement's heat map: in the terminal, or as a page in a file.
     Heatmap(String, Option<PathBuf>),
+    /// Write the database as a script.
+    Dump,
     /// Print the CREATE statements of one table or of all.
     Schema(Option<String>),
     /// Set the output format; without: print it.
@@ -91,6 +93,13 @@ pub const COMMANDS: &[Spec] = &[
         };
         Ok(Command::Schema(optional(rest).map(name)))
     }),
+    spec(&["dump"], "", "the database as an SQL script, with its rows; .once FILE sends it there", |rest| {
+        match rest {
+            "" => Ok(Command::Dump),
+            of => Err(bad_argument(format!("the dump of {of} alone is not possible"))
+                .hint(".dump writes all tables; .schema TABLE the definitions of one")),
+        }
+    }),
     spec(&["indexes", "di"], "[TABLE]", "index tables and their states", |rest| {
         Ok(Command::Sql(match optional(rest) {
             None => "SHOW INDEXES".to_owned(),
@@ -144,10 +153,10 @@ pub const COMMANDS: &[Spec] = &[
     file_spec(&["output", "o"], "[FILE]", "write results to a file, or to the screen again", |rest| {
         Ok(Command::Output(optional(rest).map(path)))
     }),
-    file_spec(&["read", "i"], "FILE", "run a script", |rest| {
+    file_spec(&["read", "i", "ir"], "FILE", "run a script", |rest| {
         required(rest, "a file").map(path).map(Command::Read)
     }),
-    spec(&["echo"], "TEXT", "print a text", |rest| Ok(Command::Echo(unquoted(rest).into_owned()))),
+    spec(&["echo", "print"], "TEXT", "print a text", |rest| Ok(Command::Echo(unquoted(rest).into_owned()))),
     spec(&["set"], "[NAME VALUE]", "set a variable, written :NAME in SQL; or list them", |rest| {
         Ok(Command::Set(optional(rest).map(assignment)))
     }),
@@ -202,6 +211,17 @@ pub fn is_known(line: &str) -> bool {
     line.split_whitespace().next().and_then(find).is_some()
 }
 
+/// Can the line, inside of a statement, only be meant as a command? No SQL begins with a backslash; a period begins one
+/// only if more follows its word.
+pub fn is_meant(line: &str) -> bool {
+    let line = line.trim();
+    let is_word = |name: &str| name.len() > 1 && name.bytes().all(|b| b.is_ascii_alphabetic());
+    match line.strip_prefix('\\') {
+        Some(name) => name.starts_with(|c: char| c.is_ascii_alphabetic() || matches!(c, '?' | '!')),
+        None => line.strip_prefix('.').is_some_and(is_word),
+    }
+}
+
 /// Parses a line for which [`is_command`] holds.
 ///
 /// Errors: `Invalid` for an unknown command (the hint names the nearest one) or bad arguments.
@@ -227,7 +247,7 @@ pub fn find(word: &str) -> Option<&'static Spec> {
 /// Commands of other shells, and what to do here.
 const ELSEWHERE: &[(&[&str], &str)] = &[
     (&["gx"], ".expanded on, then the query; a statement ends with a semicolon"),
-    (&["e", "edit"], "the arrow keys bring back what was typed; .read FILE runs a script"),
+    (&["e", "edit", "p", "s"], "the arrow keys bring back what was typed; .read FILE runs a script"),
     (&["!", "shell", "system"], "Ctrl-Z leaves for a moment, and fg comes back"),
     (&["pset", "a", "t", "H"], ".mode, .expanded, .nullvalue and .pager say how results are written"),
     (&["g"], "a statement ends with a semicolon"),
@@ -235,9 +255,26 @@ const ELSEWHERE: &[(&[&str], &str)] = &[
         &["l", "list", "c", "connect", "open", "databases", "attach"],
         "one database is open at a time: .quit, then rowkeydb FOLDER",
     ),
-    (&["dump"], "rowkeydb dump FOLDER, from the command line; .schema prints the definitions"),
     (&["import", "copy"], "COPY t FROM 'file.csv'; COPY t TO 'file.csv' writes one"),
     (&["backup", "save"], "BACKUP TO 'folder'; rowkeydb restore turns it back"),
+    (&["gset"], ".set NAME VALUE sets a variable; what a query finds is no value for it"),
+    (
+        &["if", "elif", "else", "endif"],
+        "scripts have no conditions; IF NOT EXISTS and ON CONFLICT are some of statements",
+    ),
+    (&["cd"], "files are named from the folder in which rowkeydb was started; ~/ is your own"),
+    (&["conninfo"], "the prompt tells which database is open"),
+    (&["du", "dg", "dn", "dp", "z"], "there are no users, and one schema, public"),
+    (&["ds"], "there are no sequences: columns number themselves, as .describe TABLE shows"),
+    (&["encoding"], "all text is UTF-8"),
+    (&["eqp"], ".explain on prints the plan before each query"),
+    (&["show"], "SHOW SETTINGS lists what SET changes, .set the variables; .mode prints the mode"),
+    (&["bail"], "a script stops at its first error; rowkeydb run --keep-going goes on"),
+    (&["param", "parameter"], ".set NAME VALUE sets a variable, written :NAME in SQL"),
+    (
+        &["separator"],
+        ".mode csv separates by commas; COPY t TO 'file.csv' WITH (DELIMITER ';') by another sign",
+    ),
     (&["headers", "header"], "results have headers; .mode chooses how they are written"),
 ];
 
@@ -353,7 +390,15 @@ fn expanded(rest: &str) -> Result<Option<Expanded>> {
 
 fn format(rest: &str) -> Result<OutputFormat> {
     OutputFormat::named(rest).ok_or_else(|| {
-        bad_argument(format!("there is no mode \"{rest}\"")).hint("table, csv, jsonl or markdown")
+        bad_argument(format!("there is no mode \"{rest}\"")).hint(match rest {
+            "line" | "lines" => ".expanded on writes a line for each column of a row",
+            "json" => ".mode jsonl writes an object for each row",
+            "tabs" | "tsv" | "list" => {
+                "COPY (query) TO 'file' WITH (FORMAT text) writes tabs; .mode csv commas"
+            }
+            "insert" => ".dump writes INSERT statements, of all tables",
+            _ => "table, csv, jsonl or markdown",
+        })
     })
 }
 
@@ -443,6 +488,9 @@ mod tests {
             (".output", Command::Output(None)),
             ("\\o 'a b.csv'", Command::Output(Some("a b.csv".into()))),
             ("\\i load.sql", Command::Read("load.sql".into())),
+            ("\\ir load.sql", Command::Read("load.sql".into())),
+            (".print x", Command::Echo("x".to_owned())),
+            (".dump", Command::Dump),
             ("\\echo  two  words", Command::Echo("two  words".into())),
             ("\\set scale 0.01", Command::Set(Some(("scale".into(), "0.01".into())))),
             ("\\set who 'O''Brien'", Command::Set(Some(("who".into(), "O'Brien".into())))),
@@ -497,10 +545,32 @@ mod tests {
                 "\\! ls",
                 "error: there is no command \\!\n hint: Ctrl-Z leaves for a moment, and fg comes back",
             ),
+            (
+                ".mode json",
+                "error: there is no mode \"json\"\n hint: .mode jsonl writes an object for each row",
+            ),
+            (
+                ".dump t",
+                "error: the dump of t alone is not possible\n hint: .dump writes all tables; .schema TABLE the definitions of one",
+            ),
+            (
+                ".bail on",
+                "error: there is no command .bail\n hint: a script stops at its first error; rowkeydb run --keep-going goes on",
+            ),
             (".width x", "error: \"x\" is not a width\n hint: for example: .width 40"),
         ];
         for (line, message) in cases {
             assert_eq!(parse(line).unwrap_err().to_string(), message, "{line}");
+        }
+    }
+
+    #[test]
+    fn inside_of_a_statement_a_line_may_be_sql() {
+        for line in ["\\gset", "\\gset x", " \\?", ".tabels", ".tabels\n"] {
+            assert!(is_meant(line), "{line}");
+        }
+        for line in [".name FROM t", ".name,", ".5", ".x", "\\.", "!= 3", "name"] {
+            assert!(!is_meant(line), "{line}");
         }
     }
 

@@ -159,7 +159,7 @@ fn mentioned(sql: &str, relations: &BTreeSet<String>) -> Vec<Mentioned> {
 /// The name that a token writes.
 fn name_of(token: &Token<'_>) -> String {
     match token.kind {
-        TokenKind::QuotedName => token.text.trim_matches('"').replace("\"\"", "\""),
+        TokenKind::QuotedName => token.text.trim_matches(['"', '`', '[', ']']).replace("\"\"", "\""),
         _ => token.text.to_lowercase(),
     }
 }
@@ -294,7 +294,10 @@ mod tests {
     #[test]
     fn commands_complete_at_the_start_only() {
         assert_eq!(offers("", ".tab"), (0, vec![".tables".to_owned()]));
-        assert_eq!(offers("", "  \\d").1, ["\\d", "\\default", "\\describe", "\\df", "\\di", "\\dt", "\\dv"]);
+        assert_eq!(
+            offers("", "  \\d").1,
+            ["\\d", "\\default", "\\describe", "\\df", "\\di", "\\dt", "\\dump", "\\dv"]
+        );
         assert_eq!(offers("SELECT\n", ".tab").1, ["table", "tables"]);
     }
 

@@ -413,6 +413,7 @@ impl Console {
             // The user did not type the statement.
             Command::Sql(sql) => self.run(&sql, &[], "", place),
             Command::Heatmap(sql, file) => self.heatmap(&sql, file, place),
+            Command::Dump => self.dump(place),
             Command::Schema(table) => self.schema(table, place),
             Command::Mode(None) => self.say(&format!("{}\n", self.settings.format.name())),
             Command::Mode(Some(format)) => {
@@ -507,6 +508,14 @@ impl Console {
                 let script: String = definitions.iter().map(|sql| format!("{sql};\n")).collect();
                 self.say(&script).and(self.end_result())
             }
+            Err(error) => self.fail_outside(error, place),
+        }
+    }
+
+    fn dump(&mut self, place: &Place) -> Step {
+        let db = self.db.clone();
+        match db.dump(self.writer()) {
+            Ok(()) => self.end_result(),
             Err(error) => self.fail_outside(error, place),
         }
     }

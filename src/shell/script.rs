@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::PathBuf;
 
-use super::commands::{is_command, is_known};
+use super::commands::{is_command, is_known, is_meant};
 use super::console::{Console, Halt, Place, Step, io_error};
 use crate::engine::RowsFile;
 use crate::error::{Error, Result, Span, sqlstate};
@@ -269,10 +269,11 @@ impl Feeder {
         commands + whole + rest
     }
 
-    /// Is the line a command? Inside of a statement only a known one counts, such as a `\d` to look up a
-    /// column's name.
+    /// Is the line a command? Inside of a statement only a known one counts, such as a `\d` to look up a column's name,
+    /// and what cannot be SQL.
     fn is_command_here(&self) -> bool {
-        is_command(&self.held) && (!self.splitter.is_open() || is_known(&self.held))
+        let counts = || !self.splitter.is_open() || is_known(&self.held) || is_meant(&self.held);
+        is_command(&self.held) && counts()
     }
 
     fn run_command(&mut self, console: &mut Console) -> Step {
@@ -481,6 +482,23 @@ mod tests {
     fn a_command_between_the_lines_of_a_statement_runs_by_itself() {
         let (out, err) = run_bytes(b"SELECT 1 AS n,\n\\echo hello\n.5 AS m;");
         assert_eq!((out.as_str(), err.as_str()), ("hello\nn,m\n1,0.5\n", ""));
+    }
+
+    #[test]
+    fn what_cannot_be_sql_is_an_unknown_command_inside_of_a_statement() {
+        let (out, err) = run_bytes(b"SELECT 1 AS n\n\\gset\n.tabels\n;");
+        assert_eq!(out, "n\n1\n");
+        assert!(err.contains("s.sql:2: error: there is no command \\gset\n hint: .set NAME VALUE"), "{err}");
+        assert!(
+            err.contains("s.sql:3: error: there is no command .tabels\n hint: did you mean .tables?"),
+            "{err}"
+        );
+    }
+
+    #[test]
+    fn names_may_stand_in_the_quotes_of_others() {
+        let (out, err) = run_bytes(b"SELECT 1 AS [it's; a], 2 AS `b;\n.c`; SELECT 3 AS n;");
+        assert_eq!((out.as_str(), err.as_str()), ("it's; a,\"b;\n.c\"\n1,2\nn\n3\n", ""));
     }
 
     #[test]

@@ -4,6 +4,8 @@
 //! ([`highlight`](super::highlight)), to complete it ([`complete`](super::complete)) and to substitute
 //! variables ([`variables`](super::variables)). An unclosed quote or comment runs to the end of the text.
 
+use crate::sql::begins_name;
+
 /// The kind of a [`Token`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenKind {
@@ -17,7 +19,7 @@ pub enum TokenKind {
     Number,
     /// `'text'`, `E'text'`, `$tag$text$tag$`, quotes included.
     Text,
-    /// `"name"`, quotes included.
+    /// `"name"`, `[name]` or one in backticks, quotes included.
     QuotedName,
     /// One character of anything else.
     Symbol,
@@ -41,12 +43,13 @@ impl Token<'_> {
 
 /// The tokens of `sql`, in order and without gaps.
 pub fn tokens(sql: &str) -> Tokens<'_> {
-    Tokens { rest: sql }
+    Tokens { before: None, rest: sql }
 }
 
 /// Iterator of [`tokens`].
 #[derive(Clone)]
 pub struct Tokens<'a> {
+    before: Option<char>,
     rest: &'a str,
 }
 
@@ -54,15 +57,15 @@ impl<'a> Iterator for Tokens<'a> {
     type Item = Token<'a>;
 
     fn next(&mut self) -> Option<Token<'a>> {
-        let (kind, len) = first_token(self.rest)?;
+        let (kind, len) = first_token(self.before, self.rest)?;
         let (text, rest) = self.rest.split_at(len);
-        self.rest = rest;
+        (self.before, self.rest) = (text.chars().next_back(), rest);
         Some(Token { kind, text })
     }
 }
 
-/// Kind and length (bytes) of the first token of `sql`.
-fn first_token(sql: &str) -> Option<(TokenKind, usize)> {
+/// Kind and length (bytes) of the first token of `sql`, behind a character.
+fn first_token(before: Option<char>, sql: &str) -> Option<(TokenKind, usize)> {
     let mut chars = sql.chars();
     let first = chars.next()?;
     let second = chars.next();
@@ -72,7 +75,10 @@ fn first_token(sql: &str) -> Option<(TokenKind, usize)> {
         ('/', Some('*')) => (TokenKind::Comment, block_comment(sql)),
         ('\'', _) => (TokenKind::Text, quoted(sql, '\'', false)),
         ('e' | 'E', Some('\'')) => (TokenKind::Text, 1 + quoted(&sql[1..], '\'', true)),
-        ('"', _) => (TokenKind::QuotedName, quoted(sql, '"', false)),
+        ('"' | '`', _) => (TokenKind::QuotedName, quoted(sql, first, false)),
+        ('[', _) if begins_name(before, second) => {
+            (TokenKind::QuotedName, sql.find(']').map_or(sql.len(), |at| at + 1))
+        }
         ('$', _) => match dollar_quoted(sql) {
             Some(len) => (TokenKind::Text, len),
             None => (TokenKind::Symbol, 1),
@@ -202,11 +208,30 @@ mod tests {
         use TokenKind::*;
         assert_eq!(kinds("'abc; --"), [(Text, "'abc; --")]);
         assert_eq!(kinds("/* x"), [(Comment, "/* x")]);
+        assert_eq!(kinds("[x; --"), [(QuotedName, "[x; --")]);
+    }
+
+    #[test]
+    fn names_may_stand_in_the_quotes_of_others() {
+        use TokenKind::*;
+        assert_eq!(
+            kinds("[it's], `a;``b`, d[1]"),
+            [
+                (QuotedName, "[it's]"),
+                (Symbol, ","),
+                (QuotedName, "`a;``b`"),
+                (Symbol, ","),
+                (Word, "d"),
+                (Symbol, "["),
+                (Number, "1"),
+                (Symbol, "]"),
+            ]
+        );
     }
 
     proptest! {
         #[test]
-        fn tokens_together_are_the_text(sql in r#"[-a'"$/*\\:;.0-9é \n]{0,40}"#) {
+        fn tokens_together_are_the_text(sql in r#"[-a'"$/*\\:;.0-9é \n\[\]`]{0,40}"#) {
             let joined: String = tokens(&sql).map(|t| t.text).collect();
             prop_assert_eq!(joined, sql);
         }

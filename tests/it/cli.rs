@@ -223,6 +223,9 @@ fn statements_and_databases_in_the_wrong_place() {
         (&["select 1"], 2, "write -c in front of it"),
         (&["shop", "x"], 2, "statements stand behind -c"),
         (&["load.sql"], 2, "rowkeydb run load.sql runs it"),
+        (&["hlep"], 2, "did you mean help? For a new database in that folder, write ./hlep"),
+        (&["HELP"], 2, "did you mean help?"),
+        (&["versoin"], 2, "did you mean --version?"),
         (&["other.sql"], 2, "for a new database in a folder of that name, write ./other.sql"),
         (&["-f", "load.sql"], 2, "scripts stand behind run"),
     ] {

@@ -50,6 +50,23 @@ fn every_statement_gives_one_object() {
 }
 
 #[test]
+fn a_dump_goes_where_results_go() {
+    let (mut console, out, _) = console(Settings::default());
+    console.statement("CREATE TABLE t (id INT PRIMARY KEY, note TEXT)", &Place::TOP).unwrap();
+    console.statement("INSERT INTO t VALUES (1, 'a;b')", &Place::TOP).unwrap();
+    out.take();
+    console.command(".dump", &Place::TOP).unwrap();
+    let dump = out.take();
+    assert!(dump.ends_with("INSERT INTO t (id, note) VALUES\n  (1, 'a;b');\n"), "{dump}");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("all.sql");
+    console.command(&format!(".once {}", file.display()), &Place::TOP).unwrap();
+    console.command(".dump", &Place::TOP).unwrap();
+    console.command(".echo here", &Place::TOP).unwrap();
+    assert_eq!((std::fs::read_to_string(file).unwrap(), out.take()), (dump, "here\n".to_owned()));
+}
+
+#[test]
 fn settings_change_by_command() {
     let (mut console, out, err) = console(Settings::default());
     for line in [".mode csv", "\\set n 5", "\\echo n is :n", ".mode"] {
