@@ -4,8 +4,8 @@
 
 use sqlparser::ast::{
     AccessExpr, Array, ConnectByKind, DuplicateTreatment, Expr, ForClause, Function, FunctionArg,
-    FunctionArgExpr, FunctionArguments, LimitClause, ObjectName, ObjectNamePart, Query, Select, SelectItem, Subscript,
-    TableFactor, TableWithJoins, UnaryOperator, Value, ValueWithSpan,
+    FunctionArgExpr, FunctionArguments, LimitClause, ObjectName, ObjectNamePart, Query, Select, SelectItem,
+    Subscript, TableFactor, TableWithJoins, UnaryOperator, Value, ValueWithSpan,
 };
 
 use super::calls::called;
