@@ -1,12 +1,14 @@
 //! Names in the quotes of others: `[name]`, as SQL Server writes them, and MySQL's backticks. SQLite takes both.
 //!
 //! [`in_double_quotes`] makes them names in our own quotes before there are tokens, so that nothing else knows of them
-//! but what scans the text itself.
+//! but what scans the text itself. Who writes them so does not tell upper and lower case apart: SQLite's dump of
+//! `[Album]` goes on with `INSERT INTO Album`. So a name that needs no quotes is in lower case, as it would be without.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use super::Splitter;
+use crate::value::is_reserved;
 
 /// Does the `[` between these characters begin a name? Behind a value it would ask for a part of it, and before anything
 /// but a letter, it begins a list.
@@ -37,7 +39,10 @@ pub(super) fn in_double_quotes(sql: &str) -> Cow<'_, str> {
         if is_doubled || inside.contains('"') {
             text.push_str(&sql[name.clone()]);
         } else {
-            text.extend(["\"", inside, "\""]);
+            let is_plain =
+                inside.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') && !is_reserved(inside);
+            let name = if is_plain { Cow::Owned(inside.to_ascii_lowercase()) } else { Cow::Borrowed(inside) };
+            text.extend(["\"", &*name, "\""]);
         }
     }
     text.push_str(&sql[text.len()..]);
@@ -67,6 +72,10 @@ mod tests {
     #[test]
     fn names_get_double_quotes() {
         for (sql, plain) in [
+            (
+                "SELECT [Album], `AlbumId`, [Order] FROM [ALBUM_2]",
+                r#"SELECT "album", "albumid", "Order" FROM "album_2""#,
+            ),
             ("SELECT [Order Id], `it's` FROM [é]", r#"SELECT "Order Id", "it's" FROM "é""#),
             ("a.[b]=[c d].`e`", r#"a."b"="c d"."e""#),
             ("INSERT INTO [t]([a],[b])", r#"INSERT INTO "t"("a","b")"#),
