@@ -40,7 +40,7 @@ use super::computed::computed_columns;
 use super::contained::Stage;
 use super::errors::df_error;
 use super::expr::scalar_of;
-use super::expressions::aggregate_orders::{distinct_orders, idle_orders};
+use super::expressions::aggregate_orders::{distinct_on_orders, distinct_orders, idle_orders};
 use super::expressions::beside::{beside_columns, beside_subqueries};
 use super::expressions::binary_keys::texts_as_binary_keys;
 use super::expressions::checked::{CheckedNumbers, wide_integers};
@@ -274,6 +274,7 @@ fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     vec![
         Arc::new(ResolveGroupingFunction::new()),
         Arc::new(NodeRule("numbered", numbered)),
+        Arc::new(NodeRule("distinct_on_orders", distinct_on_orders)),
         Arc::new(NodeRule("subqueries_in_on", subqueries_in_on)),
         Arc::new(NodeRule("subqueries_in_order", subqueries_in_order)),
         Arc::new(DrawnOnce),

@@ -113,11 +113,12 @@ impl Resolver<'_> {
     pub(super) fn plan(mut self, mut query: Query) -> DfResult<LogicalPlan> {
         // Hints hold for the views that are planned to find their columns.
         self.hints.take(&mut query).map_err(to_df)?;
-        crate::sql::name_natural_columns(&mut query, &|name| self.columns_of(name));
-        crate::sql::name_ordered_columns(&mut query, &|name| self.columns_of(name));
-        crate::sql::name_outputs(&mut query);
         // Each query decides for itself whether tables have a rowkey column.
         self.rowkeys = self.scope.rowkeys_of(&query);
+        let rowkeys_of = |name: &ObjectName| self.rowkeys_of(name);
+        crate::sql::name_natural_columns(&mut query, &|name| self.columns_of(name), &rowkeys_of);
+        crate::sql::name_ordered_columns(&mut query, &|name| self.columns_of(name));
+        crate::sql::name_outputs(&mut query);
         let hides = self.rowkeys.contains(&ROWKEY);
         let has_pseudo = |name: &ObjectName| hides && self.has_rowkey(name);
         crate::sql::resolve_joins(&mut query, &has_pseudo, &|name| self.columns_of(name)).map_err(to_df)?;
@@ -229,6 +230,18 @@ impl Resolver<'_> {
                 Some(source.schema().fields().iter().map(|field| field.name().clone()).collect())
             }
             Relation::Index(..) => None,
+        }
+    }
+
+    /// The names under which a table's rowkey is one of its columns, besides its own.
+    fn rowkeys_of(&self, name: &ObjectName) -> Vec<String> {
+        match reference(name).and_then(|name| self.find(&name)) {
+            Some(Relation::Table(table)) => {
+                let is_added = |name: &&&str| **name != ROWKEY && table.column_id(name).is_none();
+                let names = self.rowkeys.iter().filter(is_added);
+                names.map(|name| (*name).to_owned()).collect()
+            }
+            _ => Vec::new(),
         }
     }
 

@@ -16,10 +16,14 @@ use super::using::{RowsFrom, rows_from};
 use super::visit::visit_mut;
 use super::wildcard::last_ident;
 
-/// Rewrites every NATURAL join whose sides have known columns; `columns_of` gives those of a table or view.
-/// Other joins stay as they are.
-pub fn name_natural_columns(query: &mut Query, columns_of: &dyn Fn(&ObjectName) -> ColumnNames) {
-    let _ = visit_mut(query, &mut Natural { columns_of, scopes: Scopes::default() });
+/// Rewrites every NATURAL join whose sides have known columns; `columns_of` gives those of a table or view, and
+/// `hidden_of` those behind them that `*` does not show. Other joins stay as they are.
+pub fn name_natural_columns(
+    query: &mut Query,
+    columns_of: &dyn Fn(&ObjectName) -> ColumnNames,
+    hidden_of: &dyn Fn(&ObjectName) -> Vec<String>,
+) {
+    let _ = visit_mut(query, &mut Natural { columns_of, hidden_of, scopes: Scopes::default() });
 }
 
 /// Columns by name, in order; `None` if they are not known.
@@ -27,6 +31,7 @@ pub type ColumnNames = Option<Vec<String>>;
 
 struct Natural<'a> {
     columns_of: &'a dyn Fn(&ObjectName) -> ColumnNames,
+    hidden_of: &'a dyn Fn(&ObjectName) -> Vec<String>,
     scopes: Scopes,
 }
 
@@ -49,9 +54,15 @@ impl VisitorMut for Natural<'_> {
             |factor: &mut TableFactor| alias_of(factor).is_some_and(|alias| !alias.columns.is_empty());
         if is_named(factor)
             && let Some(columns) = columns_of_factor(factor, &self.scopes, self.columns_of)
-            && let Some(alias) = alias_of(factor)
         {
-            let others = columns.into_iter().skip(alias.columns.len());
+            let hidden = match factor {
+                TableFactor::Table { name, args: None, .. } if self.scopes.columns_of(name).is_none() => {
+                    (self.hidden_of)(name)
+                }
+                _ => Vec::new(),
+            };
+            let Some(alias) = alias_of(factor) else { return ControlFlow::Continue(()) };
+            let others = columns.into_iter().skip(alias.columns.len()).chain(hidden);
             alias.columns.extend(
                 others
                     .map(|name| TableAliasColumnDef { name: Ident::with_quote('"', name), data_type: None }),
