@@ -357,7 +357,18 @@ fn with_column(rows: LogicalPlan, value: Expr, name: String) -> DfResult<(Logica
 
 /// Columns of the left side that the LATERAL of a join uses.
 fn taken_beside(join: &Join) -> Vec<(FieldRef, Column)> {
-    taken_by(&join.right, &join.left)
+    let mut taken = taken_by_laterals(&join.right);
+    taken.retain(|(_, column)| join.left.schema().has_column(column));
+    taken
+}
+
+/// Columns that the LATERALs of a FROM take from around it. What a subquery without the word takes is none of its
+/// neighbours', whatever their names are.
+fn taken_by_laterals(plan: &LogicalPlan) -> Vec<(FieldRef, Column)> {
+    match plan {
+        LogicalPlan::Subquery(subquery) => outer_columns(&subquery.subquery),
+        plan => plan.inputs().into_iter().flat_map(taken_by_laterals).collect(),
+    }
 }
 
 /// Rewrites a join with a LATERAL that DataFusion would get wrong; `None` for others.
@@ -504,8 +515,10 @@ pub fn outer_columns(plan: &LogicalPlan) -> Vec<(FieldRef, Column)> {
     }
     for (n, input) in inputs.iter().enumerate() {
         // The left side of a LATERAL is inside the plan.
-        let is_near = |column: &Column| n > 0 && inputs[0].schema().has_column(column);
-        outer_columns(input).into_iter().filter(|(_, c)| !is_near(c)).for_each(&mut see);
+        let beside = if n > 0 { taken_by_laterals(input) } else { Vec::new() };
+        let is_near =
+            |taken: &(FieldRef, Column)| beside.contains(taken) && inputs[0].schema().has_column(&taken.1);
+        outer_columns(input).into_iter().filter(|taken| !is_near(taken)).for_each(&mut see);
     }
     found
 }
