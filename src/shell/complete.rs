@@ -7,9 +7,10 @@ use rustyline::Context;
 use rustyline::completion::{Completer, FilenameCompleter, Pair};
 
 use super::commands::{COMMANDS, find, is_command};
-use super::keywords::{KEYWORDS, VERBS, is_keyword};
+use super::keywords::{KEYWORDS, is_keyword};
 use super::tokens::{Token, TokenKind, is_name_part, tokens};
 use crate::engine::Database;
+use crate::sql::STATEMENTS;
 use crate::value::{is_reserved, quoted_name};
 
 /// Completes words at the prompt.
@@ -77,7 +78,7 @@ impl Completion {
         };
         let before: Vec<Token<'_>> = significant(before).collect();
         if before.is_empty() || before.last().is_some_and(|token| token.is_symbol(";")) {
-            return keywords(VERBS);
+            return keywords(STATEMENTS);
         }
         let tables: BTreeSet<String> = self.db.table_names().into_iter().collect();
         let indexes: BTreeSet<String> = self.db.index_names().into_iter().collect();
@@ -279,7 +280,7 @@ mod tests {
     fn a_statement_begins_with_a_verb() {
         assert_eq!(offers("", "de").1, ["deallocate", "delete", "describe"]);
         assert_eq!(offers("", "SELECT 1; UP").1, ["UPDATE", "UPSERT"]);
-        assert!(VERBS.iter().all(|verb| is_keyword(verb)));
+        assert!(STATEMENTS.iter().all(|verb| is_keyword(verb)));
     }
 
     #[test]

@@ -69,7 +69,7 @@ pub use ordered::name_ordered_columns;
 pub use outer_names::name_outer_tables;
 pub use outputs::{name_outputs, output_name};
 pub use parser::{
-    column_type, is_reserved, looks_like_statement, names_column, parse, parse_expr, parse_query,
+    STATEMENTS, column_type, is_reserved, looks_like_statement, names_column, parse, parse_expr, parse_query,
     reads_stdin, rename_column, type_instead, unqualified,
 };
 pub use place::{may_have_place, meant_as_text, point_at_literal, point_in_text};

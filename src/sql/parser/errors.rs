@@ -10,8 +10,8 @@ use crate::sql::lex::lower_first;
 use crate::sql::shape;
 use crate::suggest::did_you_mean;
 
-/// First words of our statements, for "did you mean".
-const STATEMENTS: &[&str] = &[
+/// First words of our statements.
+pub const STATEMENTS: &[&str] = &[
     "ADVISE",
     "ALTER",
     "ANALYZE",

@@ -27,7 +27,7 @@ use sqlparser::ast::{Expr, Ident, ObjectName, Query, SetExpr, TableFactor, Table
 use sqlparser::parser::Parser as SqlParser;
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Word};
 
-pub use errors::looks_like_statement;
+pub use errors::{STATEMENTS, looks_like_statement};
 pub(super) use pieces::text_limit;
 pub use pieces::{
     column_type, names_column, parse_expr, parse_query, rename_column, type_instead, unqualified,
