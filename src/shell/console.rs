@@ -220,8 +220,8 @@ impl Console {
     pub fn tell_left(&mut self, statements: usize) -> io::Result<()> {
         let what = match statements {
             0 => return Ok(()),
-            1 => "the statement behind it did not run".to_owned(),
-            n => format!("the {n} statements behind it did not run"),
+            1 => "one more statement did not run".to_owned(),
+            n => format!("{n} more statements did not run"),
         };
         let open = match self.in_transaction() {
             true => {

@@ -511,10 +511,10 @@ mod tests {
         type_in("CREATE TABLE t (id INT PRIMARY KEY); INSERT INTO t VALUES (1), (2);\n");
         let (_, err) =
             type_in("BEGIN; INSERT INTO t VALUES (1); DELETE FROM t WHERE id = 2;\n.tables\nCOMMIT\n");
-        assert!(err.contains("\nnote: the 3 statements behind it did not run\n"), "{err}");
+        assert!(err.contains("\nnote: 3 more statements did not run\n"), "{err}");
         assert!(err.contains("\n  why: the transaction is still open\n hint: "), "{err}");
         assert_eq!(type_in("ROLLBACK; SELECT count(*) AS n FROM t;\n").0, "n\n2\n");
-        assert!(type_in("SELEC 1; SELECT 2;\n").1.ends_with("\nnote: the statement behind it did not run\n"));
+        assert!(type_in("SELEC 1; SELECT 2;\n").1.ends_with("\nnote: one more statement did not run\n"));
         assert!(!type_in("SELEC 1;\n").1.contains("note"));
     }
 
