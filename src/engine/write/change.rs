@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use arrow::array::{Array, ArrayRef, RecordBatch};
-use sqlparser::ast::{Expr, LimitClause, OrderBy, OrderByKind, Query};
+use sqlparser::ast::{BinaryOperator, Expr, LimitClause, OrderBy, OrderByKind, Query};
 
 use super::returned::{OtherColumns, Returned};
 use super::{
@@ -23,7 +23,7 @@ use crate::row::{any_value_at, ref_at};
 use crate::schema::{IndexDef, IndexState, TableDef};
 use crate::sql::{Assignment, Delete, Update, name_of, name_sql, span_of};
 use crate::store::{Direction, WriteBatch};
-use crate::value::{Value, ValueRef};
+use crate::value::{ColumnType, Value, ValueRef};
 
 /// Rows (count) from which a DELETE of all rows clears whole keyspaces, which costs one flush more than small
 /// writes.
@@ -47,7 +47,7 @@ pub async fn update(view: &StatementView, stmt: &Update, given: WriteInputs<'_>)
 async fn update_rows(view: &StatementView, stmt: &Update, given: WriteInputs<'_>) -> Result<StatementWrites> {
     let WriteInputs { params, queries } = given;
     let table = view.table(&stmt.table)?;
-    let targets = assigned_columns(&table, &stmt.assignments)?;
+    let targets = updated_columns(view, &table, stmt, params)?;
     let is_joined = !stmt.from.is_empty();
     let returned =
         Returned::new(view, &table, &name_in(&stmt.table, &stmt.alias), &stmt.returning, &stmt.from)?;
@@ -459,6 +459,57 @@ impl Iterator for FoundRows {
     }
 }
 
+/// The target columns of an UPDATE. Errors: as [`assigned_columns`]; a row would get another key.
+fn updated_columns(
+    view: &StatementView,
+    table: &TableDef,
+    stmt: &Update,
+    params: &[Value],
+) -> Result<Vec<ColumnId>> {
+    let targets = assigned_columns(table, &stmt.assignments)?;
+    let moves = |(id, set): (&ColumnId, &Assignment)| {
+        table.is_key_column(*id) && !stays(stmt, (set, table.column(*id).ty), params)
+    };
+    if targets.iter().zip(&stmt.assignments).any(moves)
+        && let Some(moved) = moved(view, table, stmt, &targets)
+    {
+        return Err(moved);
+    }
+    Ok(targets)
+}
+
+/// The assignment gives the column what it has, as those do that write whole rows: itself, or the value that the WHERE
+/// asks for.
+fn stays(stmt: &Update, (set, ty): (&Assignment, ColumnType), params: &[Value]) -> bool {
+    let name = name_in(&stmt.table, &stmt.alias);
+    let is_it = |expr: &Expr| match expr {
+        Expr::Identifier(column) => name_of(column) == name_of(&set.column),
+        Expr::CompoundIdentifier(parts) => match &parts[..] {
+            [of, column] => name_of(of) == name && name_of(column) == name_of(&set.column),
+            _ => false,
+        },
+        _ => false,
+    };
+    let value = |expr: &Expr| literal(expr, params).ok().flatten()?.cast(ty).ok();
+    let asks_for_it = |term: &Expr| {
+        let Expr::BinaryOp { left, op: BinaryOperator::Eq, right } = term else { return false };
+        let asked = if is_it(left) { value(right) } else { value(left).filter(|_| is_it(right)) };
+        asked.is_some() && asked == value(&set.value)
+    };
+    is_it(&set.value) || stmt.filter.as_ref().is_some_and(|filter| any_term(filter, &asks_for_it))
+}
+
+/// One of the conditions that all have to hold is such a one.
+fn any_term(filter: &Expr, is_it: &dyn Fn(&Expr) -> bool) -> bool {
+    match filter {
+        Expr::Nested(inner) => any_term(inner, is_it),
+        Expr::BinaryOp { left, op: BinaryOperator::And, right } => {
+            any_term(left, is_it) || any_term(right, is_it)
+        }
+        term => is_it(term),
+    }
+}
+
 /// The error for a row that an UPDATE would give another key; `None` if it assigns no column of the key.
 fn moved(view: &StatementView, table: &TableDef, stmt: &Update, targets: &[ColumnId]) -> Option<Error> {
     let at = targets.iter().position(|id| table.is_key_column(*id))?;
@@ -477,7 +528,7 @@ fn moved(view: &StatementView, table: &TableDef, stmt: &Update, targets: &[Colum
 /// The query that finds the rows of an UPDATE.
 pub(super) fn updated_rows(view: &StatementView, stmt: &Update) -> Result<Query> {
     let table = view.table(&stmt.table)?;
-    let targets = assigned_columns(&table, &stmt.assignments)?;
+    let targets = updated_columns(view, &table, stmt, &[])?;
     let assigned = Assigned::new(view, &table, &stmt.assignments, (&targets, &[]))?;
     let name = name_in(&stmt.table, &stmt.alias);
     update_query(stmt, &assigned, &Returned::new(view, &table, &name, &stmt.returning, &stmt.from)?)
