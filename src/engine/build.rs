@@ -217,11 +217,15 @@ pub fn repair(session: &mut Session, name: &Ident) -> Result<()> {
 }
 
 /// Replaces all entries of a UNIQUE index at once, while nobody else writes: without its entries, nothing would keep others
-/// from writing a key twice. False: nothing was done, as its pages cannot be read, or rows share a key already.
+/// from writing a key twice. False: nothing was done, as its pages cannot be read, rows share a key already, or another builder
+/// is at work.
 fn replace(session: &mut Session, name: &Ident) -> Result<bool> {
     let replaced = session.change_rows(|catalog, view, writer| {
         let (table, index) = catalog.index(&name_of(name)).map_err(|e| e.at(span_of_name(name)))?;
         rekeying::refuse(&table)?;
+        if index.state != IndexState::Ready {
+            return Ok((false, None));
+        }
         let reader = view.snapshot.reader()?;
         let mut cursor = reader.cursor(index.keyspace, &KeyRange::all(), Direction::Forward)?;
         for done in 0.. {

@@ -85,7 +85,7 @@ pub async fn filled(
                         }
                         (Some(identity), None) if identity.always => return Err(always_identity(column)),
                         // As SQLite and MySQL have it.
-                        (Some(identity), None) if !identity.always && value.is_null() => {
+                        (Some(_), None) if value.is_null() => {
                             missing[usize::from(id.0)].push(at);
                             continue;
                         }

@@ -59,6 +59,7 @@ const ELSEWHERE: [(&str, &[&str], &str); 14] = [
     ("transaction_timeout", &["0"], "statement_timeout limits a statement"),
     ("foreign_key_checks", &[], "leave it out: foreign keys are checked when a statement ends"),
 ];
+
 /// The least `memory_limit`, in bytes.
 const MEMORY_LEAST: u64 = 8 << 10;
 

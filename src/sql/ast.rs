@@ -224,15 +224,6 @@ pub enum OnDelete {
     SetDefault,
 }
 
-/// SQLite's settings of foreign keys.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum ForeignKeySetting {
-    /// `foreign_keys`: are they looked at?
-    Checked,
-    /// `defer_foreign_keys`: are they looked at by COMMIT only?
-    Deferred,
-}
-
 impl OnDelete {
     /// The words behind a definition: ` ON DELETE CASCADE`, or nothing.
     pub fn clause(self) -> &'static str {
@@ -243,6 +234,15 @@ impl OnDelete {
             OnDelete::SetDefault => " ON DELETE SET DEFAULT",
         }
     }
+}
+
+/// SQLite's settings of foreign keys.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ForeignKeySetting {
+    /// `foreign_keys`: are they looked at?
+    Checked,
+    /// `defer_foreign_keys`: are they looked at by COMMIT only?
+    Deferred,
 }
 
 /// `FAMILY name (columns) [WITH (options)]`

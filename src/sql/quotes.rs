@@ -13,9 +13,21 @@ use crate::value::is_reserved;
 /// Does the `[` between these characters begin a name? Behind a value it would ask for a part of it, and before anything
 /// but a letter, it begins a list.
 pub fn begins_name(before: Option<char>, next: Option<char>) -> bool {
-    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_' || !c.is_ascii() && !c.is_whitespace();
-    let is_value = |c: char| is_part(c) || matches!(c, '$' | '"' | '\'' | '`' | ')' | ']');
-    !before.is_some_and(is_value) && next.is_some_and(|c| is_part(c) && !c.is_ascii_digit())
+    !before.is_some_and(ends_value) && next.is_some_and(starts_name)
+}
+
+/// May a value end with the character?
+pub(super) fn ends_value(c: char) -> bool {
+    is_part(c) || matches!(c, '$' | '"' | '\'' | '`' | ')' | ']')
+}
+
+/// May a name in brackets start with the character?
+pub(super) fn starts_name(c: char) -> bool {
+    is_part(c) && !c.is_ascii_digit()
+}
+
+fn is_part(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_' || !c.is_ascii() && !c.is_whitespace()
 }
 
 /// The text, of the same length, with these names in double quotes. A name that would need more characters there stays.

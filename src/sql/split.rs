@@ -10,7 +10,7 @@ use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, Tokenizer};
 
-use super::quotes::begins_name;
+use super::quotes::{ends_value, starts_name};
 
 /// One statement of a script, without its `;`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -189,7 +189,7 @@ impl Splitter {
             }
             State::Quoted(quote) if c == quote => State::Plain,
             State::Quoted(quote) => State::Quoted(quote),
-            State::Bracket if begins_name(None, Some(c)) => State::Bracketed,
+            State::Bracket if starts_name(c) => State::Bracketed,
             State::Bracket => self.start(c),
             State::Bracketed if c == ']' => State::Plain,
             State::Bracketed => State::Bracketed,
@@ -218,7 +218,7 @@ impl Splitter {
         }
         match c {
             '\'' | '"' | '`' => State::Quoted(c),
-            '[' if begins_name(self.before, Some('a')) => State::Bracket,
+            '[' if !self.before.is_some_and(ends_value) => State::Bracket,
             '-' => State::Dash,
             '/' => State::Slash,
             '$' => State::Dollar(String::new()),

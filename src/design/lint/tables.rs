@@ -92,7 +92,8 @@ fn unused_indexes(s: &Subject<'_>) -> Vec<Finding> {
         return Vec::new();
     }
     let is_read = |index: &IndexDef| {
-        let finds_children = |reference: &Reference| matches!(reference.path_in(s.table), Some(Some(path)) if path.id == index.id);
+        let finds_children =
+            |of: &Reference| of.path_in(s.table).flatten().is_some_and(|path| path.id == index.id);
         queries.iter().any(|q| q.index == Some(index.id)) || s.table.references.iter().any(finds_children)
     };
     let unused = s.table.indexes.iter().filter(|index| !index.unique && !is_read(index));

@@ -161,7 +161,17 @@ impl MaybeNull {
 
     /// Whether the expression is a call of it, which draws no number.
     pub fn is(expr: &Expr) -> bool {
-        matches!(expr, Expr::ScalarFunction(call) if call.func.inner().downcast_ref::<MaybeNull>().is_some())
+        MaybeNull::value_in(expr).is_some()
+    }
+
+    /// The value that a call of it was given; `None` for other expressions.
+    pub fn value_in(expr: &Expr) -> Option<&Expr> {
+        match expr {
+            Expr::ScalarFunction(call) if call.func.inner().downcast_ref::<MaybeNull>().is_some() => {
+                call.args.first()
+            }
+            _ => None,
+        }
     }
 }
 

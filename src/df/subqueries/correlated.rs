@@ -514,11 +514,13 @@ pub fn outer_columns(plan: &LogicalPlan) -> Vec<(FieldRef, Column)> {
         of_expr(&expr, &inputs).into_iter().for_each(&mut see);
     }
     for (n, input) in inputs.iter().enumerate() {
-        // The left side of a LATERAL is inside the plan.
-        let beside = if n > 0 { taken_by_laterals(input) } else { Vec::new() };
-        let is_near =
-            |taken: &(FieldRef, Column)| beside.contains(taken) && inputs[0].schema().has_column(&taken.1);
-        outer_columns(input).into_iter().filter(|taken| !is_near(taken)).for_each(&mut see);
+        let mut taken = outer_columns(input);
+        if n > 0 && !taken.is_empty() {
+            // The left side of a LATERAL is inside the plan.
+            let beside = taken_by_laterals(input);
+            taken.retain(|taken| !(beside.contains(taken) && inputs[0].schema().has_column(&taken.1)));
+        }
+        taken.into_iter().for_each(&mut see);
     }
     found
 }

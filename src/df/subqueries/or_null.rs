@@ -46,13 +46,9 @@ pub fn as_written(plan: &LogicalPlan) -> DfResult<Cow<'_, LogicalPlan>> {
         (input, of_input) = (below, Some(expr.clone().unalias()));
     }
     let mut inner = |expr: Expr| {
-        Ok(match expr {
-            expr if !MaybeNull::is(&expr) => Transformed::no(expr),
-            Expr::ScalarFunction(mut call) => {
-                let column = call.args.swap_remove(0);
-                Transformed::yes(of_input.clone().unwrap_or(column))
-            }
-            expr => Transformed::no(expr),
+        Ok(match MaybeNull::value_in(&expr) {
+            Some(column) => Transformed::yes(of_input.as_ref().unwrap_or(column).clone()),
+            None => Transformed::no(expr),
         })
     };
     let name = wrapped.schema.qualified_field(0);

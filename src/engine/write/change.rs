@@ -58,7 +58,7 @@ async fn update_rows(view: &StatementView, stmt: &Update, given: WriteInputs<'_>
     let (found, taken) = returned.split(found)?;
     let target = WriteTarget::new(view, &table, (&stmt.table, &stmt.alias), &returned.items, params);
     Rewriting::new(target, found.num_rows(), Some(&assigned))
-        .keeping_keys(moved(view, &table, stmt, &targets))
+        .keeping_keys(key_assignment(&table, &targets).map(|at| moved(view, &table, stmt, at)))
         .all(FoundRows::new(found, is_joined), taken)
         .await
 }
@@ -470,12 +470,15 @@ fn updated_columns(
     let moves = |(id, set): (&ColumnId, &Assignment)| {
         table.is_key_column(*id) && !stays(stmt, (set, table.column(*id).ty), params)
     };
-    if targets.iter().zip(&stmt.assignments).any(moves)
-        && let Some(moved) = moved(view, table, stmt, &targets)
-    {
-        return Err(moved);
+    match targets.iter().zip(&stmt.assignments).position(moves) {
+        Some(at) => Err(moved(view, table, stmt, at)),
+        None => Ok(targets),
     }
-    Ok(targets)
+}
+
+/// The first assignment to a column of the key.
+fn key_assignment(table: &TableDef, targets: &[ColumnId]) -> Option<usize> {
+    targets.iter().position(|id| table.is_key_column(*id))
 }
 
 /// The assignment gives the column what it has, as those do that write whole rows: itself, or the value that the WHERE
@@ -510,9 +513,8 @@ fn any_term(filter: &Expr, is_it: &dyn Fn(&Expr) -> bool) -> bool {
     }
 }
 
-/// The error for a row that an UPDATE would give another key; `None` if it assigns no column of the key.
-fn moved(view: &StatementView, table: &TableDef, stmt: &Update, targets: &[ColumnId]) -> Option<Error> {
-    let at = targets.iter().position(|id| table.is_key_column(*id))?;
+/// The error for a row that the assignment `at` would give another key.
+fn moved(view: &StatementView, table: &TableDef, stmt: &Update, at: usize) -> Error {
     // DELETE would take them along, or leave them without it.
     let hint = match view.catalog.references_to(table.id) {
         [] => move_rows(table, stmt),
@@ -522,7 +524,7 @@ fn moved(view: &StatementView, table: &TableDef, stmt: &Update, targets: &[Colum
             name_sql(&referrer.child.name)
         ),
     };
-    Some(key_update(table, &stmt.assignments[at].column, hint))
+    key_update(table, &stmt.assignments[at].column, hint)
 }
 
 /// The query that finds the rows of an UPDATE.

@@ -48,7 +48,9 @@ pub(super) struct TypeSpec {
 }
 
 impl Parser<'_> {
-    /// The type of a column. Its name is for hints of what to declare; empty: no CHECK can be declared here. Errors: SYNTAX for an unknown one, unsupported for one we do not store.
+    /// The type of a column. Its name is for hints of what to declare; empty: no CHECK can be declared here.
+    ///
+    /// Errors: SYNTAX for an unknown one, unsupported for one we do not store.
     pub(super) fn column_type(&mut self, column: &str) -> Result<TypeSpec> {
         match &self.peek().token {
             Token::Word(Word { value, quote_style: None, .. }) if !is_reserved(value) => {}
