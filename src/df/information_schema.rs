@@ -154,7 +154,9 @@ fn constraints_of(table: &TableDef) -> Vec<Constraint<'_>> {
         columns,
         reference: None,
     };
-    let mut all = vec![constraint(&primary_key_of(table), "PRIMARY KEY", table.key.columns())];
+    let is_keyed = table.row_number().is_none();
+    let primary = is_keyed.then(|| constraint(&primary_key_of(table), "PRIMARY KEY", table.key.columns()));
+    let mut all: Vec<Constraint<'_>> = primary.into_iter().collect();
     let is_constraint =
         |index: &&IndexDef| index.unique && index.filter.is_none() && index.state == IndexState::Ready;
     let unique = table.indexes.iter().filter(is_constraint);

@@ -49,7 +49,7 @@ const VIEW_DEPTH: usize = 32;
 
 /// The table, if its columns tell its rows apart.
 fn keyed(table: &TableDef) -> Option<KeyedTable> {
-    if table.key.is_drawn() {
+    if table.key.is_drawn() || table.row_number().is_some() {
         return None;
     }
     let key = table.key.columns().into_iter().map(|id| table.column_name(id).to_owned()).collect();

@@ -85,6 +85,15 @@ async fn alter_table(session: &mut Session, alter: &AlterTable) -> Result<Vec<Wa
             session.outside_transaction("REKEY", IN_STEPS)?;
             rekey::rekey(session.database(), alter, keys, session.watch())
         }
+        AlterTableOp::AddKey { keys } => {
+            session.outside_transaction("ADD PRIMARY KEY", IN_STEPS)?;
+            if let Ok(table) = session.catalog().table(&name_of(&alter.name))
+                && table.row_number().is_none()
+            {
+                return Err(has_key(&table).at(span_of_name(&alter.name)));
+            }
+            rekey::rekey(session.database(), alter, keys, session.watch())
+        }
         AlterTableOp::CancelRekey => {
             session.outside_transaction("REKEY", IN_STEPS)?;
             rekey::cancel(session.database(), &alter.name, session.watch()).map(|()| Vec::new())
@@ -125,6 +134,14 @@ async fn alter_table(session: &mut Session, alter: &AlterTable) -> Result<Vec<Wa
         }
         _ => change(session, |catalog| alter::alter_table(catalog, alter)),
     }
+}
+
+/// The error for ADD PRIMARY KEY.
+fn has_key(table: &TableDef) -> Error {
+    Error::invalid(format!("table \"{}\" has a PRIMARY KEY already", table.name))
+        .why(format!("its rowkeys are made of {}", table.key.sql()))
+        .hint(format!("ALTER TABLE {} REKEY (...) gives it another one", name_sql(&table.name)))
+        .state(sqlstate::INVALID_TABLE_DEFINITION)
 }
 
 fn drop_tables(
@@ -300,17 +317,14 @@ fn create_table(catalog: &Catalog, create: &CreateTable) -> DdlResult<Vec<Warnin
     let mut edit = catalog.edit();
     let families = families(&mut edit, &create.families)?;
     let mut columns = columns(create)?;
-    let Some(keys) = &create.primary_key else {
-        return Err(Error::invalid(format!("table \"{name}\" has no PRIMARY KEY"))
-            .why("the key layout says under which rowkey each row is stored, so ALTER TABLE cannot add it later")
-            .hint(match (&create.query, create.columns.first()) {
-                (Some(_), Some(first)) => format!("CREATE TABLE {} (PRIMARY KEY ({})) AS SELECT ...", create.name, name_sql(&name_of(&first.name))),
-                _ => "add PRIMARY KEY (col), or PRIMARY KEY (reverse(lpad(id, 12))) and the like; what a dump adds later, by ALTER TABLE .. ADD PRIMARY KEY, goes in here".to_owned(),
-            })
-            .state(sqlstate::INVALID_TABLE_DEFINITION)
-            .at(span_of_name(&create.name)));
+    let keys = create.primary_key.as_deref().unwrap_or_default();
+    let specs = match create.primary_key {
+        Some(_) => key_specs(keys, &key_columns(&columns))?,
+        None => {
+            columns.push(Column::row_number());
+            vec![numbers(ColumnId(columns.len() as u16 - 1))]
+        }
     };
-    let specs = key_specs(keys, &key_columns(&columns))?;
     // Key columns are NOT NULL: a rowkey has no place for NULL.
     for id in specs.iter().flat_map(|spec| spec.transform.columns()) {
         columns[usize::from(id.0)].nullable = false;
@@ -336,7 +350,10 @@ fn create_table(catalog: &Catalog, create: &CreateTable) -> DdlResult<Vec<Warnin
         table.keep_write_times();
     }
     options.apply(&mut edit, &mut table).map_err(|e| e.at(create.options.first().map(|o| o.span)))?;
-    let mut warnings = layout_warnings(&table, &table.key);
+    let mut warnings = match table.row_number() {
+        Some(_) => vec![unkeyed(&table)],
+        None => layout_warnings(&table, &table.key),
+    };
     warnings.extend(create.columns.iter().filter_map(alter::cut_digits));
     warnings.extend(hidden_rowkey(&table));
     if let Some(split) = &create.split {
@@ -369,6 +386,23 @@ fn create_table(catalog: &Catalog, create: &CreateTable) -> DdlResult<Vec<Warnin
     }
     edit.put_table(table)?;
     finish(edit, warnings)
+}
+
+/// The layout of a table whose rows are numbered.
+fn numbers(row_number: ColumnId) -> PartSpec {
+    let sql = name_sql(&Column::row_number().name);
+    PartSpec { transform: Transform::Column(row_number), descending: false, sql }
+}
+
+/// Warns of a table without a PRIMARY KEY.
+fn unkeyed(table: &TableDef) -> Warning {
+    let add = format!("ALTER TABLE {} ADD PRIMARY KEY", name_sql(&table.name));
+    Warning {
+        code: Some(LintRule::Unkeyed.code()),
+        what: "there is no PRIMARY KEY: the rowkeys are numbers, in the order of INSERT".into(),
+        why: "so a condition reads all rows, unless there is an index for it".into(),
+        hint: format!("{add} (col), or (reverse(lpad(id, 12))) and the like, gives it one"),
+    }
 }
 
 /// Warns of a column called like the rowkey, which it is not.

@@ -89,7 +89,7 @@ impl TableHandle {
     /// The rowkey for these values of the key columns, given by name.
     ///
     /// Errors: an unknown column, or one that is missing; a value that its column or key part cannot hold; a
-    /// layout with `random(n)`, whose rowkeys cannot be computed; a table whose columns were added or dropped since
+    /// layout with `random(n)`, or no PRIMARY KEY, so that rowkeys cannot be computed; a table whose columns were added or dropped since
     /// the handle was taken.
     ///
     /// ```
@@ -102,6 +102,11 @@ impl TableHandle {
     /// ```
     pub fn key(&self, values: &[(&str, Value)]) -> Result<Rowkey> {
         let table = &*self.now(&self.db.catalog())?;
+        if table.row_number().is_some() {
+            return Err(Error::unsupported(format!("table \"{}\" has no PRIMARY KEY", table.name))
+                .why("its rowkeys are numbers that no column has")
+                .hint("ALTER TABLE .. ADD PRIMARY KEY (..) gives it one; SELECT rowkey tells the numbers"));
+        }
         if table.key.is_drawn() {
             return Err(Error::unsupported(format!("keys of table \"{}\" are drawn", table.name))
                 .why("its layout has random(n)")

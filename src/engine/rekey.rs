@@ -97,6 +97,7 @@ fn no_longer_unique(table: &TableDef, next: &TableDef) -> Option<Warning> {
     let are_among = |columns: &[ColumnId]| columns.iter().all(|id| unique.contains(id));
     let mut keys = next.indexes.iter().filter(|index| index.unique && index.filter.is_none());
     if table.key.is_drawn()
+        || table.row_number().is_some()
         || are_among(&next.key.columns())
         || keys.any(|index| are_among(&index.layout.columns()))
     {
@@ -129,6 +130,8 @@ fn plan(edit: &mut CatalogEdit, table: &TableDef, layout: KeyLayout) -> Result<R
     }
     let mut next = TableDef { key: layout.clone(), rekey: None, ..table.clone() };
     next.split_at(Vec::new());
+    // What has a key needs no numbers.
+    table.row_number().into_iter().for_each(|id| next.columns[usize::from(id.0)].dropped = true);
     for id in layout.columns() {
         next.columns[usize::from(id.0)].nullable = false;
     }

@@ -67,7 +67,7 @@ pub async fn filled(
     for id in &cells.columns {
         given[usize::from(id.0)] = true;
     }
-    for (id, _) in table.live_columns() {
+    for (id, _) in table.filled_columns() {
         if !given[usize::from(id.0)] {
             missing[usize::from(id.0)] = (0..n).collect();
         }
@@ -97,7 +97,7 @@ pub async fn filled(
             }
         }
     }
-    for (id, column) in table.live_columns() {
+    for (id, column) in table.filled_columns() {
         let wanted = &missing[usize::from(id.0)];
         if let Some(identity) = column.identity {
             number(view, table, (id, identity), &mut rows, wanted, batch)?;

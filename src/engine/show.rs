@@ -15,7 +15,7 @@ use crate::error::{Error, Result, counted, sqlstate};
 use crate::exec::check::{CheckDepth, Checker, Problem};
 use crate::plan::{LikePattern, PLAIN_ESCAPE};
 use crate::row::{Compression, field};
-use crate::schema::{Column, FamilyId, IndexDef, IndexState, Reference, TableDef, ViewDef};
+use crate::schema::{Column, FamilyId, Identity, IndexDef, IndexState, Reference, TableDef, ViewDef};
 use crate::sql::{Check, CheckTarget, Show, name_of, name_sql, span_of_name};
 use crate::value::{ColumnType, length_text};
 
@@ -394,42 +394,16 @@ fn type_of(column: &Column) -> String {
 
 /// The CREATE TABLE statement of a table, without its indexes.
 pub fn create_table_sql(table: &TableDef) -> String {
-    let mut out = format!("CREATE TABLE {} (\n", name_sql(&table.name));
-    for (_, column) in table.live_columns() {
-        let _ = write!(out, "  {} {}", name_sql(&column.name), type_of(column));
-        if !column.nullable && column.identity.is_none() {
-            out.push_str(" NOT NULL");
-        }
-        if let Some(default) = &column.default {
-            let _ = write!(out, " DEFAULT {default}");
-        }
-        if let Some(identity) = &column.identity {
-            let kind = if identity.always { "ALWAYS" } else { "BY DEFAULT" };
-            let _ = write!(
-                out,
-                " GENERATED {kind} AS IDENTITY (START WITH {} INCREMENT BY {})",
-                identity.start, identity.increment
-            );
-        }
-        out.push_str(",\n");
-    }
-    for check in &table.checks {
-        let _ = writeln!(out, "  CONSTRAINT {} CHECK ({}),", name_sql(&check.name), check.sql);
-    }
-    for (at, family) in table.families.iter().enumerate() {
-        let id = FamilyId(at as u8);
-        if id == FamilyId::DEFAULT && family.compression == Compression::None {
-            continue;
-        }
-        let members: Vec<String> =
-            table.live_columns().filter(|(_, c)| c.family == id).map(|(_, c)| name_sql(&c.name)).collect();
-        let _ = write!(out, "  FAMILY {} ({})", name_sql(&family.name), members.join(", "));
-        if family.compression == Compression::Lz4 {
-            out.push_str(" WITH (compression = 'lz4')");
-        }
-        out.push_str(",\n");
-    }
-    let _ = write!(out, "  PRIMARY KEY ({})\n)", table.key.sql());
+    let mut elements: Vec<String> = table.live_columns().map(|(_, column)| column_sql(column)).collect();
+    elements.extend(
+        table
+            .checks
+            .iter()
+            .map(|check| format!("CONSTRAINT {} CHECK ({})", name_sql(&check.name), check.sql)),
+    );
+    elements.extend(table.family_ids().filter_map(|id| family_sql(table, id)));
+    elements.extend(table.row_number().is_none().then(|| format!("PRIMARY KEY ({})", table.key.sql())));
+    let mut out = format!("CREATE TABLE {} (\n  {}\n)", name_sql(&table.name), elements.join(",\n  "));
     let options: Vec<String> = options(table)
         .map(|(name, value)| match name {
             "ttl" => format!("ttl = '{value}'"),
@@ -445,6 +419,37 @@ pub fn create_table_sql(table: &TableDef) -> String {
         let _ = write!(out, " SPLIT ON ({})", points.join(", "));
     }
     out
+}
+
+/// The declaration of a column.
+fn column_sql(column: &Column) -> String {
+    let mut out = format!("{} {}", name_sql(&column.name), type_of(column));
+    if !column.nullable && column.identity.is_none() {
+        out.push_str(" NOT NULL");
+    }
+    if let Some(default) = &column.default {
+        let _ = write!(out, " DEFAULT {default}");
+    }
+    if let Some(Identity { always, start, increment }) = column.identity {
+        let kind = if always { "ALWAYS" } else { "BY DEFAULT" };
+        let _ = write!(out, " GENERATED {kind} AS IDENTITY (START WITH {start} INCREMENT BY {increment})");
+    }
+    out
+}
+
+/// The declaration of a family, unless it is as it would be without one.
+fn family_sql(table: &TableDef, id: FamilyId) -> Option<String> {
+    let family = table.family(id);
+    if id == FamilyId::DEFAULT && family.compression == Compression::None {
+        return None;
+    }
+    let members = table.live_columns().filter(|(_, column)| column.family == id);
+    let members: Vec<String> = members.map(|(_, column)| name_sql(&column.name)).collect();
+    let with = match family.compression {
+        Compression::Lz4 => " WITH (compression = 'lz4')",
+        Compression::None => "",
+    };
+    Some(format!("FAMILY {} ({}){with}", name_sql(&family.name), members.join(", ")))
 }
 
 /// The options of a table and their values.

@@ -75,8 +75,8 @@ pub struct Column {
     /// reused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub formula: Option<Formula>,
-    /// Stored, but hidden from statements: when the row was written ([`TableDef::written_at`]), or when a version of
-    /// it ended ([`History`]).
+    /// Hidden from statements: when the row was written ([`TableDef::written_at`]), when a version of it ended
+    /// ([`History`]), or its number ([`TableDef::row_number`]).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hidden: bool,
 }
@@ -98,6 +98,13 @@ impl Column {
         }
     }
 
+    /// The hidden column that numbers rows as they come.
+    pub fn row_number() -> Column {
+        let counts = Identity { always: true, start: 1, increment: 1 };
+        let column = Column::new(ROW_NUMBER.to_owned(), ColumnType::BigInt);
+        Column { nullable: false, identity: Some(counts), hidden: true, ..column }
+    }
+
     /// What a key layout needs to know of it.
     pub fn info(&self) -> ColumnInfo<'_> {
         ColumnInfo {
@@ -113,6 +120,9 @@ impl Column {
 pub const WRITTEN_AT: &str = "written_at";
 /// See [`WRITTEN_AT`].
 pub const ENDED_AT: &str = "ended_at";
+
+/// Name of the hidden column of [`TableDef::row_number`].
+const ROW_NUMBER: &str = "row number";
 
 /// How long rows live: `WITH (ttl = '30 days')`.
 ///
@@ -231,6 +241,19 @@ impl TableDef {
     /// The same, including hidden ones.
     pub fn stored_columns(&self) -> impl Iterator<Item = (ColumnId, &Column)> {
         self.all_columns().filter(|(_, c)| !c.dropped && c.formula.is_none())
+    }
+
+    /// The columns of which a new row needs values that its statement need not give: the visible ones, and its number.
+    pub fn filled_columns(&self) -> impl Iterator<Item = (ColumnId, &Column)> {
+        self.stored_columns().filter(|(_, c)| !c.hidden || c.identity.is_some())
+    }
+
+    /// The hidden column that is the rowkey of a table without a PRIMARY KEY: it numbers the rows as they come.
+    pub fn row_number(&self) -> Option<ColumnId> {
+        match self.key.columns()[..] {
+            [id] if self.column(id).hidden => Some(id),
+            _ => None,
+        }
     }
 
     /// The name of a hidden column that VERSIONS OF shows.

@@ -302,6 +302,8 @@ pub enum AlterTableOp {
     Split(Split),
     /// `REKEY (layout)`
     Rekey { keys: Vec<KeyExpr> },
+    /// `ADD [CONSTRAINT name] PRIMARY KEY (layout)`
+    AddKey { keys: Vec<KeyExpr> },
     /// `REKEY CANCEL`
     CancelRekey,
     /// `SET (options)`

@@ -281,6 +281,7 @@ impl Display for AlterTableOp {
             AlterTableOp::Split(points @ Split::At(_)) => write!(f, "SPLIT ON {points}"),
             AlterTableOp::Split(into) => write!(f, "SPLIT {into}"),
             AlterTableOp::Rekey { keys } => write!(f, "REKEY ({})", List(keys)),
+            AlterTableOp::AddKey { keys } => write!(f, "ADD PRIMARY KEY ({})", List(keys)),
             AlterTableOp::CancelRekey => f.write_str("REKEY CANCEL"),
             AlterTableOp::SetOptions(options) => write!(f, "SET ({})", List(options)),
         }

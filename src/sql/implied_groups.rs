@@ -6,13 +6,13 @@
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    Expr, GroupByExpr, Ident, OrderBy, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr,
-    TableFactor, Value, ValueWithSpan, Visitor, VisitorMut,
+    Expr, GroupByExpr, Ident, ObjectNamePart, OrderBy, Query, Select, SelectItem,
+    SelectItemQualifiedWildcardKind, SetExpr, TableFactor, Value, ValueWithSpan, Visitor, VisitorMut,
 };
 
 use super::scopes::factors;
 use super::visit::{visit, visit_expressions, visit_mut};
-use super::{name_of, table_name_of};
+use super::{is_our_schema, name_of, table_name_of};
 
 /// A table whose rows are told apart by some columns.
 pub struct KeyedTable {
@@ -153,14 +153,20 @@ impl Add<'_> {
     fn tables(&self, select: &Select) -> Vec<(String, KeyedTable)> {
         let table = |factor: &TableFactor| {
             let TableFactor::Table { name, alias, args: None, .. } = factor else { return None };
-            let [_] = &name.0[..] else { return None };
+            let is_ours =
+                |schema: &ObjectNamePart| schema.as_ident().is_some_and(|s| is_our_schema(&name_of(s)));
+            let may_be_hidden = match &name.0[..] {
+                [_] => true,
+                [schema, _] if is_ours(schema) => false,
+                _ => return None,
+            };
             let name = table_name_of(name).ok()?;
             let called = match alias {
                 Some(alias) if alias.columns.is_empty() => name_of(&alias.name),
                 Some(_) => return None,
                 None => name.clone(),
             };
-            let is_hidden = self.hidden.iter().flatten().any(|hidden| *hidden == name);
+            let is_hidden = may_be_hidden && self.hidden.iter().flatten().any(|hidden| *hidden == name);
             Some((called, (self.table_of)(&name).filter(|_| !is_hidden)?))
         };
         factors(&select.from).into_iter().filter_map(table).collect()

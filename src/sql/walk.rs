@@ -119,7 +119,7 @@ macro_rules! walk {
                     AlterTableOp::AlterColumn { change: ColumnChange::SetDefault(expr), .. } => expr.visit(v),
                     AlterTableOp::AlterColumn { change: ColumnChange::SetType(new), .. } => new.using.visit(v),
                     AlterTableOp::Split(split) => split_of(split, v),
-                    AlterTableOp::Rekey { keys } => keys_of(keys, v),
+                    AlterTableOp::Rekey { keys } | AlterTableOp::AddKey { keys } => keys_of(keys, v),
                     _ => ControlFlow::Continue(()),
                 }
             }

@@ -48,9 +48,15 @@ const DISTURBED: usize = 9;
 const ROWS: i64 = 2000;
 
 fn filled() -> Database {
+    filled_by(", PRIMARY KEY (id)")
+}
+
+fn filled_by(key: &str) -> Database {
     let db = Database::in_memory().unwrap();
     for sql in [
-        "CREATE TABLE t (id BIGINT, a INT NOT NULL, b INT, note TEXT, FAMILY n (note) WITH (compression = 'lz4'), PRIMARY KEY (id))",
+        &format!(
+            "CREATE TABLE t (id BIGINT, a INT NOT NULL, b INT, note TEXT, FAMILY n (note) WITH (compression = 'lz4'){key})"
+        ),
         "CREATE INDEX by_a ON t (a, id DESC) INCLUDE (b)",
         "CREATE UNIQUE INDEX by_note ON t (note) WHERE b IS NOT NULL",
         &format!(
@@ -73,10 +79,12 @@ fn shown(db: &Database) -> Vec<String> {
 
 #[test]
 fn whatever_is_written_meanwhile_is_there_in_the_end() {
-    for layout in
-        ["reverse(lpad(id, 8))", "a, id", "random(4), id", "md5_bucket(id, 3), a DESC, id", "note", "b DESC"]
-    {
-        let (db, twin) = (filled(), filled());
+    let layouts =
+        ["reverse(lpad(id, 8))", "a, id", "random(4), id", "md5_bucket(id, 3), a DESC, id", "note", "b DESC"];
+    let changes = layouts.map(|layout| (", PRIMARY KEY (id)", format!("REKEY ({layout})")));
+    let added = ["reverse(lpad(id, 8))", "b DESC"].map(|layout| ("", format!("ADD PRIMARY KEY ({layout})")));
+    for (key, change) in changes.into_iter().chain(added) {
+        let (db, twin) = (filled_by(key), filled_by(key));
         let write = |db: &Database, n: usize| {
             for sql in [
                 // Rows at both ends and in the middle: before and behind where the steps are.
@@ -101,7 +109,7 @@ fn whatever_is_written_meanwhile_is_there_in_the_end() {
             }
         };
         let last = Arc::new(AtomicUsize::new(0));
-        let (reports, rekey) = (Arc::clone(&last), format!("ALTER TABLE t REKEY ({layout})"));
+        let (reports, rekey) = (Arc::clone(&last), format!("ALTER TABLE t {change}"));
         while_running(&db, &rekey, move |db, n, _| {
             write(db, n + 1);
             reports.store(n + 1, Ordering::Relaxed);
@@ -110,7 +118,7 @@ fn whatever_is_written_meanwhile_is_there_in_the_end() {
         let reports = last.load(Ordering::Relaxed);
         assert_eq!(reports, DISTURBED);
         (1..=reports).for_each(|n| write(&twin, n));
-        assert_eq!(shown(&db), shown(&twin), "{layout}");
+        assert_eq!(shown(&db), shown(&twin), "{change}");
         assert_eq!(
             number(&db, "SELECT count(*) AS n FROM t WHERE a = 3"),
             number(&twin, "SELECT count(*) AS n FROM t WHERE a = 3")

@@ -187,4 +187,4 @@ macro_rules! files {
     };
 }
 
-files! { again aggregates as_of columns copy dialect drawn dumps elsewhere expiry families few_rows first_rows foreign_keys formulas found functions hints index_tables inner_orders intervals join_order json like limits lookups many_rows misled mistakes names operands queries recursion row_values rules same_names seeks sqlite subqueries table_as table_functions ties transactions types versions widths writes }
+files! { again aggregates as_of columns copy dialect drawn dumps elsewhere expiry families few_rows first_rows foreign_keys formulas found functions hints index_tables inner_orders intervals join_order json like limits lookups many_rows misled mistakes names operands queries recursion row_values rules same_names seeks sqlite subqueries table_as table_functions ties transactions types unkeyed versions widths writes }

@@ -53,7 +53,8 @@ impl Subject<'_> {
         let (table, key) = (self.table, self.table.key.columns());
         let members: Vec<ColumnId> =
             table.live_columns().filter(|(_, c)| c.family == family).map(|(id, _)| id).collect();
-        if !members.iter().all(|id| self.is_free(*id) && !key.contains(id)) {
+        let is_keyed = table.row_number().is_none();
+        if !is_keyed || !members.iter().all(|id| self.is_free(*id) && !key.contains(id)) {
             return None;
         }
         let name = name_sql(&format!("{}_{}", table.name, table.family(family).name));
@@ -80,7 +81,7 @@ impl Subject<'_> {
         self.table.checks.is_empty() && !self.table.indexes.iter().any(|i| i.inputs().any(reads))
     }
 
-    fn names(&self, ids: &[ColumnId]) -> String {
+    pub(super) fn names(&self, ids: &[ColumnId]) -> String {
         let names: Vec<String> = ids.iter().map(|id| name_sql(self.table.column_name(*id))).collect();
         names.join(", ")
     }

@@ -70,6 +70,8 @@ pub enum LintRule {
     IdlePart = 23,
     /// A foreign key whose rows nothing finds.
     UnindexedReference = 24,
+    /// A table without a PRIMARY KEY.
+    Unkeyed = 25,
 }
 
 /// How bad it is.
@@ -117,7 +119,8 @@ impl LintRule {
             | LintRule::DrawnKey
             | LintRule::IdlePart
             | LintRule::LongKey
-            | LintRule::UnindexedReference => Severity::Warning,
+            | LintRule::UnindexedReference
+            | LintRule::Unkeyed => Severity::Warning,
             LintRule::PaddedText
             | LintRule::WidePad
             | LintRule::FanOut
@@ -207,7 +210,10 @@ pub fn lint(table: &TableDef, facts: &TableFacts) -> Vec<Finding> {
     let indexes = table.indexes.iter().map(|index| Subject { index: Some(index), ..whole });
     let mut found: Vec<Finding> = Vec::new();
     for subject in std::iter::once(whole).chain(indexes) {
-        found.extend(layouts::judge(&subject));
+        // That rows are numbered is nobody's layout.
+        if subject.index.is_some() || table.row_number().is_none() {
+            found.extend(layouts::judge(&subject));
+        }
         found.extend(values::judge(&subject));
     }
     found.extend(tables::judge(&whole));

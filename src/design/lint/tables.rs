@@ -24,6 +24,7 @@ pub(super) fn judge(s: &Subject<'_>) -> Vec<Finding> {
     let unused = unused_indexes(s).into_iter().filter(|unused| found.iter().all(|f| f.index != unused.index));
     let unused: Vec<Finding> = unused.collect();
     found.extend(unused);
+    found.extend(unkeyed(s));
     found.extend(unindexed_references(s));
     found.extend(sparse_families(s));
     found.extend(wide_rows(s));
@@ -64,6 +65,22 @@ fn redundant_indexes(s: &Subject<'_>) -> Vec<Finding> {
         found.push(subject.finding(LintRule::RedundantIndex, seen, why, drop_index(index)));
     }
     found
+}
+
+/// A table whose rows are numbered as they come.
+fn unkeyed(s: &Subject<'_>) -> Option<Finding> {
+    s.table.row_number()?;
+    let seen = "it has no PRIMARY KEY: its rows are numbered as they come".to_owned();
+    let why = "without an index, each condition reads all of them";
+    let unique = s.table.indexes.iter().find(|index| index.unique && index.filter.is_none());
+    let counts = s.table.live_columns().find(|(_, column)| column.identity.is_some());
+    let columns = counts.map(|(id, _)| vec![id]).or(unique.map(|index| index.layout.columns()));
+    let table = name_sql(&s.table.name);
+    let fix = match columns {
+        Some(columns) => format!("ALTER TABLE {table} ADD PRIMARY KEY ({})", s.names(&columns)),
+        None => format!("ALTER TABLE {table} ADD PRIMARY KEY (...), of columns that tell its rows apart"),
+    };
+    Some(s.finding(LintRule::Unkeyed, seen, why, fix))
 }
 
 /// Foreign keys that begin no key of the table.

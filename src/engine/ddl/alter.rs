@@ -135,6 +135,7 @@ pub fn alter_table(catalog: &Catalog, alter: &AlterTable) -> DdlResult<Vec<Warni
         }
         AlterTableOp::Split(_)
         | AlterTableOp::Rekey { .. }
+        | AlterTableOp::AddKey { .. }
         | AlterTableOp::CancelRekey
         | AlterTableOp::SetOptions(_)
         | AlterTableOp::AddCheck(_)

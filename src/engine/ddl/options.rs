@@ -10,7 +10,7 @@ use crate::schema::{ENDED_AT, History, TableDef, WRITTEN_AT};
 use crate::sql::{AlterTableOp, OptionDef, Statement, key_specs, name_sql, parse};
 use crate::value::{Literal, Value};
 
-use super::key_columns;
+use super::{key_columns, numbers};
 
 /// Versions of a row (count), at most: each change walks over them.
 const VERSIONS_MAX: u32 = 1000;
@@ -172,15 +172,17 @@ fn layout_of_past(table: &TableDef) -> Result<KeyLayout> {
     if table.key.is_drawn() {
         return Err(Error::unsupported("random(n) would draw another bucket for each"));
     }
-    // Parse the key parts again: how a part is terminated depends on what follows it.
-    let keys = match parse(&format!("ALTER TABLE t REKEY ({})", table.key.sql()))? {
-        Statement::AlterTable(alter) => match alter.op {
-            AlterTableOp::Rekey { keys } => keys,
+    let mut specs = match table.row_number() {
+        Some(id) => vec![numbers(id)],
+        // Parse the key parts again: how a part is terminated depends on what follows it.
+        None => match parse(&format!("ALTER TABLE t REKEY ({})", table.key.sql()))? {
+            Statement::AlterTable(alter) => match alter.op {
+                AlterTableOp::Rekey { keys } => key_specs(&keys, &key_columns(&table.columns))?,
+                _ => Vec::new(),
+            },
             _ => Vec::new(),
         },
-        _ => Vec::new(),
     };
-    let mut specs = key_specs(&keys, &key_columns(&table.columns))?;
     let transform = Transform::Column(written_at);
     specs.push(PartSpec { transform, descending: true, sql: "written_at DESC".to_owned() });
     Ok(KeyLayout::new(specs, &|id| table.column_info(id), Tail::Nothing)?)

@@ -62,6 +62,7 @@ pub fn add(
 fn reference(table: &TableDef, parent: &TableDef, def: &ReferenceDef) -> Result<Reference> {
     let columns = columns_named(table, &def.columns)?;
     let parent_columns = match def.parent_columns.is_empty() {
+        true if parent.row_number().is_some() => return Err(no_key(parent)),
         true => parent.key.columns(),
         false => columns_named(parent, &def.parent_columns)?,
     };
@@ -82,6 +83,17 @@ fn reference(table: &TableDef, parent: &TableDef, def: &ReferenceDef) -> Result<
     let others = (&*table.checks, &*table.references);
     let name = constraint_name(&table.name, others, def.name.as_ref(), generated)?;
     Ok(Reference { name, ..reference })
+}
+
+/// The error for a reference that names no columns of a table without a PRIMARY KEY.
+fn no_key(parent: &TableDef) -> Error {
+    let name = name_sql(&parent.name);
+    Error::invalid(format!("table \"{}\" has no PRIMARY KEY", parent.name))
+        .why("that is what a foreign key refers to, if it names no columns")
+        .hint(format!(
+            "ALTER TABLE {name} ADD PRIMARY KEY (...) first; or name the columns of a UNIQUE index"
+        ))
+        .state(sqlstate::INVALID_FOREIGN_KEY)
 }
 
 /// Errors: more or fewer columns than the parent's; others types than theirs.

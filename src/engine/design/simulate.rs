@@ -21,6 +21,7 @@ use crate::exec::dml::drawn;
 use crate::key::{ColumnId, KeyLayout, Rowkey};
 use crate::plan::{LayoutRole, ranges};
 use crate::schema::TableDef;
+use crate::sql::rewrite::ROWKEY;
 use crate::sql::{CopyFile, Simulate, SimulateBy, WritesFrom, name_of, name_sql, parse_query, span_of};
 use crate::value::{ColumnType, Value, quoted_name};
 
@@ -94,7 +95,8 @@ async fn run(view: &StatementView, wanted: &Simulate) -> Result<(Vec<Under>, imp
             layouts.push(layout);
         }
     }
-    let arrival = if wanted.source.is_none() { Some(arrival(&table)?) } else { None };
+    let tells_order = wanted.source.is_some() || table.row_number().is_some();
+    let arrival = if tells_order { None } else { Some(arrival(&table)?) };
     let rows = source(view, &table, wanted, &layouts, arrival).await?;
     let known = known_scans(view, &table)?;
     let mut all = Vec::with_capacity(layouts.len());
@@ -127,10 +129,12 @@ async fn source(
     layouts: &[KeyLayout],
     arrival: Option<ColumnId>,
 ) -> Result<Vec<Vec<Value>>> {
+    let row_number = table.row_number();
     let mut columns: Vec<ColumnId> = layouts.iter().flat_map(KeyLayout::columns).chain(arrival).collect();
+    columns.retain(|id| Some(*id) != row_number);
     columns.sort_unstable();
     columns.dedup();
-    let rows = match &wanted.source {
+    let mut rows = match &wanted.source {
         Some(WritesFrom::File(file)) => of_file(view, table, file)?,
         Some(WritesFrom::Query(query)) if query.order_by.is_none() => {
             return Err(Error::invalid("the query does not say in which order its rows are written")
@@ -139,13 +143,19 @@ async fn source(
         }
         Some(WritesFrom::Query(query)) => of_query(view, table, (**query).clone(), &columns).await?,
         None => {
-            let names: Vec<String> = columns.iter().map(|id| quoted_name(table.column_name(*id))).collect();
-            let order: Vec<String> = arrival.iter().map(|id| quoted_name(table.column_name(*id))).collect();
-            let (names, order) = (names.join(", "), order.join(", "));
-            let sql = format!("SELECT {names} FROM {} ORDER BY {order}", quoted_name(&table.name));
+            let name = |id: ColumnId| quoted_name(table.column_name(id));
+            // Without a PRIMARY KEY, rowkeys are in the order of writes.
+            let order = arrival.map_or_else(|| ROWKEY.to_owned(), name);
+            let mut names: Vec<String> = columns.iter().map(|id| name(*id)).collect();
+            names.extend(names.is_empty().then(|| order.clone()));
+            let (names, from) = (names.join(", "), quoted_name(&table.name));
+            let sql = format!("SELECT {names} FROM {from} ORDER BY {order}");
             of_query(view, table, parse_query(&sql)?, &columns).await?
         }
     };
+    if let Some(id) = row_number {
+        rows.iter_mut().zip(1..).for_each(|(row, n)| row[usize::from(id.0)] = Value::Int(n));
+    }
     if rows.is_empty() {
         return Err(Error::invalid("there are no writes to replay")
             .hint("load rows first, or FROM (SELECT value AS id FROM generate_series(1, 100000) ORDER BY 1)")

@@ -220,7 +220,7 @@ async fn source_cells(
             let asked = given.queries.source.of(Some(Vec::new()), || Ok((**query).clone()))?;
             // Which of two rows with one key comes first matters, and so does which is numbered first.
             let in_order = !matches!(stmt.mode, InsertMode::Insert)
-                || table.live_columns().any(|(_, column)| column.identity.is_some());
+                || table.filled_columns().any(|(_, column)| column.identity.is_some());
             let mut source = QueryRows::open(view, asked, given.params, in_order).await?;
             let columns = fitting(stmt, columns, std::iter::once(source.width()))?;
             if source.gather(may_be_many).await? {
@@ -268,8 +268,15 @@ pub(super) fn check_columns(table: &TableDef, stmt: &Insert) -> Result<()> {
     }
 }
 
-/// Columns that an INSERT names; all of them if it names none.
+/// Columns that an INSERT names; all of them if it names none. Errors: an UPSERT, where no key tells what it overwrites.
 fn target_columns(table: &TableDef, stmt: &Insert) -> Result<Vec<ColumnId>> {
+    if matches!(stmt.mode, InsertMode::Upsert) && table.row_number().is_some() {
+        return Err(Error::invalid(format!("table \"{}\" has no PRIMARY KEY", table.name))
+            .why("that tells which rows are overwritten")
+            .hint(format!("INSERT adds rows; ALTER TABLE {} ADD PRIMARY KEY (...) makes a key", stmt.table))
+            .state(sqlstate::OBJECT_STATE)
+            .at(span_of_name(&stmt.table)));
+    }
     if stmt.columns.is_empty() {
         return Ok(table.live_columns().map(|(id, _)| id).collect());
     }

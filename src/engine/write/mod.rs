@@ -339,8 +339,16 @@ fn assigned_columns(table: &TableDef, assignments: &[Assignment]) -> Result<Vec<
         if name_of(&assignment.column) == ROWKEY && table.column_id(ROWKEY).is_none() {
             let columns = table.key.columns().into_iter().map(|id| table.column_name(id));
             let columns = columns.collect::<Vec<_>>().join(", ");
-            let what = format!("the rowkey of \"{}\" is made of its columns", table.name);
-            let hint = format!("DELETE the row, and INSERT it with other values of {columns}");
+            let (what, hint) = match table.row_number() {
+                None => (
+                    format!("the rowkey of \"{}\" is made of its columns", table.name),
+                    format!("DELETE the row, and INSERT it with other values of {columns}"),
+                ),
+                Some(_) => (
+                    format!("the rows of \"{}\" are numbered", table.name),
+                    "DELETE the row, and INSERT it: it gets another number".to_owned(),
+                ),
+            };
             return Err(kept_rowkey(what, &assignment.column, hint));
         }
         let id = column_named(table, &assignment.column)?;

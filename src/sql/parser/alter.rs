@@ -5,6 +5,7 @@ use sqlparser::tokenizer::Token;
 
 use super::Parser;
 use super::ddl::Elements;
+use super::dumps::numbers_itself;
 use super::types::TypeSpec;
 use crate::error::{Error, Result, Span};
 use crate::sql::ast::*;
@@ -43,6 +44,14 @@ impl Parser<'_> {
             Ok(ops.into_iter().map(move |op| (op, span)))
         })?;
         let mut ops: Vec<(AlterTableOp, Span)> = ops.into_iter().flatten().collect();
+        for (op, _) in &mut ops {
+            if let AlterTableOp::AlterColumn { name: column, change } = op
+                && let ColumnChange::SetDefault(default) = change
+                && let Some(identity) = numbers_itself(&name, column, default)
+            {
+                *change = ColumnChange::AddIdentity(identity);
+            }
+        }
         if ops.len() == 1
             && let Some((op, _)) = ops.pop()
         {
@@ -51,6 +60,7 @@ impl Parser<'_> {
         let alone = |op: &AlterTableOp| {
             Some(match op {
                 AlterTableOp::Rekey { .. } | AlterTableOp::CancelRekey => "REKEY",
+                AlterTableOp::AddKey { .. } => "ADD PRIMARY KEY",
                 AlterTableOp::RenameTable { .. } | AlterTableOp::RenameColumn { .. } => "RENAME",
                 _ => return None,
             })
@@ -256,7 +266,7 @@ impl Parser<'_> {
         Ok(NewType { data_type, max_len, using })
     }
 
-    /// The CHECK or FOREIGN KEY of ADD CONSTRAINT, if it is one.
+    /// The PRIMARY KEY, CHECK or FOREIGN KEY of ADD CONSTRAINT, if it is one.
     fn new_constraint(&mut self) -> Result<Option<AlterTableOp>> {
         let name = match self.word("CONSTRAINT") {
             true => Some(self.name("the name of the constraint")?),
@@ -268,20 +278,16 @@ impl Parser<'_> {
         if self.peek_words(&["FOREIGN", "KEY"]) {
             return Ok(Some(AlterTableOp::AddReference(Box::new(self.foreign_key(name)?))));
         }
-        let other = ["UNIQUE", "PRIMARY"].iter().find(|word| self.peek_words(&[word]));
-        match (other, name) {
-            (Some(&"UNIQUE"), _) => Err(self
+        if self.words(&["PRIMARY", "KEY"]) {
+            return Ok(Some(AlterTableOp::AddKey { keys: self.keys()? }));
+        }
+        match name {
+            _ if self.peek_words(&["UNIQUE"]) => Err(self
                 .error("UNIQUE is added by itself")
                 .why("it is an index, which is built while others write")
                 .hint("write ALTER TABLE t ADD UNIQUE (...) as a statement of its own")),
-            (Some(other), _) => Err(self
-                .error(format!("a {other} KEY cannot be added later"))
-                .why("rows are stored under their keys")
-                .hint(
-                    "write PRIMARY KEY (...) into the CREATE TABLE; ALTER TABLE t REKEY (...) changes a key",
-                )),
-            (None, Some(_)) => Err(self.expected("CHECK or FOREIGN KEY")),
-            (None, None) => Ok(None),
+            Some(_) => Err(self.expected("PRIMARY KEY, CHECK or FOREIGN KEY")),
+            None => Ok(None),
         }
     }
 

@@ -65,7 +65,8 @@ impl Parser<'_> {
         if self.peek_words(&["LIKE"]) {
             return Err(self.no_copies(self.next_span()));
         }
-        if !self.peek_words(&["AS"]) {
+        let is_of_query = self.peek_words(&["AS"]) || self.peek_words(&["WITH"]);
+        if !is_of_query {
             self.expect_token(Token::LParen)?;
             self.list(|p| p.table_element(&mut elements))?;
             self.end_of_list()?;
@@ -75,7 +76,11 @@ impl Parser<'_> {
         self.no_bare_option("WITH ")?;
         self.no_salt(elements.primary_key.as_deref().unwrap_or_default(), "PRIMARY KEY")?;
         let split = if self.word("SPLIT") { Some(self.split()?) } else { None };
-        let query = if self.word("AS") { Some(self.query()?) } else { None };
+        let query = match self.word("AS") {
+            true => Some(self.query()?),
+            false if is_of_query => return Err(self.expected("AS and a query")),
+            false => None,
+        };
         let Elements { columns, primary_key, uniques, checks, references, families, .. } = elements;
         Ok(Statement::CreateTable(Box::new(CreateTable {
             if_not_exists,

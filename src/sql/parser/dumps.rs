@@ -1,10 +1,12 @@
 //! Statements in the dumps of SQLite and PostgreSQL that have nothing to do here, or say how far columns have counted.
 
+use sqlparser::ast::{Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Value, ValueWithSpan};
 use sqlparser::tokenizer::Token;
 
 use super::Parser;
 use crate::error::Result;
-use crate::sql::ast::{Counter, CounterName, ForeignKeySetting, Statement};
+use crate::sql::ast::{Counter, CounterName, ForeignKeySetting, Identity, Statement};
+use crate::sql::name_of;
 
 /// Settings of SQLite that its dumps, and scripts that load them, begin with.
 const PRAGMAS: &[&str] = &[
@@ -118,9 +120,7 @@ impl Parser<'_> {
             _ => return None,
         };
         let is_end = matches!(token(tokens), Token::SemiColon | Token::EOF);
-        // `public."T_id_seq"`
-        let name = name.rsplit_once('.').map_or(name.as_str(), |(_, name)| name).trim_matches('"').to_owned();
-        let of = CounterName::Sequence(name);
+        let of = CounterName::Sequence(sequence(name).to_owned());
         last.parse().ok().filter(|_| is_end).map(|last| (Counter { of, last, is_taken }, tokens))
     }
 
@@ -161,7 +161,43 @@ impl Parser<'_> {
         if self.peek_words(&["COMMENT", "ON"]) {
             return Some("COMMENT");
         }
+        if let Some(kind) = self.kind_of_sequence() {
+            return Some(kind);
+        }
         self.names_owner().then_some("ALTER TABLE")
+    }
+
+    /// `CREATE SEQUENCE public.t_id_seq`, as pg_dump writes it, and what it says of it: the column that draws its numbers
+    /// from there [counts by itself](own_sequence).
+    fn kind_of_sequence(&self) -> Option<&'static str> {
+        let token = |n| &self.inner.peek_nth_token_ref(n).token;
+        let word = |n| match token(n) {
+            Token::Word(word) => word.value.as_str(),
+            _ => "",
+        };
+        if *token(3) != Token::Period {
+            return None;
+        }
+        if self.peek_words(&["CREATE", "SEQUENCE"]) {
+            let mut rest =
+                (5..).map(token).take_while(|token| !matches!(token, Token::SemiColon | Token::EOF));
+            let counts =
+                |token: &Token| matches!(token, Token::Word(w) if w.value.eq_ignore_ascii_case("INCREMENT"));
+            // Its columns count in steps of one.
+            let steps = rest.by_ref().any(counts).then(|| rest.next().zip(rest.next()));
+            let is_one = |step: &Token| matches!(step, Token::Number(n, _) if n == "1");
+            return steps
+                .is_none_or(|step| step.is_some_and(|(_, step)| is_one(step)))
+                .then_some("CREATE SEQUENCE");
+        }
+        let owned = [5, 6].map(|at| word(at).to_uppercase());
+        let is_owned = owned[0] == "OWNED"
+            && owned[1] == "BY"
+            && *token(8) == Token::Period
+            && *token(10) == Token::Period;
+        let is_own = is_owned && word(4) == own_sequence(word(9), word(11));
+        let is_of_user = owned[0] == "OWNER" && owned[1] == "TO";
+        (self.peek_words(&["ALTER", "SEQUENCE"]) && (is_own || is_of_user)).then_some("ALTER SEQUENCE")
     }
 
     /// `ALTER TABLE public.t OWNER TO somebody`: there are no users.
@@ -177,6 +213,32 @@ impl Parser<'_> {
         }
         self.peek_words(&["ALTER", "TABLE"]) && is(at + 1, "OWNER") && is(at + 2, "TO")
     }
+}
+
+/// The sequence that PostgreSQL makes for a SERIAL column.
+fn own_sequence(table: &str, column: &str) -> String {
+    format!("{table}_{column}_seq")
+}
+
+/// What `SET DEFAULT nextval('public.t_id_seq'::regclass)` of column `t.id` says: that it numbers itself.
+pub(super) fn numbers_itself(table: &Ident, column: &Ident, default: &Expr) -> Option<Identity> {
+    let Expr::Function(call) = default else { return None };
+    let FunctionArguments::List(list) = &call.args else { return None };
+    let [FunctionArg::Unnamed(FunctionArgExpr::Expr(of))] = &list.args[..] else { return None };
+    let of = match of {
+        Expr::Cast { expr, .. } => expr,
+        of => of,
+    };
+    let Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(of), .. }) = of else { return None };
+    let function = call.name.0.last()?.as_ident()?;
+    let is_own = function.value.eq_ignore_ascii_case("nextval")
+        && sequence(of) == own_sequence(&name_of(table), &name_of(column));
+    is_own.then_some(Identity { always: false, start: 1, increment: 1 })
+}
+
+/// The name in `public."T_id_seq"`.
+fn sequence(name: &str) -> &str {
+    name.rsplit_once('.').map_or(name, |(_, name)| name).trim_matches('"')
 }
 
 fn of_table(table: String, last: i64) -> Counter {

@@ -18,10 +18,11 @@ pub const COLUMNS: [(&str, &str); 6] = [
 /// Texts that columns hold and questions name.
 pub const TEXTS: [&str; 9] = ["", "a", "ab", "abc", "B", "b c", "zz", "10", "é"];
 
-/// A table without rows.
-pub fn create(n: usize) -> String {
+/// A table without rows, some without a PRIMARY KEY.
+pub fn create(dice: &mut Dice, n: usize) -> String {
     let columns: Vec<String> = COLUMNS.iter().map(|(name, ty)| format!("{name} {ty}")).collect();
-    format!("CREATE TABLE tab{n}(pk INTEGER PRIMARY KEY, {})", columns.join(", "))
+    let key = if dice.chance(25) { "NOT NULL UNIQUE" } else { "PRIMARY KEY" };
+    format!("CREATE TABLE tab{n}(pk INTEGER {key}, {})", columns.join(", "))
 }
 
 /// A value of a column, as a literal.

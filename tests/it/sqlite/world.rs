@@ -38,7 +38,7 @@ impl World {
     pub fn new(dice: &mut Dice) -> World {
         let world = World::empty();
         for table in 0..tables::TABLES {
-            world.must(&tables::create(table));
+            world.must(&tables::create(dice, table));
         }
         world.indexes(dice, 0);
         let rows = *dice.pick(&[&3, &10, &30]);

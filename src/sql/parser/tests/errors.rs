@@ -79,12 +79,6 @@ const ERRORS: &[(&str, &str)] = &[
          \"order\"\nLINE 1: CREATE TABLE order (a INT)\n                     ^^^^^",
     ),
     (
-        "ALTER TABLE ONLY t ADD CONSTRAINT u PRIMARY KEY (a)",
-        "error: a PRIMARY KEY cannot be added later\n  why: rows are stored under their keys\n \
-         hint: write PRIMARY KEY (...) into the CREATE TABLE; ALTER TABLE t REKEY (...) changes a key\n\
-         LINE 1: ALTER TABLE ONLY t ADD CONSTRAINT u PRIMARY KEY (a)\n                                            ^^^^^^^",
-    ),
-    (
         "EXPLAIN WHATIF (INDEX (a), INDEX (b)) SELECT 1 FROM t",
         "error: EXPLAIN WHATIF takes one change\n hint: ADVISE FOR (query) compares many\n\
          LINE 1: EXPLAIN WHATIF (INDEX (a), INDEX (b)) SELECT 1 FROM t\n                                 ^",
