@@ -86,6 +86,11 @@ impl Transaction {
         self.buffer.is_empty()
     }
 
+    /// It has written to this keyspace.
+    pub fn changes(&self, keyspace: KeyspaceId) -> bool {
+        self.buffer.contains_key(&keyspace)
+    }
+
     /// A mark for [`Transaction::rollback_to`].
     pub fn savepoint(&self) -> Savepoint {
         Savepoint(self.buffer.clone())
@@ -118,15 +123,15 @@ impl Transaction {
 
     fn write(&mut self, mutation: Mutation) {
         match mutation {
-            Mutation::Put(keyspace, key, value) => self.changes(keyspace).set(key, Some(value.into())),
-            Mutation::Delete(keyspace, key) => self.changes(keyspace).set(key, None),
+            Mutation::Put(keyspace, key, value) => self.changes_of(keyspace).set(key, Some(value.into())),
+            Mutation::Delete(keyspace, key) => self.changes_of(keyspace).set(key, None),
             Mutation::Clear(keyspace) => {
-                *self.changes(keyspace) = KeyspaceChanges { cleared: true, ..KeyspaceChanges::default() };
+                *self.changes_of(keyspace) = KeyspaceChanges { cleared: true, ..KeyspaceChanges::default() };
             }
         }
     }
 
-    fn changes(&mut self, keyspace: KeyspaceId) -> &mut KeyspaceChanges {
+    fn changes_of(&mut self, keyspace: KeyspaceId) -> &mut KeyspaceChanges {
         self.buffer.entry(keyspace).or_default()
     }
 }
@@ -142,12 +147,12 @@ impl BulkWriter for TransactionWriter<'_> {
     }
 
     fn put(&mut self, keyspace: KeyspaceId, key: &[u8], value: &[u8]) -> Result<()> {
-        self.0.changes(keyspace).set(key.into(), Some(value.into()));
+        self.0.changes_of(keyspace).set(key.into(), Some(value.into()));
         Ok(())
     }
 
     fn delete(&mut self, keyspace: KeyspaceId, key: &[u8]) -> Result<()> {
-        self.0.changes(keyspace).set(key.into(), None);
+        self.0.changes_of(keyspace).set(key.into(), None);
         Ok(())
     }
 

@@ -21,6 +21,7 @@ mod expiry;
 mod formulas;
 mod moments;
 mod native;
+mod numbers;
 mod outcome;
 mod plans;
 mod query_rows;
@@ -64,6 +65,7 @@ use crate::store::{self, BulkWriter, MemoryStore, Mutation, Snapshot, Store, Wri
 use background::Background;
 use definitions::Definitions;
 use moments::NamedSnapshots;
+use numbers::Numbers;
 use plans::{Defaults, Plans, Statements};
 use runtime::Runtime;
 use turns::{ExclusivePermit, Priority, Turns};
@@ -100,6 +102,7 @@ struct Shared {
     defaults: Defaults,
     runtime: Runtime,
     turns: Arc<Turns>,
+    numbers: Numbers,
     /// Held while a table is re-keyed.
     rekeying: Mutex<()>,
     building: build::Building,
@@ -232,6 +235,7 @@ impl Database {
             defaults: Defaults::default(),
             runtime: Runtime::default(),
             turns: Arc::default(),
+            numbers: Numbers::default(),
             rekeying: Mutex::default(),
             building: build::Building::default(),
             refreshing: Mutex::default(),
@@ -404,7 +408,7 @@ impl Database {
         let _permit = self.shared.turns.commit(&batch, cancel, priority)?;
         // Last check for cancellation: a commit is not interrupted.
         cancel.check()?;
-        self.shared.store.commit(batch)
+        self.shared.store.commit(batch).inspect_err(|e| self.shared.numbers.note(e))
     }
 
     /// Commits a transaction that also changed definitions: `draft`, which was made from `base`, becomes the

@@ -5,15 +5,15 @@ use arrow::datatypes::Schema;
 use sqlparser::ast;
 use std::sync::Arc;
 
+use super::numbers::number;
 use super::view::StatementView;
-use crate::catalog::{CATALOG_KEYSPACE, identity_key};
 use crate::error::{Error, Result, counted, sqlstate};
 use crate::key::{ColumnId, Rowkey};
 use crate::row::{ColumnBuilder, any_value_at, field, value_at};
-use crate::schema::{Column, Identity, TableDef};
+use crate::schema::{Column, TableDef};
 use crate::sql::rewrite::ROWKEY;
 use crate::sql::{Overriding, name_sql, parameter_place};
-use crate::store::{Mutation, WriteBatch};
+use crate::store::WriteBatch;
 use crate::value::{CastError, CastFault, ColumnType, Value, quoted_name};
 
 /// Values given for some columns of some rows; `None` stands for the default.
@@ -267,69 +267,6 @@ pub async fn defaults(view: &StatementView, sql: &str, n: usize) -> Result<Vec<V
         )));
     }
     (0..n).map(|i| any_value_at(values.column(0), i)).collect()
-}
-
-/// Numbers the `wanted` rows from an identity column's counter. The counter first passes the numbers given
-/// explicitly for other rows, so that no number comes twice.
-pub fn number(
-    view: &StatementView,
-    table: &TableDef,
-    (id, identity): (ColumnId, Identity),
-    rows: &mut [Vec<Value>],
-    wanted: &[usize],
-    batch: &mut WriteBatch,
-) -> Result<()> {
-    let (column, step) = (table.column(id), identity.increment);
-    let key = identity_key(table.id, id);
-    // The statement may have taken numbers already.
-    let taken = batch.mutations.iter_mut().find_map(|mutation| match mutation {
-        Mutation::Put(CATALOG_KEYSPACE, k, counter) if **k == key[..] => Some(counter),
-        _ => None,
-    });
-    let reader = view.snapshot.reader()?;
-    let stored = reader.get(CATALOG_KEYSPACE, &key)?;
-    let counter = match taken.as_deref().map(Vec::as_slice).or(stored) {
-        None => identity.start,
-        Some(bytes) => serde_json::from_slice(bytes).map_err(|e| {
-            Error::corrupt(format!("the counter of column \"{}\" cannot be read", column.name)).caused_by(e)
-        })?,
-    };
-    let at = usize::from(id.0);
-    let mut first = counter;
-    for row in rows.iter() {
-        if let Value::Int(given) = row[at]
-            && if step < 0 { given <= first } else { given >= first }
-        {
-            // The very last number has no successor, so it counts as taken.
-            first = given.saturating_add(step);
-        }
-    }
-    let exhausted = || {
-        Error::invalid(format!("the numbers of identity column \"{}\" are used up", column.name))
-            .state(sqlstate::SEQUENCE_LIMIT)
-    };
-    let mut next = first;
-    if !wanted.is_empty() {
-        let (min, max) = column.ty.integer_bounds().unwrap_or((i64::MIN, i64::MAX));
-        let last = i64::try_from(wanted.len() - 1)
-            .ok()
-            .and_then(|n| step.checked_mul(n))
-            .and_then(|way| first.checked_add(way))
-            .filter(|last| (min..=max).contains(last))
-            .ok_or_else(exhausted)?;
-        next = last.checked_add(step).ok_or_else(exhausted)?;
-    }
-    if next != counter {
-        let next = next.to_string().into_bytes();
-        match taken {
-            Some(counter) => *counter = next,
-            None => batch.put(CATALOG_KEYSPACE, key, next),
-        }
-    }
-    for (number, row) in (0..).zip(wanted) {
-        rows[*row][at] = Value::Int(first + number * step);
-    }
-    Ok(())
 }
 
 /// Rows as a batch of the table's live columns, with their rowkeys (as the pseudo-column) if given.

@@ -24,7 +24,7 @@ use super::turns::Defeats;
 use super::view::{PlanAtHand, StatementView};
 use super::write;
 use super::{Database, copy, damaged, design};
-use crate::catalog::Catalog;
+use crate::catalog::{CATALOG_KEYSPACE, Catalog};
 use crate::df::cached::plan::BoundPlan;
 use crate::df::explain;
 use crate::df::query::{Planner, SPILL_FOLDER};
@@ -413,7 +413,20 @@ impl Session {
         let now = OnceLock::new();
         let (db, recording) = (self.db.clone(), None);
         let later = Later::of_transaction(self.open.as_ref().map(|open| &open.later), self.checks_at_end);
-        Ok(StatementView { db, catalog, snapshot, recording, later, moments, watch, settings, now, as_of_us })
+        let counts_alone = self.open.as_ref().is_some_and(|open| open.transaction.changes(CATALOG_KEYSPACE));
+        Ok(StatementView {
+            db,
+            catalog,
+            snapshot,
+            recording,
+            later,
+            counts_alone,
+            moments,
+            watch,
+            settings,
+            now,
+            as_of_us,
+        })
     }
 
     async fn run(

@@ -116,6 +116,14 @@ impl Turns {
         Ok(SharedPermit(self))
     }
 
+    /// Admits a commit, unless it would have to wait.
+    pub fn pass_at_once(&self) -> Option<SharedPermit<'_>> {
+        let mut state = self.state.lock();
+        let is_free = state.priorities == 0 && !state.loading;
+        state.commits += usize::from(is_free);
+        is_free.then(|| SharedPermit(self))
+    }
+
     /// Admits the commit of a batch: alone if it clears a keyspace, else beside others. Errors: `Cancelled`.
     pub fn commit(
         &self,

@@ -49,6 +49,8 @@ pub struct StatementView {
     pub recording: Option<Arc<Recording>>,
     /// Foreign keys that are not checked at once.
     pub later: Later,
+    /// Its transaction has changed counters or definitions, so identity columns count in it alone.
+    pub counts_alone: bool,
     /// Named snapshots.
     pub moments: Arc<Moments>,
     pub watch: Watch,

@@ -27,9 +27,10 @@ use sqlparser::ast::{
 
 use super::plans::{CachedQueries, SourceQuery};
 use super::references::check_parents;
-use super::rows::{always_identity, assign, batch_of, check_nulls, number};
+use super::rows::{always_identity, assign, batch_of, check_nulls};
 use super::view::{StatementView, column_named};
 use crate::df::query::Planner;
+use crate::engine::numbers::number;
 use crate::error::{Error, Result, Span, sqlstate};
 use crate::exec::dml::{RowChange, RowChanges, Writes};
 use crate::key::{ColumnId, Rowkey};
