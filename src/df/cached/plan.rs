@@ -68,7 +68,6 @@ pub struct UnboundPlan {
     schema: SchemaRef,
     /// The plan has joins, whose algorithm may be replaced.
     joins: bool,
-    options: Arc<ConfigOptions>,
     /// Parameters in LIMIT and OFFSET.
     paging: Option<PageOf>,
     /// The plan with the values of its subqueries computed first.
@@ -88,8 +87,9 @@ enum PageOf {
 #[derive(Debug)]
 struct PlanForm {
     root: Arc<dyn ExecutionPlan>,
-    /// Joins, sorts or subqueries feed dynamic filters of scans, which each run sets up anew.
-    tells: bool,
+    /// The options with which each run sets up dynamic filters of scans, if joins, sorts or subqueries feed some. Default
+    /// ones would read files of the system.
+    tells: Option<Arc<ConfigOptions>>,
     /// It has scalar subqueries.
     has_subqueries: bool,
 }
@@ -158,16 +158,17 @@ impl UnboundPlan {
             },
             false => None,
         };
-        let nested_below = nested_below.as_ref().map(PlanForm::of).transpose()?.flatten();
+        let form_of = |root| PlanForm::of(root, options);
+        let nested_below = nested_below.as_ref().map(form_of).transpose()?.flatten();
         let looked_up = looking_up.filter(lookup::are_all_lookups);
-        let looked_up = looked_up.as_ref().map(PlanForm::of).transpose()?.flatten();
-        let Some(form) = PlanForm::of(root)? else { return Ok(None) };
+        let looked_up = looked_up.as_ref().map(form_of).transpose()?.flatten();
+        let Some(form) = form_of(root)? else { return Ok(None) };
         let shared = match shared {
             Shared::Never => Shared::Never,
             Shared::Later => Shared::Later,
             Shared::Plan(shared) => match unbound(&shared)? {
                 None => Shared::Never,
-                Some(shared) if fits(&shared) => Shared::Plan(PlanForm::new(shared)),
+                Some(shared) if fits(&shared) => Shared::Plan(PlanForm::new(shared, Some(options))),
                 Some(_) => return Ok(None),
             },
         };
@@ -185,7 +186,6 @@ impl UnboundPlan {
             shared,
             lacks_threads: AtomicBool::new(false),
             looked_up,
-            options: Arc::clone(options),
         }))
     }
 
@@ -206,7 +206,7 @@ impl UnboundPlan {
     /// A plan that runs in one way only; `root`: its scan, for its [paths](UnboundPlan::paths).
     fn of_single(root: Arc<dyn ExecutionPlan>, single: Single, schema: &SchemaRef) -> UnboundPlan {
         UnboundPlan {
-            form: PlanForm::new(root),
+            form: PlanForm::new(root, None),
             shared: Shared::Never,
             lacks_threads: AtomicBool::new(false),
             looked_up: None,
@@ -215,7 +215,6 @@ impl UnboundPlan {
             nested_below: None,
             schema: Arc::clone(schema),
             joins: false,
-            options: Arc::default(),
             paging: None,
             values_first: None,
         }
@@ -336,7 +335,7 @@ impl UnboundPlan {
             && lookup::are_worth_it(&bound)?
             && !self.is_shared(&bound)
         {
-            return self.run(nested.ready(bound, &self.options)?).map(Some);
+            return self.run(nested.ready(bound)?).map(Some);
         }
         if let Some(looked_up) = &self.looked_up
             && let Some(bound) =
@@ -345,7 +344,7 @@ impl UnboundPlan {
             && lookup::are_worth_it(&bound)?
             && !self.is_shared(&bound)
         {
-            return self.run(looked_up.ready(bound, &self.options)?).map(Some);
+            return self.run(looked_up.ready(bound)?).map(Some);
         }
         let Some(mut bound) = self.form.bind(binding)? else { return Ok(None) };
         // A plan that no other threads should share.
@@ -358,7 +357,7 @@ impl UnboundPlan {
             bound =
                 lookup::instead_of_hashes_either_way(seeking.data, LookupBy::Rowkeys).map_err(df_error)?;
         }
-        let mut bound = self.form.ready(bound, &self.options)?;
+        let mut bound = self.form.ready(bound)?;
         if !is_alone && self.is_shared(&bound) {
             let Shared::Plan(shared) = &self.shared else {
                 self.lacks_threads.store(true, Ordering::Relaxed);
@@ -367,7 +366,7 @@ impl UnboundPlan {
             let Some(of_threads) = shared.bind(binding)? else { return Ok(None) };
             // It reads whole tables, where `bound` may look rows up.
             if parallel::is_shorter(&of_threads, &bound) {
-                bound = shared.ready(of_threads, &self.options)?;
+                bound = shared.ready(of_threads)?;
             }
         }
         self.run(bound).map(Some)
@@ -383,18 +382,19 @@ impl UnboundPlan {
 
 impl PlanForm {
     /// A plan to be kept; `None` if it cannot be.
-    fn of(root: &Arc<dyn ExecutionPlan>) -> Result<Option<PlanForm>> {
-        Ok(unbound(root)?.filter(fits).map(PlanForm::new))
+    fn of(root: &Arc<dyn ExecutionPlan>, options: &Arc<ConfigOptions>) -> Result<Option<PlanForm>> {
+        Ok(unbound(root)?.filter(fits).map(|root| PlanForm::new(root, Some(options))))
     }
 
-    fn new(root: Arc<dyn ExecutionPlan>) -> PlanForm {
+    /// `options`: needed by plans with joins, sorts and subqueries.
+    fn new(root: Arc<dyn ExecutionPlan>, options: Option<&Arc<ConfigOptions>>) -> PlanForm {
         let tells = |node: &dyn ExecutionPlan| {
             node.is::<HashJoinExec>()
                 || node.is::<ScalarSubqueryExec>()
                 || node.downcast_ref::<SortExec>().is_some_and(|sort| sort.fetch().is_some())
         };
         PlanForm {
-            tells: holds(&root, &tells),
+            tells: options.filter(|_| holds(&root, &tells)).cloned(),
             has_subqueries: holds(&root, &|node| node.is::<ScalarSubqueryExec>()),
             root,
         }
@@ -415,15 +415,11 @@ impl PlanForm {
     }
 
     /// Gives the bound plan its own subquery results and dynamic filters.
-    fn ready(
-        &self,
-        mut bound: Arc<dyn ExecutionPlan>,
-        options: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
+    fn ready(&self, mut bound: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
         if self.has_subqueries {
             bound = subquery_values::anew(bound).map_err(df_error)?;
         }
-        if self.tells {
+        if let Some(options) = &self.tells {
             bound = PushDown.optimize(bound, options).map_err(df_error)?;
         }
         Ok(bound)
