@@ -166,6 +166,9 @@ impl Walk<'_> {
         if !(0..=DEPTH_MAX).contains(&self.place.depth) {
             return None;
         }
+        if self.place.groups.is_some_and(|groups| groups.stay()) {
+            return Some(at + 1);
+        }
         // A list is padded, which its text would show.
         let may_change = || !self.is_in(at, |column| column.stays || column.is_shown);
         if self.place.in_list
@@ -265,13 +268,51 @@ struct Place {
     between: Option<i32>,
     /// The token that begins its upper bound.
     upper: usize,
+    /// The outermost GROUP BY before it, in the same SELECT or around it.
+    groups: Option<Groups>,
+}
+
+/// A GROUP BY. Its literals stay, or the select list would ask for something else; and if it compares with one, so do those
+/// in the clauses behind it.
+#[derive(Clone, Copy)]
+struct Groups {
+    /// Of parentheses.
+    depth: i32,
+    has_ended: bool,
+    compares: bool,
+}
+
+impl Groups {
+    fn stay(self) -> bool {
+        !self.has_ended || self.compares
+    }
+
+    /// Goes on to a token at this depth; `None`: the SELECT has ended.
+    fn see(mut self, sql: &str, token: Token, depth: i32) -> Option<Groups> {
+        let is_beside = depth == self.depth;
+        if depth < self.depth || is_beside && token.is(sql, &["union", "except", "intersect"]) {
+            return None;
+        }
+        self.has_ended |=
+            is_beside && token.is(sql, &["having", "window", "qualify", "order", "limit", "offset"]);
+        self.compares |= !self.has_ended && compares(sql, token);
+        Some(self)
+    }
 }
 
 impl Place {
     /// Goes on to a token.
     fn see(&mut self, sql: &str, tokens: &[Token], at: usize) {
         let before = at.checked_sub(1).map(|before| tokens[before]);
+        self.groups = self.groups.and_then(|groups| groups.see(sql, tokens[at], self.depth));
         match (tokens[at].class, sql.as_bytes()[tokens[at].start]) {
+            (Class::Word, b'g' | b'G')
+                if self.groups.is_none()
+                    && tokens[at].is(sql, &["group"])
+                    && !before.is_some_and(|before| before.is(sql, &["within"])) =>
+            {
+                self.groups = Some(Groups { depth: self.depth, has_ended: false, compares: false });
+            }
             (Class::Other, b'(') => {
                 (self.selects, self.depth) = (self.selects << 1, self.depth + 1);
                 let opens_list = |before: Token| {
@@ -334,6 +375,11 @@ impl Column {
     }
 }
 
+/// The token is an operator that compares.
+fn compares(sql: &str, token: Token) -> bool {
+    token.class == Class::Comparison || token.is(sql, &["in", "between", "like"])
+}
+
 /// The columns of all select lists.
 fn columns_of(sql: &str, tokens: &[Token], names: Names) -> Vec<Column> {
     let mut columns: Vec<Column> = Vec::new();
@@ -349,14 +395,17 @@ fn columns_of(sql: &str, tokens: &[Token], names: Names) -> Vec<Column> {
     };
     // The select lists around the position.
     let mut lists: Vec<List> = Vec::new();
-    let (mut depth, mut sorts, mut sorts_by_literals, mut is_set) = (0, false, false, false);
+    let (mut depth, mut sorts_by_literals, mut is_set) = (0, false, false);
+    // The depth of the GROUP BY or ORDER BY around the position.
+    let mut sorts: Option<i32> = None;
     for (at, token) in tokens.iter().enumerate() {
+        sorts_by_literals |= sorts.is_some() && compares(sql, *token);
         let is_in_list = lists.last().is_some_and(|list| list.depth == depth);
         match (token.class, token.text(sql)) {
-            (Class::Comparison, _) => sorts_by_literals |= sorts,
             (Class::Other, "(") => depth += 1,
             (Class::Other, ")") => {
-                (depth, sorts) = (depth - 1, false);
+                depth -= 1;
+                sorts = sorts.filter(|of| *of <= depth);
                 if let Some(list) = lists.pop_if(|list| list.depth > depth) {
                     let first = list.first;
                     end(&mut columns, list, at);
@@ -384,8 +433,11 @@ fn columns_of(sql: &str, tokens: &[Token], names: Names) -> Vec<Column> {
                     lists.pop().into_iter().for_each(|list| end(&mut columns, list, at));
                 }
                 is_set |= token.is(sql, &["union", "except", "intersect"]);
-                sorts = begins || sorts && !ends;
-                sorts_by_literals |= sorts && token.is(sql, &["in", "between", "like"]);
+                sorts = match sorts {
+                    Some(of) if of == depth && ends => None,
+                    None if begins => Some(depth),
+                    sorts => sorts,
+                };
             }
             _ => {}
         }

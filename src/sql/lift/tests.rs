@@ -241,20 +241,33 @@ fn columns_with_a_name_may_compare_with_anything() {
         )
     );
     assert_eq!(
-        lifted("SELECT CASE WHEN a > 5 THEN 1 END AS x, count(*) FROM t WHERE b = 6 GROUP BY CASE WHEN a > 5 THEN 1 END"),
-        (
-            "SELECT CASE WHEN a > 5 THEN 1 END AS x, count(*) FROM t WHERE b = $1 GROUP BY CASE WHEN a > $2 THEN 1 END"
-                .into(),
-            vec![int(6), int(5)]
-        )
-    );
-    assert_eq!(
         lifted("SELECT (SELECT b > 5) AS x, a IS DISTINCT FROM (3) AS y, count(*) FILTER (WHERE a = 7) AS n"),
         (
             "SELECT (SELECT b > 5) AS x, a IS DISTINCT FROM (3) AS y, count(*) FILTER (WHERE a = $1) AS n"
                 .into(),
             vec![int(7)]
         )
+    );
+}
+
+#[test]
+fn what_groups_ask_for_stays_as_in_the_select_list() {
+    let same = [
+        ("", "SELECT CASE WHEN a > 5 THEN 1 END AS x FROM t", " GROUP BY CASE WHEN a > 5 THEN 1 END HAVING a > 5"),
+        ("", "SELECT 1 <> 5 AS x FROM t", " GROUP BY ROLLUP (a), CUBE (1 <> 5) ORDER BY 1 <> 5"),
+        ("", "SELECT (SELECT b FROM u WHERE c = 5) AS x FROM t", " GROUP BY (SELECT b FROM u WHERE c = 5)"),
+        ("WITH w AS (", "SELECT a IN (1, 2, 3) AS x FROM t", " GROUP BY a IN (1, 2, 3)) SELECT 1 FROM w"),
+        ("", "SELECT a = 1 AS x FROM t", " GROUP BY a = 1 UNION SELECT true FROM u"),
+    ];
+    for (before, select, groups) in same {
+        let (text, values) = lifted(&format!("{before}{select} WHERE b = 6{groups} WHERE b = 7"));
+        assert_eq!(values.first(), Some(&Value::Int(6)));
+        let next = if groups.ends_with(['w', 'u']) { "$2" } else { "7" };
+        assert_eq!(text, format!("{before}{select} WHERE b = $1{groups} WHERE b = {next}"));
+    }
+    assert_eq!(
+        lifted("SELECT a = 5 AS x FROM t GROUP BY a HAVING count(*) > 6").0,
+        "SELECT a = $1 AS x FROM t GROUP BY a HAVING count(*) > $2"
     );
 }
 
