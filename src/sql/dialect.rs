@@ -17,7 +17,7 @@ use sqlparser::tokenizer::{Token, Word};
 /// - a blank is one in all of Unicode, such as the no-break space of a web page;
 /// - `user`, `floor`, `interval` and the like are names unless called;
 /// - `SELECT` needs something to select; `* EXCLUDE (..)`, `ORDER BY ALL`, `LIMIT 5, 10`, `FROM (t)` work;
-/// - `-2 ^ 2` is 4;
+/// - `-2 ^ 2` is 4, and `NOT EXISTS (..) = b` is `NOT (EXISTS (..) = b)`;
 /// - `a IS DISTINCT FROM b AND c` ends before the AND, and `a ISNULL` is `a IS NULL`;
 /// - a budget of steps: sqlparser tries some forms twice at each level of nesting, so a hostile statement
 ///   could cost it 2^depth steps.
@@ -46,6 +46,15 @@ impl RowkeyDialect {
         parser.advance_token();
         let operand = parser.parse_subexpr(self.prec_value(Precedence::Caret))?;
         Ok(Expr::UnaryOp { op, expr: Box::new(operand) })
+    }
+
+    /// Reads NOT EXISTS, of which sqlparser takes the NOT to bind closer than a comparison.
+    fn exists_not(&self, parser: &mut Parser) -> Result<Expr, ParserError> {
+        parser.advance_token();
+        Ok(match parser.parse_subexpr(self.prec_value(Precedence::UnaryNot))? {
+            Expr::Exists { subquery, negated } => Expr::Exists { subquery, negated: !negated },
+            operand => Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(operand) },
+        })
     }
 }
 
@@ -92,6 +101,12 @@ impl Dialect for RowkeyDialect {
                 Some(parser.parse_identifier().map(Expr::Identifier))
             }
             Token::Word(word) if word.keyword == Keyword::TRIM => trim_of_blanks(parser),
+            Token::Word(word)
+                if word.keyword == Keyword::NOT
+                    && matches!(&second.token, Token::Word(next) if next.keyword == Keyword::EXISTS) =>
+            {
+                Some(self.exists_not(parser))
+            }
             Token::Minus => Some(self.signed(parser, UnaryOperator::Minus)),
             Token::Plus => Some(self.signed(parser, UnaryOperator::Plus)),
             _ => None,
