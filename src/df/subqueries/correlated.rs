@@ -105,8 +105,8 @@ pub fn settled(plan: LogicalPlan, names: &UniqueNames) -> DfResult<Transformed<L
                     simple.push(term);
                     continue;
                 }
-                for term in split_conjunction_owned(spell_out(term, input.schema(), true)?) {
-                    simple.push(simpler_term(term, &input)?);
+                for term in split_conjunction_owned(spell_out(term, input.schema(), true, names)?) {
+                    simple.push(simpler_term(term, &input, names)?);
                 }
             }
             let Some(predicate) = conjunction(simple) else { return Ok(Transformed::yes(input)) };
@@ -115,7 +115,7 @@ pub fn settled(plan: LogicalPlan, names: &UniqueNames) -> DfResult<Transformed<L
         plan => plan
             .rewrite_own_expressions(|expr| {
                 rename_kept(expr, &kept, &mut |expr| {
-                    expr.rewrite_up(|expr| simpler(expr, &input, &|_| false))
+                    expr.rewrite_up(|expr| simpler(expr, &input, names, &|_| false))
                 })
             })?
             .data
@@ -156,13 +156,13 @@ fn first_of_computed(distinct: DistinctOn, names: &UniqueNames) -> DfResult<Tran
 }
 
 /// [`simpler`] for a term of a WHERE.
-fn simpler_term(term: Expr, input: &LogicalPlan) -> DfResult<Expr> {
+fn simpler_term(term: Expr, input: &LogicalPlan, names: &UniqueNames) -> DfResult<Expr> {
     let inner = if let Expr::Not(inner) = &term { inner } else { &term };
     let is_whole = matches!(inner, Expr::Exists(_));
     // Where it is not the whole term, DataFusion's join marks the rows that find some, for which it reads all that there
     // is to find. A value of each row takes less, if it has a key.
     let joins = |plan: &LogicalPlan| pulls_up(plan, false) && (is_whole || !pulls_up(plan, true));
-    term.rewrite_up(|expr| simpler(expr, input, &joins)).data()
+    term.rewrite_up(|expr| simpler(expr, input, names, &joins)).data()
 }
 
 /// Rewrites IN, ANY, ALL and EXISTS into what DataFusion supports, or into a value. `joins`: an EXISTS of this plan
@@ -170,10 +170,11 @@ fn simpler_term(term: Expr, input: &LogicalPlan) -> DfResult<Expr> {
 fn simpler(
     expr: Expr,
     input: &LogicalPlan,
+    names: &UniqueNames,
     joins: &dyn Fn(&LogicalPlan) -> bool,
 ) -> DfResult<Transformed<Expr>> {
     let expr = match expr {
-        Expr::InSubquery(_) | Expr::SetComparison(_) => spell_out(expr, input.schema(), false)?,
+        Expr::InSubquery(_) | Expr::SetComparison(_) => spell_out(expr, input.schema(), false, names)?,
         expr => expr,
     };
     expr.rewrite_up(|expr| match expr {

@@ -22,7 +22,7 @@ use datafusion::logical_expr::{
     BinaryExpr, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, col, lit, not, when,
 };
 
-use super::correlated::{has_subquery, outer_columns, subquery_of};
+use super::correlated::{UniqueNames, has_subquery, outer_columns, subquery_of};
 use super::domain::not_widened;
 use super::exists::set_of;
 use crate::df::tree::RewriteTree;
@@ -63,12 +63,12 @@ pub fn in_one_set(term: Expr, schema: &DFSchema) -> DfResult<Expr> {
     let first = &list.subquery.subquery;
     let members_ty = first.schema().field(0).data_type().clone();
     let is_it = |expr: &Expr| not_widened(expr, schema) == not_widened(&list.expr, schema);
-    let mut sets = vec![members(first)?];
+    let mut sets = vec![members(first, MEMBER)?];
     for expr in &alternatives {
         let more: Vec<&Expr> = match expr {
             Expr::InSubquery(other) if std::ptr::eq(other, list) => continue,
             Expr::InSubquery(other) if is_set(expr) && other.expr == list.expr => {
-                sets.push(members(&other.subquery.subquery)?);
+                sets.push(members(&other.subquery.subquery, MEMBER)?);
                 continue;
             }
             Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) if is_it(left) => vec![right],
@@ -102,7 +102,7 @@ pub fn in_one_set(term: Expr, schema: &DFSchema) -> DfResult<Expr> {
 
 /// Rewrites IN, ANY or ALL beside rows of `schema` by EXISTS. `whole`: a WHERE's conjunct, for which false will do for
 /// unknown.
-pub fn spell_out(expr: Expr, schema: &DFSchema, whole: bool) -> DfResult<Expr> {
+pub fn spell_out(expr: Expr, schema: &DFSchema, whole: bool, names: &UniqueNames) -> DfResult<Expr> {
     let expr = match expr {
         Expr::Not(inner) => negated(*inner),
         expr => expr,
@@ -118,16 +118,18 @@ pub fn spell_out(expr: Expr, schema: &DFSchema, whole: bool) -> DfResult<Expr> {
     };
     // It holds for all if its negation holds for none.
     let op = op.negate().filter(|_| is_all).unwrap_or(op);
-    let set = members(&set_of(&subquery.subquery))?;
+    // What is looked for may have been spelled out before, with members of its own.
+    let member = if has_subquery(&x) { names.next("member") } else { MEMBER.to_owned() };
+    let set = members(&set_of(&subquery.subquery), &member)?;
     let exists = |rows: LogicalPlan| Expr::Exists(Exists { subquery: subquery_of(rows), negated: false });
     let holds = |condition: Expr| -> DfResult<Expr> {
         Ok(exists(LogicalPlanBuilder::from(set.clone()).filter(condition)?.build()?))
     };
-    let found = match extreme(&set, op)? {
+    let found = match extreme(&set, &member, op)? {
         Some(extreme) => Expr::BinaryExpr(BinaryExpr::new(x.clone(), op, Box::new(extreme))).is_true(),
         None => {
             let outer = Box::new(from_outside((*x).clone(), schema)?);
-            holds(Expr::BinaryExpr(BinaryExpr::new(outer, op, Box::new(col(MEMBER)))))?
+            holds(Expr::BinaryExpr(BinaryExpr::new(outer, op, Box::new(col(&member)))))?
         }
     };
     let if_found = is_all == negated;
@@ -139,7 +141,7 @@ pub fn spell_out(expr: Expr, schema: &DFSchema, whole: bool) -> DfResult<Expr> {
         unknown.push(x.is_null().and(exists(set.clone())));
     }
     if set.schema().field(0).is_nullable() {
-        unknown.push(holds(col(MEMBER).is_null())?);
+        unknown.push(holds(col(&member).is_null())?);
     }
     if whole {
         return Ok(unknown.into_iter().fold(not(found), |all, unknown| all.and(not(unknown))));
@@ -153,10 +155,10 @@ pub fn spell_out(expr: Expr, schema: &DFSchema, whole: bool) -> DfResult<Expr> {
 
 /// The extreme value of the set that decides `x op ANY (set)`; `None` if there is none for this operator, or if it
 /// depends on the outer row.
-fn extreme(set: &LogicalPlan, op: Operator) -> DfResult<Option<Expr>> {
+fn extreme(set: &LogicalPlan, member: &str, op: Operator) -> DfResult<Option<Expr>> {
     let extreme = match op {
-        Operator::Lt | Operator::LtEq => max(col(MEMBER)),
-        Operator::Gt | Operator::GtEq => min(col(MEMBER)),
+        Operator::Lt | Operator::LtEq => max(col(member)),
+        Operator::Gt | Operator::GtEq => min(col(member)),
         _ => return Ok(None),
     };
     let ty = set.schema().field(0).data_type();
@@ -176,16 +178,16 @@ fn negated(expr: Expr) -> Expr {
     }
 }
 
-/// The same rows, with their column under [`MEMBER`].
-fn members(plan: &Arc<LogicalPlan>) -> DfResult<LogicalPlan> {
+/// The same rows, with another name for their column.
+fn members(plan: &Arc<LogicalPlan>, member: &str) -> DfResult<LogicalPlan> {
     if let LogicalPlan::Projection(projection) = &**plan
         && let [expr] = &projection.expr[..]
     {
-        let expr = expr.clone().unalias().alias(MEMBER);
+        let expr = expr.clone().unalias().alias(member);
         return LogicalPlanBuilder::from(Arc::clone(&projection.input)).project([expr])?.build();
     }
     let column = Expr::Column(Column::from(plan.schema().qualified_field(0)));
-    LogicalPlanBuilder::from(Arc::clone(plan)).project([column.alias(MEMBER)])?.build()
+    LogicalPlanBuilder::from(Arc::clone(plan)).project([column.alias(member)])?.build()
 }
 
 /// The expression with its columns as outer references.
