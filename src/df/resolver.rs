@@ -136,6 +136,7 @@ impl Resolver<'_> {
                 relations.iter().filter_map(|relation| self.columns_of(&name(relation))).flatten();
             columns.any(|known| known == column)
         };
+        crate::sql::name_tables(&mut query);
         crate::sql::name_made_values(&mut query, &|name| has_column(name) || is_read(name));
         crate::sql::name_outer_tables(&mut query, &has_column);
         let is_scalar = |name: &str| self.get_function_meta(name).is_some();

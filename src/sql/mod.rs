@@ -47,6 +47,7 @@ mod shape;
 mod split;
 mod star;
 mod table_functions;
+mod table_names;
 mod using;
 mod values_of_columns;
 pub mod visit;
@@ -81,6 +82,7 @@ pub use shape::balanced;
 pub use split::{Splitter, SqlText};
 pub use star::expanded_star;
 pub use table_functions::{name_made_values, reads_rows, table_function};
+pub use table_names::name_tables;
 pub use wildcard::resolve_joins;
 pub use with_names::{NamedQuery, name_with_queries};
 

@@ -128,7 +128,7 @@ pub(super) fn tables_of(select: &Select) -> Vec<String> {
     factors(&select.from).into_iter().filter_map(name).collect()
 }
 
-fn alias_of(factor: &TableFactor) -> Option<&TableAlias> {
+pub(super) fn alias_of(factor: &TableFactor) -> Option<&TableAlias> {
     match factor {
         TableFactor::Table { alias, .. }
         | TableFactor::Derived { alias, .. }

@@ -20,7 +20,7 @@ use super::using::replace_names;
 use super::visit::{visit_expressions, visit_mut};
 
 /// Separates a repeated name from its number; no name can contain it.
-const MARK: char = '\0';
+pub(super) const MARK: char = '\0';
 
 /// Nodes (count) of an expression beyond which it is not named by its text as written, which may be too deep to print
 /// before it is balanced.
@@ -74,12 +74,8 @@ impl VisitorMut for Inner {
         ControlFlow::Continue(())
     }
 
-    fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
-        if let TableFactor::Derived { lateral: true, subquery, .. } = factor
-            && let SetExpr::Select(select) = &mut *subquery.body
-        {
-            name_outer_columns(select);
-        }
+    fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        name_outer_columns(select);
         ControlFlow::Continue(())
     }
 }
@@ -279,7 +275,8 @@ fn name_of_item(item: &SelectItem) -> Option<String> {
     }
 }
 
-fn column_name(expr: &Expr) -> Option<String> {
+/// The name of a column, without its table's.
+pub(super) fn column_name(expr: &Expr) -> Option<String> {
     match expr {
         Expr::Identifier(name) => Some(name_of(name)),
         Expr::CompoundIdentifier(parts) => parts.last().map(name_of),

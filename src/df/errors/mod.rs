@@ -141,7 +141,11 @@ fn schema_error(error: &SchemaError) -> Error {
     match error {
         SchemaError::FieldNotFound { field, .. } if is_uncorrelated(field) => not_a_join(),
         SchemaError::FieldNotFound { field, valid_fields } => {
-            let place = field.relation.as_ref().map(|r| format!(" in {}", r.table())).unwrap_or_default();
+            let place = field
+                .relation
+                .as_ref()
+                .map(|r| format!(" in {}", output_name(r.table())))
+                .unwrap_or_default();
             let name = output_name(&field.name);
             let error = Error::invalid(format!("there is no column \"{name}\"{place}"))
                 .state(sqlstate::UNDEFINED_COLUMN);
@@ -154,9 +158,14 @@ fn schema_error(error: &SchemaError) -> Error {
                 field.relation.is_some() && valid_fields.iter().all(|other| other.relation != field.relation);
             let same_name = valid_fields.iter().find(|other| output_name(&other.name) == name);
             if let (Some(column), Some(table)) = (same_name, &field.relation) {
-                let error = error.hint(format!("write {}", column.flat_name()));
+                let of = column
+                    .relation
+                    .as_ref()
+                    .map(|r| format!("{}.", output_name(r.table())))
+                    .unwrap_or_default();
+                let error = error.hint(format!("write {of}{}", output_name(&column.name)));
                 return match is_hidden {
-                    true => error.why(format!("nothing here is called {}", table.table())),
+                    true => error.why(format!("nothing here is called {}", output_name(table.table()))),
                     false => error,
                 };
             }
@@ -180,7 +189,7 @@ fn schema_error(error: &SchemaError) -> Error {
                 .state(sqlstate::AMBIGUOUS_COLUMN)
         }
         SchemaError::DuplicateQualifiedField { qualifier, name } => {
-            let (table, name) = (qualifier.table(), output_name(name));
+            let [table, name] = [qualifier.table(), name].map(output_name);
             Error::invalid(format!("two columns are called \"{table}.{name}\""))
                 .why("a name means one table or column of a FROM")
                 .hint(format!("write FROM {table} AS a, {table} AS b for two tables, x AS y for two columns"))

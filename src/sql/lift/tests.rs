@@ -253,7 +253,11 @@ fn columns_with_a_name_may_compare_with_anything() {
 #[test]
 fn what_groups_ask_for_stays_as_in_the_select_list() {
     let same = [
-        ("", "SELECT CASE WHEN a > 5 THEN 1 END AS x FROM t", " GROUP BY CASE WHEN a > 5 THEN 1 END HAVING a > 5"),
+        (
+            "",
+            "SELECT CASE WHEN a > 5 THEN 1 END AS x FROM t",
+            " GROUP BY CASE WHEN a > 5 THEN 1 END HAVING a > 5",
+        ),
         ("", "SELECT 1 <> 5 AS x FROM t", " GROUP BY ROLLUP (a), CUBE (1 <> 5) ORDER BY 1 <> 5"),
         ("", "SELECT (SELECT b FROM u WHERE c = 5) AS x FROM t", " GROUP BY (SELECT b FROM u WHERE c = 5)"),
         ("WITH w AS (", "SELECT a IN (1, 2, 3) AS x FROM t", " GROUP BY a IN (1, 2, 3)) SELECT 1 FROM w"),
