@@ -3,6 +3,7 @@
 
 use sqlparser::ast::{Expr, GroupByExpr};
 
+use super::outputs::column_name;
 use super::shape::Copies;
 use crate::error::Result;
 
@@ -30,7 +31,12 @@ pub(super) fn written_out(by: &mut GroupByExpr, copies: &mut Copies) -> Result<(
 /// Lists the sets of a ROLLUP or CUBE that the planner refuses.
 fn as_sets(group: &mut Expr, copies: &mut Copies) -> Result<()> {
     let (Expr::Rollup(elements) | Expr::Cube(elements)) = &*group else { return Ok(()) };
-    let again = |(at, element): (usize, &Vec<Expr>)| elements[..at].contains(element);
+    let is_same = |a: &Vec<Expr>, b: &Vec<Expr>| match (&a[..], &b[..]) {
+        // `id` and `t.id` may be one column.
+        ([a], [b]) => a == b || column_name(a).is_some_and(|name| column_name(b) == Some(name)),
+        _ => a == b,
+    };
+    let again = |(at, element): (usize, &Vec<Expr>)| elements[..at].iter().any(|e| is_same(e, element));
     let is_plain =
         elements.iter().all(|element| element.len() == 1) && !elements.iter().enumerate().any(again);
     let is_cube = matches!(group, Expr::Cube(_));
@@ -62,6 +68,7 @@ mod tests {
             ("()", "GROUPING SETS (())"),
             ("ROLLUP (a, b)", "ROLLUP (a, b)"),
             ("ROLLUP (a, a)", "GROUPING SETS ((a, a), (a), ())"),
+            ("ROLLUP (a, t.A)", "GROUPING SETS ((a, t.A), (a), ())"),
             ("ROLLUP (a, (b, c))", "GROUPING SETS ((a, b, c), (a), ())"),
             ("CUBE (a, b)", "CUBE (a, b)"),
             ("CUBE (a, (b, c))", "GROUPING SETS ((a, b, c), (b, c), (a), ())"),
