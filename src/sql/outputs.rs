@@ -7,8 +7,8 @@ use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    Distinct, Expr, Ident, OrderBy, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, Spanned,
-    TableFactor, Value, ValueWithSpan, VisitMut, VisitorMut,
+    Distinct, Expr, GroupByExpr, Ident, OrderBy, OrderByExpr, OrderByKind, Query, Select, SelectItem,
+    SetExpr, Spanned, TableFactor, Value, ValueWithSpan, VisitMut, VisitorMut,
 };
 
 use super::name_of;
@@ -17,7 +17,7 @@ use super::parser::parse_query;
 use super::same::folded;
 use super::star::is_star;
 use super::using::replace_names;
-use super::visit::{visit_expressions, visit_mut};
+use super::visit::{visit_expressions, visit_expressions_mut, visit_mut};
 
 /// Separates a repeated name from its number; no name can contain it.
 pub(super) const MARK: char = '\0';
@@ -102,6 +102,7 @@ fn name_outer_columns(select: &mut Select) {
 fn name_query(query: &mut Query, is_outer: bool) -> MarkedNames {
     let in_tables = query.order_by.as_ref().map(names_in_tables).unwrap_or_default();
     let marked = name_body(&mut query.body, is_outer, &in_tables);
+    name_grouped_values(query);
     if let Some(order) = &mut query.order_by {
         if let SetExpr::Select(select) = &*query.body
             && let (Some(Distinct::Distinct), OrderByKind::Expressions(by)) =
@@ -116,6 +117,36 @@ fn name_query(query: &mut Query, is_outer: bool) -> MarkedNames {
     }
     name_again(query);
     MarkedNames::default()
+}
+
+/// Marks the columns of subqueries by whose value a query groups: DataFusion calls the group like that column, and would
+/// take it for one of a table.
+fn name_grouped_values(query: &mut Query) {
+    let SetExpr::Select(select) = &mut *query.body else { return };
+    let GroupByExpr::Expressions(groups, _) = &select.group_by else { return };
+    let of_items = select.projection.iter().filter_map(|item| match item {
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => Some(expr),
+        _ => None,
+    });
+    let mut values = groups.iter().chain(of_items.filter(|_| !groups.is_empty()));
+    if !values.any(|expr| matches!(expr, Expr::Subquery(_))) {
+        return;
+    }
+    let mut mark = |expr: &mut Expr| {
+        if let Expr::Subquery(value) = expr
+            && let SetExpr::Select(select) = &mut *value.body
+            && let [item] = &mut select.projection[..]
+            && (value.order_by.is_none() || matches!(item, SelectItem::UnnamedExpr(_)))
+            && let Some(name) = name_of_item(item).filter(|name| !name.contains(MARK))
+            && let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = &*item
+        {
+            let alias = Ident::with_quote('"', format!("{name}{MARK}"));
+            *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
+        }
+        ControlFlow::<()>::Continue(())
+    };
+    let _ = visit_expressions_mut(&mut **select, &mut mark);
+    let _ = visit_expressions_mut(&mut query.order_by, &mut mark);
 }
 
 /// Puts a query around a subquery that gives its outputs the names without marks.
