@@ -262,6 +262,16 @@ fn name_items(select: &mut Select, is_outer: bool, in_tables: &HashSet<String>) 
     let mut taken = if is_outer { HashSet::new() } else { twice(&select.projection) };
     // Nor can names be given again where not all of them are known.
     let is_named = is_outer || !select.projection.iter().any(is_star);
+    // DataFusion tells `t.a` and an output that is called `"t.a"` apart no more.
+    let columns = select.projection.iter().filter_map(|item| match item {
+        SelectItem::UnnamedExpr(expr) => column_name(expr),
+        _ => None,
+    });
+    let (tables, columns): (Vec<String>, HashSet<String>) = (tables_of(select), columns.collect());
+    let is_in_full = |name: &str| {
+        let column = |table: &String| name.strip_prefix(&**table)?.strip_prefix('.');
+        tables.iter().filter_map(column).any(|column| columns.contains(column))
+    };
     let mut marked = MarkedNames::default();
     for (n, item) in select.projection.iter_mut().enumerate() {
         let renames = matches!(item, SelectItem::ExprWithAlias { .. });
@@ -277,8 +287,8 @@ fn name_items(select: &mut Select, is_outer: bool, in_tables: &HashSet<String>) 
             // A query in parentheses is visited twice.
             continue;
         }
-        let hides =
-            renames && in_tables.contains(&name) && (is_outer || (is_named && !taken.contains(&name)));
+        let is_read = in_tables.contains(&name) || is_in_full(&name);
+        let hides = renames && is_read && (is_outer || (is_named && !taken.contains(&name)));
         let repeated = !taken.insert(name.clone()) || (wildcard && plain) || hides;
         if plain && !repeated {
             continue;
