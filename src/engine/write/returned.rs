@@ -1,7 +1,8 @@
 //! RETURNING of columns of other tables, those of FROM and USING.
 //!
 //! Their values are known when rows are found, but RETURNING is answered after rows are written. So the query
-//! that finds the rows selects these columns too, and RETURNING sees them as additional columns of the table.
+//! that finds the rows selects these columns too, and RETURNING sees them as additional columns of the table. The query
+//! also selects the table's own columns that have no name in front: it is refused if another table has them, too.
 
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
@@ -27,7 +28,7 @@ use crate::sql::{expanded_star, name_of, name_sql, table_name_of};
 pub struct Returned {
     /// The items, rewritten to the table's and the taken columns.
     pub items: Option<Vec<SelectItem>>,
-    /// Expressions over other tables; their columns are called [`column()`].
+    /// Columns of other tables, called [`column()`], and behind them own ones that may be ambiguous.
     taken: Vec<Expr>,
 }
 
@@ -63,7 +64,7 @@ impl Returned {
             }
         }
         let mut items = returning.is_some().then_some(items);
-        let mut take = Take { table, name, taken: Vec::new(), depth: 0 };
+        let mut take = Take { table, name, taken: Vec::new(), bare: Vec::new(), depth: 0 };
         for item in items.iter_mut().flatten().filter(|_| is_joined) {
             let SelectItem::UnnamedExpr(expr) = item else {
                 let _ = visit_mut(item, &mut take);
@@ -81,7 +82,9 @@ impl Returned {
                 *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias: called };
             }
         }
-        Ok(Returned { items, taken: take.taken })
+        let Take { mut taken, bare, .. } = take;
+        taken.extend(bare);
+        Ok(Returned { items, taken })
     }
 
     /// Whether RETURNING needs no columns of other tables.
@@ -158,6 +161,8 @@ struct Take<'a> {
     table: &'a TableDef,
     name: &'a str,
     taken: Vec<Expr>,
+    /// The table's own columns without a name in front.
+    bare: Vec<Expr>,
     depth: usize,
 }
 
@@ -190,13 +195,20 @@ impl VisitorMut for Take<'_> {
     }
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        if self.depth == 0 && self.is_other(expr) {
+        if self.depth > 0 {
+            return ControlFlow::Continue(());
+        }
+        if self.is_other(expr) {
             let known = self.taken.iter().position(|taken| taken == expr);
             let n = known.unwrap_or(self.taken.len());
             let taken = std::mem::replace(expr, Expr::Identifier(Ident::with_quote('"', column(n))));
             if known.is_none() {
                 self.taken.push(taken);
             }
+        } else if matches!(expr, Expr::Identifier(column) if name_of(column) != ROWKEY)
+            && !self.bare.contains(expr)
+        {
+            self.bare.push(expr.clone());
         }
         ControlFlow::Continue(())
     }
