@@ -44,8 +44,9 @@ const NAME_BYTES_MAX: usize = 128;
 pub async fn run(session: &mut Session, statement: &Statement) -> Result<Vec<Warning>> {
     match statement {
         Statement::CreateTable(create) => {
-            vet::table(session, create, &columns(create)?).await?;
-            references::create(session, create)
+            let create = session.as_dumped(create);
+            vet::table(session, &create, &columns(&create)?).await?;
+            references::create(session, &create)
         }
         Statement::DropTable { if_exists, names, cascade } => change(session, |catalog| {
             drop_tables(catalog, names, *if_exists, *cascade)

@@ -66,6 +66,11 @@ impl Numbers {
             return Ok(None);
         }
         let (catalog, snapshot) = view.db.view()?;
+        // Others may have dropped it since the statement began.
+        let now = catalog.table_by_id(table.id).and_then(|now| now.columns.get(usize::from(id.0)));
+        if now.is_none_or(|column| column.identity != Some(identity)) {
+            return Ok(None);
+        }
         let recording = Recording::new(snapshot);
         let counter =
             recording.reader()?.get(CATALOG_KEYSPACE, &identity_key(table.id, id))?.map(<[u8]>::to_vec);

@@ -97,6 +97,12 @@ pub fn columns_named(table: &TableDef, names: &[Ident]) -> Result<Vec<ColumnId>>
 pub fn column_of(table: &TableDef, name: &str) -> Result<ColumnId> {
     table.column_id(name).ok_or_else(|| {
         if name == ROWKEY {
+            if table.row_number().is_some() {
+                return Error::invalid(format!("the rows of \"{}\" are numbered", table.name))
+                    .why("it has no PRIMARY KEY, and the rowkey is the number")
+                    .hint("leave it out; WHERE, SELECT and ORDER BY know it as rowkey")
+                    .state(sqlstate::UNDEFINED_COLUMN);
+            }
             let key = &table.key;
             return Error::invalid(format!("the rowkey of \"{}\" is made of its columns", table.name))
                 .why(format!("it is {}", key.sql()))

@@ -60,7 +60,8 @@ impl TableDef {
         families.iter_mut().zip(&history.keyspaces).for_each(|(family, of)| family.keyspace = *of);
         let mut columns = self.columns.clone();
         for column in &mut columns {
-            column.hidden = false;
+            // The times are shown, a row's number is not.
+            column.hidden &= column.identity.is_some();
             column.dropped |= column.formula.is_some();
             (column.default, column.identity) = (None, None);
             // A column that is NOT NULL now may have been nullable before.

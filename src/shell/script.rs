@@ -94,7 +94,7 @@ pub fn run(console: &mut Console, source: &ScriptSource, input: Input) -> Step {
 }
 
 fn run_sql(console: &mut Console, mut pieces: TextDecoder<impl BufRead>, top: Place) -> Step {
-    let mut feeder = Feeder::new(top.file.clone());
+    let mut feeder = Feeder { is_script: true, ..Feeder::new(top.file.clone()) };
     loop {
         match pieces.next() {
             Ok(Some(Piece::Text(text))) => feeder.feed(&text, console)?,
@@ -184,6 +184,8 @@ pub struct Feeder {
     copy: Option<(SqlText, RowsFile)>,
     /// Its rows are on standard input, not in the script.
     has_stdin: bool,
+    /// Nobody is there who would notice that what follows is not taken for rows.
+    is_script: bool,
 }
 
 impl Feeder {
@@ -198,6 +200,7 @@ impl Feeder {
             spoiled: false,
             copy: None,
             has_stdin: false,
+            is_script: false,
         }
     }
 
@@ -265,7 +268,7 @@ impl Feeder {
         }
         let whole = std::iter::from_fn(|| self.splitter.next_statement()).count();
         let rest = self.splitter.finish().map_or(0, |_| 1);
-        *self = Feeder::new(self.file.take());
+        *self = Feeder { is_script: self.is_script, ..Feeder::new(self.file.take()) };
         commands + whole + rest
     }
 
@@ -305,7 +308,7 @@ impl Feeder {
 
     fn run_statement(&mut self, statement: SqlText, console: &mut Console) -> Step {
         let place = self.place(statement.line);
-        if !reads_stdin(&statement.text) {
+        if !reads_stdin(&statement.text, self.is_script) {
             return console.statement(&statement.text, &place);
         }
         let rows = console.rows_file().and_then(|mut rows| {
@@ -611,6 +614,21 @@ mod tests {
             .unwrap();
         feeder.finish(&mut console).unwrap();
         assert_eq!((out.take().as_str(), err.take().as_str()), ("1\tx\\ny\nid,s\n1,\"x\ny\"\n", ""));
+    }
+
+    #[test]
+    fn rows_behind_a_copy_that_is_refused_are_no_statements() {
+        for copy in
+            ["COPY shop.item (id, name) FROM stdin;", "copy t (a, b) FROM STDIN WITH (FORMAT binary);"]
+        {
+            let script = format!(
+                "CREATE TABLE t (a INT PRIMARY KEY);\n-- Data\n{copy}\n1\tit's; DROP TABLE t; -- in it\n\\.\nSELECT 8 AS n;\n"
+            );
+            let (mut console, out, err) = console(csv());
+            run_sql(&mut console, TextDecoder::new(script.as_bytes()), Place::TOP).unwrap();
+            assert_eq!(out.take(), "n\n8\n");
+            assert_eq!(err.take().matches("error:").count(), 1, "{copy}");
+        }
     }
 
     #[test]

@@ -18,6 +18,7 @@ mod counters;
 mod design;
 mod dialect;
 mod display;
+mod dumped;
 mod groups;
 mod hints;
 mod hoisted;

@@ -22,7 +22,7 @@ use super::shape::{Copies, balance};
 use super::star::{excludes_rowkey, star_options};
 use super::visit::{or_break, or_error, visit, visit_mut};
 use super::{
-    as_of, calls, hoisted, in_values, intervals, json_paths, name_of, nested_join, outputs, refused,
+    as_of, calls, dumped, hoisted, in_values, intervals, json_paths, name_of, nested_join, outputs, refused,
     row_values, span_of, table_functions, values_of_columns, windows,
 };
 use crate::error::{Error, Result, sqlstate};
@@ -255,10 +255,7 @@ impl VisitorMut for Normaliser {
         match &select.into {
             None => ControlFlow::Continue(()),
             Some(into) => {
-                let hint = format!(
-                    "CREATE TABLE {0} (..., PRIMARY KEY (...)), then INSERT INTO {0} SELECT ...",
-                    into.name
-                );
+                let hint = format!("write CREATE TABLE {} AS SELECT ...", into.name);
                 ControlFlow::Break(
                     Error::unsupported("SELECT INTO makes no table here").hint(hint).at(span_of(&into.name)),
                 )
@@ -293,6 +290,7 @@ impl VisitorMut for Normaliser {
             *expr = take(text);
         }
         negate_outside(expr);
+        dumped::as_written(expr);
         calls::planned(expr);
         or_break(json_paths::written_out(expr))?;
         intervals::in_units(expr);

@@ -72,7 +72,9 @@ fn unkeyed(s: &Subject<'_>) -> Option<Finding> {
     s.table.row_number()?;
     let seen = "it has no PRIMARY KEY: its rows are numbered as they come".to_owned();
     let why = "without an index, each condition reads all of them";
-    let unique = s.table.indexes.iter().find(|index| index.unique && index.filter.is_none());
+    let is_filled = |index: &IndexDef| index.layout.columns().iter().all(|id| !s.table.column(*id).nullable);
+    let mut keys = s.table.indexes.iter().filter(|index| index.unique && index.filter.is_none());
+    let unique = keys.find(|index| is_filled(index));
     let counts = s.table.live_columns().find(|(_, column)| column.identity.is_some());
     let columns = counts.map(|(id, _)| vec![id]).or(unique.map(|index| index.layout.columns()));
     let table = name_sql(&s.table.name);

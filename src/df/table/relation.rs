@@ -118,9 +118,10 @@ impl QueryRelation {
         parts
     }
 
-    /// Adds the table's hidden columns.
+    /// Adds the hidden columns with the times of rows.
     pub(super) fn with_hidden(&self) -> QueryRelation {
-        let hidden = self.table.stored_columns().filter(|(_, column)| column.hidden);
+        let stored = self.table.stored_columns();
+        let hidden = stored.filter(|(_, column)| column.hidden && column.identity.is_none());
         let hidden = hidden.map(|(id, column)| {
             (field(&column.name, column.ty, column.nullable), Field::Column(id), column.ty)
         });

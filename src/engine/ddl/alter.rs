@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use sqlparser::ast::{Expr, Ident};
 
+use super::create::no_columns;
 use super::references::without;
 use super::{COLUMNS_MAX, change, column, finish, hidden_rowkey, new_name, table_if};
 use crate::catalog::Catalog;
@@ -100,6 +101,11 @@ pub fn alter_table(catalog: &Catalog, alter: &AlterTable) -> DdlResult<Vec<Warni
                 found => found?,
             };
             refuse_if_used(&table, id, name, "cannot be dropped")?;
+            if table.live_columns().count() == 1 {
+                return Err(no_columns(&table.name)
+                    .hint(format!("DROP TABLE {}, or add another column first", name_sql(&table.name)))
+                    .at(span_of_name(name)));
+            }
             table.columns[usize::from(id.0)].dropped = true;
         }
         AlterTableOp::RenameColumn { from, to } => {

@@ -30,6 +30,9 @@ pub fn create_table(catalog: &Catalog, create: &CreateTable) -> DdlResult<Vec<Wa
     let mut edit = catalog.edit();
     let families = families(&mut edit, &create.families)?;
     let mut columns = columns(create)?;
+    if columns.is_empty() {
+        return Err(no_columns(&name).at(span_of_name(&create.name)));
+    }
     let keys = create.primary_key.as_deref().unwrap_or_default();
     let specs = match create.primary_key {
         Some(_) => key_specs(keys, &key_columns(&columns))?,
@@ -99,6 +102,13 @@ pub fn create_table(catalog: &Catalog, create: &CreateTable) -> DdlResult<Vec<Wa
     }
     edit.put_table(table)?;
     finish(edit, warnings)
+}
+
+/// The error for a table that would have no columns.
+pub fn no_columns(table: &str) -> Error {
+    Error::invalid(format!("table \"{table}\" would have no column"))
+        .why("no statement could say what its rows are")
+        .state(sqlstate::INVALID_TABLE_DEFINITION)
 }
 
 /// Warns of a table without a PRIMARY KEY.

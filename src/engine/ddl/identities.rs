@@ -96,11 +96,9 @@ pub fn set_counters(session: &mut Session, counters: &[Counter]) -> Result<Vec<W
             let identity = table.column(id).identity.ok_or_else(|| Error::internal("it numbers itself"))?;
             let step = identity.increment;
             let next = if counter.is_taken { counter.last.saturating_add(step) } else { counter.last };
-            let next = match &counter.of {
-                CounterName::Sequence(_) => next,
-                // SQLite passes the rows that are there, whatever the counter says.
-                CounterName::Table(_) => further(step, next, behind_rows(view, table, id, identity)?),
-            };
+            // SQLite passes the rows that are there, whatever the counter says. In PostgreSQL the sequence may be that
+            // of a table which has been renamed since.
+            let next = further(step, next, behind_rows(view, table, id, identity)?);
             count_from(edit, table, id, next).map_err(Error::unplaced)?;
             Ok(Some(Vec::new()))
         })?;

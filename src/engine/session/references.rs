@@ -60,6 +60,22 @@ impl Session {
         })
     }
 
+    /// The table as SQLite stores it, if this is its dump: INTEGER has up to 64 bits there, and REAL always has.
+    pub(in crate::engine) fn as_dumped<'c>(&self, create: &'c CreateTable) -> Cow<'c, CreateTable> {
+        if !self.checks_at_end {
+            return Cow::Borrowed(create);
+        }
+        let mut create = create.clone();
+        for column in &mut create.columns {
+            column.data_type = match column.data_type {
+                ColumnType::SmallInt | ColumnType::Integer => ColumnType::BigInt,
+                ColumnType::Real => ColumnType::Double,
+                other => other,
+            };
+        }
+        Cow::Owned(create)
+    }
+
     /// The table to create without the foreign keys that refer to tables which come later, and these: in a transaction
     /// that checks foreign keys at its end, [`add_awaited`](Self::add_awaited) adds them.
     pub(in crate::engine) fn without_awaited<'c>(

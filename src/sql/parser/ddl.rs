@@ -6,6 +6,7 @@ use sqlparser::ast::{Expr, Ident};
 use sqlparser::tokenizer::{Location, Token};
 
 use super::Parser;
+use super::dumps::numbers_itself;
 use super::errors::elsewhere;
 use crate::error::{Error, Result, Span, sqlstate};
 use crate::sql::ast::*;
@@ -325,6 +326,14 @@ impl Parser<'_> {
             *nullable = true;
         } else if self.peek_words(&["DEFAULT"]) {
             let default = self.default()?;
+            let table = match elements.table.strip_prefix('"') {
+                Some(quoted) => Ident::with_quote('"', quoted.trim_end_matches('"')),
+                None => Ident::new(elements.table.as_str()),
+            };
+            if let Some(identity) = numbers_itself(&table, &column.name, &default) {
+                column.identity = Some(identity);
+                return Ok(true);
+            }
             if column.default.replace(default).is_some() || column.identity.is_some() {
                 return Err(self.second_default(from));
             }

@@ -108,11 +108,13 @@ impl Parser<'_> {
         if !self.peek_words(&["SELECT"]) || !is(at, "setval") || *token(at + 1) != Token::LParen {
             return None;
         }
+        let sign = usize::from(*token(at + 4) == Token::Minus);
         let (Token::SingleQuotedString(name), Token::Comma, Token::Number(last, _)) =
-            (token(at + 2), token(at + 3), token(at + 4))
+            (token(at + 2), token(at + 3), token(at + 4 + sign))
         else {
             return None;
         };
+        let at = at + sign;
         let (is_taken, tokens) = match (token(at + 5), token(at + 7)) {
             (Token::RParen, _) => (true, at + 6),
             (Token::Comma, Token::RParen) if is(at + 6, "true") => (true, at + 8),
@@ -121,6 +123,7 @@ impl Parser<'_> {
         };
         let is_end = matches!(token(tokens), Token::SemiColon | Token::EOF);
         let of = CounterName::Sequence(sequence(name).to_owned());
+        let last = if sign == 1 { format!("-{last}") } else { last.clone() };
         last.parse().ok().filter(|_| is_end).map(|last| (Counter { of, last, is_taken }, tokens))
     }
 
@@ -164,7 +167,7 @@ impl Parser<'_> {
         if let Some(kind) = self.kind_of_sequence() {
             return Some(kind);
         }
-        self.names_owner().then_some("ALTER TABLE")
+        self.kind_of_upkeep()
     }
 
     /// `CREATE SEQUENCE public.t_id_seq`, as pg_dump writes it, and what it says of it: the column that draws its numbers
@@ -179,16 +182,7 @@ impl Parser<'_> {
             return None;
         }
         if self.peek_words(&["CREATE", "SEQUENCE"]) {
-            let mut rest =
-                (5..).map(token).take_while(|token| !matches!(token, Token::SemiColon | Token::EOF));
-            let counts =
-                |token: &Token| matches!(token, Token::Word(w) if w.value.eq_ignore_ascii_case("INCREMENT"));
-            // Its columns count in steps of one.
-            let steps = rest.by_ref().any(counts).then(|| rest.next().zip(rest.next()));
-            let is_one = |step: &Token| matches!(step, Token::Number(n, _) if n == "1");
-            return steps
-                .is_none_or(|step| step.is_some_and(|(_, step)| is_one(step)))
-                .then_some("CREATE SEQUENCE");
+            return self.counts_by_one(5).then_some("CREATE SEQUENCE");
         }
         let owned = [5, 6].map(|at| word(at).to_uppercase());
         let is_owned = owned[0] == "OWNED"
@@ -200,18 +194,63 @@ impl Parser<'_> {
         (self.peek_words(&["ALTER", "SEQUENCE"]) && (is_own || is_of_user)).then_some("ALTER SEQUENCE")
     }
 
-    /// `ALTER TABLE public.t OWNER TO somebody`: there are no users.
-    fn names_owner(&self) -> bool {
+    /// From token `at` on, a sequence is what the numbers of a column are: 1, 2, 3 and so on.
+    fn counts_by_one(&self, mut at: usize) -> bool {
         let token = |n| &self.inner.peek_nth_token_ref(n).token;
         let is = |n, word: &str| matches!(token(n), Token::Word(w) if w.value.eq_ignore_ascii_case(word));
-        let mut at = 2;
-        while is(at, "ONLY") || is(at, "IF") || is(at, "EXISTS") {
-            at += 1;
+        let is_one = |n| matches!(token(n), Token::Number(number, _) if number == "1");
+        while !matches!(token(at), Token::SemiColon | Token::EOF) {
+            let by = usize::from(is(at + 1, "WITH") || is(at + 1, "BY"));
+            at += match () {
+                () if (is(at, "START") || is(at, "INCREMENT")) && is_one(at + 1 + by) => 2 + by,
+                () if is(at, "NO") && (is(at + 1, "MINVALUE") || is(at + 1, "MAXVALUE")) => 2,
+                () if is(at, "AS") || is(at, "CACHE") => 2,
+                () => return false,
+            };
         }
-        if *token(at + 1) == Token::Period {
-            at += 2;
+        true
+    }
+
+    /// What says whose something is, or how PostgreSQL stores it.
+    fn kind_of_upkeep(&self) -> Option<&'static str> {
+        let token = |n| &self.inner.peek_nth_token_ref(n).token;
+        let is = |n, word: &str| matches!(token(n), Token::Word(w) if w.value.eq_ignore_ascii_case(word));
+        // Behind the name of a table or view.
+        let of_table = |of: &str| {
+            let mut at = 2;
+            while is(at, "ONLY") || is(at, "IF") || is(at, "EXISTS") {
+                at += 1;
+            }
+            if *token(at + 1) == Token::Period {
+                at += 2;
+            }
+            self.peek_words(&["ALTER", of]).then_some(at + 1)
+        };
+        let is_kept = |at: usize| {
+            let says = |words: &[&str]| words.iter().enumerate().all(|(n, word)| is(at + n, word));
+            says(&["OWNER", "TO"])
+                || says(&["CLUSTER", "ON"])
+                || says(&["REPLICA", "IDENTITY"])
+                || (is(at, "ENABLE") || is(at, "DISABLE")) && is(at + 1, "TRIGGER")
+                || says(&["ALTER", "COLUMN"])
+                    && is(at + 3, "SET")
+                    && (is(at + 4, "STATISTICS") || is(at + 4, "STORAGE"))
+        };
+        if of_table("TABLE").is_some_and(is_kept) {
+            return Some("ALTER TABLE");
         }
-        self.peek_words(&["ALTER", "TABLE"]) && is(at + 1, "OWNER") && is(at + 2, "TO")
+        if of_table("VIEW").is_some_and(|at| is(at, "OWNER") && is(at + 1, "TO")) {
+            return Some("ALTER VIEW");
+        }
+        let our_schema = self.peek_words(&["CREATE", "SCHEMA"])
+            && (is(2, "public") || is(2, "IF") && is(3, "NOT") && is(4, "EXISTS") && is(5, "public"));
+        let drops_sequence = self.peek_words(&["DROP", "SEQUENCE", "IF", "EXISTS"]);
+        let kinds = [
+            (our_schema, "CREATE SCHEMA"),
+            (drops_sequence, "DROP SEQUENCE"),
+            (self.peek_words(&["SET", "SESSION", "AUTHORIZATION"]), "SET"),
+        ];
+        kinds.into_iter().find(|(is_it, _)| *is_it).map(|(_, kind)| kind)
     }
 }
 

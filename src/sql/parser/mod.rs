@@ -52,13 +52,29 @@ pub fn parse(sql: &str) -> Result<Statement> {
     read.map_or_else(|| parse_parts(sql, None), Ok)
 }
 
-/// Is it a COPY FROM STDIN, whose rows follow it in a script?
-pub fn reads_stdin(sql: &str) -> bool {
+/// Is it a COPY FROM STDIN, whose rows follow it? `in_script`: also if it is refused, or its rows would be taken for
+/// statements.
+pub fn reads_stdin(sql: &str, in_script: bool) -> bool {
     let named =
         |word: &str| sql.as_bytes().windows(word.len()).any(|w| w.eq_ignore_ascii_case(word.as_bytes()));
     named("copy")
         && named("stdin")
-        && matches!(parse(sql), Ok(Statement::Copy(copy)) if !copy.to && copy.file.path.is_none())
+        && match parse(sql) {
+            Ok(Statement::Copy(copy)) => !copy.to && copy.file.path.is_none(),
+            Ok(_) => false,
+            Err(_) => in_script && begins_as_copy_in(sql),
+        }
+}
+
+/// `COPY .. FROM STDIN`, whatever else it says.
+fn begins_as_copy_in(sql: &str) -> bool {
+    let tokens = StatementText::new(sql).tokens(&RowkeyDialect::default(), &[TextPiece::whole(sql)]);
+    let is = |token: &TokenWithSpan, word: &str| matches!(&token.token, Token::Word(w) if w.value.eq_ignore_ascii_case(word));
+    let tokens: Vec<TokenWithSpan> = tokens.unwrap_or_default();
+    let mut said = tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_)));
+    let words: Vec<&TokenWithSpan> = said.by_ref().collect();
+    words.first().is_some_and(|first| is(first, "copy"))
+        && words.windows(2).any(|pair| is(pair[0], "from") && is(pair[1], "stdin"))
 }
 
 /// `literals`: the rows, if the fast path has read them.

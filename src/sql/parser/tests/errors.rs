@@ -146,7 +146,7 @@ const ERRORS: &[(&str, &str)] = &[
     ),
     (
         "SELECT a INTO b FROM t",
-        "error: SELECT INTO makes no table here\n hint: CREATE TABLE b (..., PRIMARY KEY (...)), then INSERT INTO b SELECT ...\nLINE 1: SELECT a INTO b FROM t\n                      ^",
+        "error: SELECT INTO makes no table here\n hint: write CREATE TABLE b AS SELECT ...\nLINE 1: SELECT a INTO b FROM t\n                      ^",
     ),
     (
         "WITH x AS (DELETE FROM t RETURNING a) SELECT * FROM x",
