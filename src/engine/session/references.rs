@@ -76,6 +76,26 @@ impl Session {
         Cow::Owned(create)
     }
 
+    /// The statement with the table called as it was declared, if this is a dump of SQLite, where names are the same in any
+    /// case: it writes `CREATE TABLE "Album"` and `INSERT INTO Album`.
+    pub(super) fn as_declared<'s>(&self, statement: &'s Statement) -> Cow<'s, Statement> {
+        let Statement::Insert(insert) = statement else { return Cow::Borrowed(statement) };
+        let name = &insert.table;
+        if !self.checks_at_end || name.quote_style.is_some() {
+            return Cow::Borrowed(statement);
+        }
+        let catalog = self.catalog();
+        let mut alike = catalog.tables().filter(|table| table.name.eq_ignore_ascii_case(&name.value));
+        match (alike.next(), alike.next()) {
+            (Some(table), None) if table.name != name_of(name) => {
+                let mut insert = insert.clone();
+                insert.table = Ident { span: name.span, ..Ident::with_quote('"', &table.name) };
+                Cow::Owned(Statement::Insert(insert))
+            }
+            _ => Cow::Borrowed(statement),
+        }
+    }
+
     /// The table to create without the foreign keys that refer to tables which come later, and these: in a transaction
     /// that checks foreign keys at its end, [`add_awaited`](Self::add_awaited) adds them.
     pub(in crate::engine) fn without_awaited<'c>(

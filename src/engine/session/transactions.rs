@@ -68,6 +68,7 @@ impl Session {
         params: &[Value],
     ) -> Result<Outcome> {
         self.check_may_write()?;
+        let statement = &*self.as_declared(statement);
         let given = WriteInputs { params, queries };
         let mut defeats = Defeats::default();
         loop {
