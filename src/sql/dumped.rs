@@ -1,7 +1,9 @@
 //! Conditions as PostgreSQL's dumps have them: `x = ANY (ARRAY['a'::text, 'b'::text])` for `x IN ('a', 'b')`, and `x ~~
 //! 'a%'` for `x LIKE 'a%'`.
 
-use sqlparser::ast::{BinaryOperator, DataType, Expr, ValueWithSpan};
+use sqlparser::ast::{
+    BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, ValueWithSpan,
+};
 
 use super::rewrite::take;
 
@@ -11,6 +13,10 @@ pub(super) fn as_written(expr: &mut Expr) {
         Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. } => in_list(left, right, false),
         Expr::AllOp { left, compare_op: BinaryOperator::NotEq, right } => in_list(left, right, true),
         Expr::BinaryOp { left, op, right } => like(left, op, right),
+        Expr::Function(call) => {
+            part_of_date(call);
+            None
+        }
         Expr::Cast { data_type, .. } if is_padded(data_type) => {
             *data_type = DataType::Varchar(None);
             None
@@ -53,6 +59,18 @@ fn like(left: &mut Expr, op: &BinaryOperator, right: &mut Expr) -> Option<Expr> 
         false => Expr::Like { negated, any, expr, pattern, escape_char },
         true => Expr::ILike { negated, any, expr, pattern, escape_char },
     })
+}
+
+/// Leaves out the cast in `date_part('year'::text, at)`.
+fn part_of_date(call: &mut Function) {
+    let name = call.name.0.last().and_then(|part| part.as_ident());
+    if let (Some(name), FunctionArguments::List(list)) = (name, &mut call.args)
+        && name.value.eq_ignore_ascii_case("date_part")
+        && let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(part))) = list.args.first_mut()
+        && let Expr::Cast { expr: literal, data_type: DataType::Text, .. } = part
+    {
+        *part = take(literal);
+    }
 }
 
 /// `bpchar`, what PostgreSQL calls CHAR(n).

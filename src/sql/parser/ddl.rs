@@ -479,6 +479,10 @@ impl Parser<'_> {
 
     fn key(&mut self) -> Result<KeyExpr> {
         let (expr, sql, span) = self.expr_text()?;
+        // PostgreSQL's `text_pattern_ops`: texts are in the order of their bytes anyway.
+        if self.peek_word().is_some_and(|word| word.value.to_lowercase().ends_with("_pattern_ops")) {
+            self.inner.advance_token();
+        }
         let descending = self.word("DESC");
         if !descending {
             self.word("ASC");

@@ -391,8 +391,6 @@ const ELSEWHERE: &[(&str, &str)] = &[
         "no table inherits: write all columns; CREATE TABLE t (PRIMARY KEY (id)) AS SELECT * FROM u LIMIT 0 has those of u",
     ),
     ("COMMENT", "leave it out, or write it behind -- in the script: definitions have no comments"),
-    ("TEXT_PATTERN_OPS", BYTE_ORDER),
-    ("VARCHAR_PATTERN_OPS", BYTE_ORDER),
     ("TABLESPACE", "leave it out: a database is one folder"),
     ("COMPRESSION", "it is one of a family: FAMILY f (a, b) WITH (compression = 'lz4')"),
     ("BLOOMFILTER", "leave it out"),
@@ -408,8 +406,6 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("LOCAL", "leave it out: an index is sorted as a whole"),
     ("GLOBAL", "leave it out: an index is sorted as a whole"),
 ];
-
-const BYTE_ORDER: &str = "leave it out: texts are in the order of their bytes, which LIKE 'a%' can use";
 
 /// What others CREATE and DROP, and what to do here.
 const OBJECTS_ELSEWHERE: &[(&str, &str)] = &[

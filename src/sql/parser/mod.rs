@@ -138,7 +138,7 @@ impl Parser<'_> {
         match word.as_deref().unwrap_or_default() {
             "SELECT" | "VALUES" => Ok(Statement::Query(self.query()?)),
             "WITH" => self.with(),
-            "TABLE" => self.whole_table(),
+            "TABLE" => self.query().map(Statement::Query),
             "INSERT" | "UPSERT" | "REPLACE" => self.insert(),
             "UPDATE" => self.update(),
             "DELETE" => self.delete(),
@@ -212,8 +212,7 @@ impl Parser<'_> {
     }
 
     /// `TABLE t`, which is `SELECT * FROM t`.
-    fn whole_table(&mut self) -> Result<Statement> {
-        self.expect_word("TABLE")?;
+    fn whole_table(&mut self) -> Result<Box<Query>> {
         let table = self.object_name("the name of a table")?;
         let mut query = parse_query("SELECT * FROM t")?;
         if let SetExpr::Select(select) = &mut *query.body
@@ -221,12 +220,15 @@ impl Parser<'_> {
         {
             *name = ObjectName::from(vec![table]);
         }
-        Ok(Statement::Query(Box::new(query)))
+        Ok(Box::new(query))
     }
 
     // What sqlparser reads.
 
     fn query(&mut self) -> Result<Box<Query>> {
+        if self.word("TABLE") {
+            return self.whole_table();
+        }
         let query = self.inner.parse_query();
         self.lift(query)
     }

@@ -54,11 +54,6 @@ const HINTS: &[(&str, &str, &str)] = &[
         "ON",
         "the statement says it: UPSERT INTO t ... replaces, INSERT INTO t ... ON CONFLICT DO NOTHING keeps what is there",
     ),
-    (
-        "CREATE INDEX ON t (a text_pattern_ops)",
-        "text_pattern_ops",
-        "leave it out: texts are in the order of their bytes, which LIKE 'a%' can use",
-    ),
     ("CREATE INDEX ON t (a) WITH (fillfactor=70)", "WITH", "leave it out: an index has no options"),
     // Tables and columns.
     (
