@@ -86,8 +86,9 @@ impl NameTables {
                 .is_some_and(|around| is_beside || self.seen().take(around).any(|level| level.has_with));
             let mut own = name.clone();
             if is_mixed_up || name.contains('.') {
-                self.given += 1;
-                own = format!("{name}{MARK}{}", self.given);
+                // Equal subqueries stay equal, unless that is what mixes them up.
+                self.given += usize::from(is_mixed_up);
+                own = format!("{name}{MARK}{}", if is_mixed_up { self.given } else { 0 });
                 rename(factor, &own);
             }
             named.push((name, own));
