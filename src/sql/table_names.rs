@@ -216,7 +216,7 @@ mod tests {
     #[test]
     fn tables_are_told_apart() {
         let cases = [
-            (r#"SELECT t.a, "a.t".a FROM "a.t", t"#, r##"SELECT t.a, "a.t#1".a FROM "a.t" AS "a.t#1", t"##),
+            (r#"SELECT t.a, "a.t".a FROM "a.t", t"#, r##"SELECT t.a, "a.t#0".a FROM "a.t" AS "a.t#0", t"##),
             (
                 "SELECT (WITH w AS (SELECT x.a FROM v) SELECT x.b FROM u AS x, w) FROM t AS x",
                 r##"SELECT (WITH w AS (SELECT x.a FROM v) SELECT "x#1".b FROM u AS "x#1", w) FROM t AS x"##,

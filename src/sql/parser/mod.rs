@@ -69,12 +69,14 @@ pub fn reads_stdin(sql: &str, in_script: bool) -> bool {
 /// `COPY .. FROM STDIN`, whatever else it says.
 fn begins_as_copy_in(sql: &str) -> bool {
     let tokens = StatementText::new(sql).tokens(&RowkeyDialect::default(), &[TextPiece::whole(sql)]);
-    let is = |token: &TokenWithSpan, word: &str| matches!(&token.token, Token::Word(w) if w.value.eq_ignore_ascii_case(word));
-    let tokens: Vec<TokenWithSpan> = tokens.unwrap_or_default();
-    let mut said = tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_)));
-    let words: Vec<&TokenWithSpan> = said.by_ref().collect();
-    words.first().is_some_and(|first| is(first, "copy"))
-        && words.windows(2).any(|pair| is(pair[0], "from") && is(pair[1], "stdin"))
+    let word = |token: TokenWithSpan| match token.token {
+        Token::Whitespace(_) => None,
+        Token::Word(word) => Some(word.value.to_lowercase()),
+        _ => Some(String::new()),
+    };
+    let words: Vec<String> = tokens.unwrap_or_default().into_iter().filter_map(word).collect();
+    words.first().is_some_and(|first| first == "copy")
+        && words.windows(2).any(|pair| pair == ["from", "stdin"])
 }
 
 /// `literals`: the rows, if the fast path has read them.
