@@ -80,17 +80,9 @@ pub async fn run(session: &mut Session, statement: &Statement) -> Result<Vec<War
 
 async fn alter_table(session: &mut Session, alter: &AlterTable) -> Result<Vec<Warning>> {
     match &alter.op {
-        AlterTableOp::Rekey { keys } => {
-            session.outside_transaction("REKEY", IN_STEPS)?;
-            rekey::rekey(session.database(), alter, keys, session.watch())
-        }
-        AlterTableOp::AddKey { keys } => {
-            session.outside_transaction("ADD PRIMARY KEY", IN_STEPS)?;
-            if let Ok(table) = session.catalog().table(&name_of(&alter.name))
-                && table.row_number().is_none()
-            {
-                return Err(has_key(&table).at(span_of_name(&alter.name)));
-            }
+        AlterTableOp::Rekey { keys } | AlterTableOp::AddKey { keys } => {
+            let is_added = matches!(alter.op, AlterTableOp::AddKey { .. });
+            session.outside_transaction(if is_added { "ADD PRIMARY KEY" } else { "REKEY" }, IN_STEPS)?;
             rekey::rekey(session.database(), alter, keys, session.watch())
         }
         AlterTableOp::CancelRekey => {
@@ -133,14 +125,6 @@ async fn alter_table(session: &mut Session, alter: &AlterTable) -> Result<Vec<Wa
         }
         _ => change(session, |catalog| alter::alter_table(catalog, alter)),
     }
-}
-
-/// The error for ADD PRIMARY KEY.
-fn has_key(table: &TableDef) -> Error {
-    Error::invalid(format!("table \"{}\" has a PRIMARY KEY already", table.name))
-        .why(format!("its rowkeys are made of {}", table.key.sql()))
-        .hint(format!("ALTER TABLE {} REKEY (...) gives it another one", name_sql(&table.name)))
-        .state(sqlstate::INVALID_TABLE_DEFINITION)
 }
 
 fn drop_tables(

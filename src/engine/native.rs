@@ -89,8 +89,8 @@ impl TableHandle {
     /// The rowkey for these values of the key columns, given by name.
     ///
     /// Errors: an unknown column, or one that is missing; a value that its column or key part cannot hold; a
-    /// layout with `random(n)`, or no PRIMARY KEY, so that rowkeys cannot be computed; a table whose columns were added or dropped since
-    /// the handle was taken.
+    /// layout with `random(n)`, or no PRIMARY KEY, so that rowkeys cannot be computed; a table whose columns were
+    /// added or dropped since the handle was taken.
     ///
     /// ```
     /// # fn main() -> rowkeydb::Result<()> {

@@ -27,9 +27,9 @@ use crate::exec::rekey::verify;
 use crate::exec::watch::Watch;
 use crate::key::{ColumnId, KeyLayout};
 use crate::schema::{IndexDef, IndexId, IndexState, Rekey, SortedBy, TableDef};
-use crate::sql::{AlterTable, KeyExpr, name_of, name_sql, span_of_name};
+use crate::sql::{AlterTable, AlterTableOp, KeyExpr, name_of, name_sql, span_of_name};
 
-/// Runs ALTER TABLE REKEY, or resumes an unfinished one with the same layout. Gives its warnings.
+/// Runs ALTER TABLE REKEY or ADD PRIMARY KEY, or resumes an unfinished one with the same layout. Gives its warnings.
 pub fn rekey(db: &Database, alter: &AlterTable, keys: &[KeyExpr], watch: &Watch) -> Result<Vec<Warning>> {
     let Some(_exclusive) = db.shared.rekeying.try_lock() else {
         return Err(Error::new(Kind::Unavailable, "another table is being re-keyed")
@@ -40,6 +40,9 @@ pub fn rekey(db: &Database, alter: &AlterTable, keys: &[KeyExpr], watch: &Watch)
     let at = span_of_name(&alter.name);
     let defined = db.change_catalog(&watch.cancel, |catalog| {
         let Some(table) = table_if(catalog, &alter.name, alter.if_exists)? else { return Ok((None, None)) };
+        if matches!(alter.op, AlterTableOp::AddKey { .. }) && table.row_number().is_none() {
+            return Err(has_key(&table).at(at));
+        }
         let layout = primary_layout(&table, keys)?;
         if table.history.is_some() {
             return Err(Error::unsupported(format!(
@@ -89,6 +92,14 @@ pub fn rekey(db: &Database, alter: &AlterTable, keys: &[KeyExpr], watch: &Watch)
             })
         }
     }
+}
+
+/// The error for ADD PRIMARY KEY.
+fn has_key(table: &TableDef) -> Error {
+    Error::invalid(format!("table \"{}\" has a PRIMARY KEY already", table.name))
+        .why(format!("its rowkeys are made of {}", table.key.sql()))
+        .hint(format!("ALTER TABLE {} REKEY (...) gives it another one", name_sql(&table.name)))
+        .state(sqlstate::INVALID_TABLE_DEFINITION)
 }
 
 /// The columns of the rowkey, if rows of the `next` table may have the same.

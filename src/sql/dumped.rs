@@ -1,30 +1,28 @@
-//! Conditions as PostgreSQL's dumps have them: `x = ANY (ARRAY['a'::text, 'b'::text])` for `x IN ('a', 'b')`, and `x ~~
-//! 'a%'` for `x LIKE 'a%'`.
+//! Expressions as PostgreSQL's dumps have them: `x = ANY (ARRAY['a'::text, 'b'::text])` for `x IN ('a', 'b')`, `x ~~
+//! 'a%'` for `x LIKE 'a%'`, `date_part('year'::text, t)`, and `bpchar` for CHAR.
 
 use sqlparser::ast::{
-    BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, ValueWithSpan,
+    BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
 };
 
 use super::rewrite::take;
 
-/// Turns the condition back into what was written.
+/// Turns the expression back into what was written.
 pub(super) fn as_written(expr: &mut Expr) {
-    match expr {
+    let written = match expr {
         Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. } => in_list(left, right, false),
         Expr::AllOp { left, compare_op: BinaryOperator::NotEq, right } => in_list(left, right, true),
         Expr::BinaryOp { left, op, right } => like(left, op, right),
-        Expr::Function(call) => {
-            part_of_date(call);
-            None
-        }
+        Expr::Function(call) => return part_of_date(call),
         Expr::Cast { data_type, .. } if is_padded(data_type) => {
             *data_type = DataType::Varchar(None);
-            None
+            return;
         }
-        _ => None,
+        _ => return,
+    };
+    if let Some(written) = written {
+        *expr = written;
     }
-    .into_iter()
-    .for_each(|written| *expr = written);
 }
 
 fn in_list(left: &mut Expr, right: &mut Expr, negated: bool) -> Option<Expr> {
@@ -54,10 +52,9 @@ fn like(left: &mut Expr, op: &BinaryOperator, right: &mut Expr) -> Option<Expr> 
         _ => return None,
     };
     let (expr, pattern) = (Box::new(take(left)), Box::new(take(right)));
-    let (any, escape_char): (bool, Option<ValueWithSpan>) = (false, None);
     Some(match any_case {
-        false => Expr::Like { negated, any, expr, pattern, escape_char },
-        true => Expr::ILike { negated, any, expr, pattern, escape_char },
+        false => Expr::Like { negated, any: false, expr, pattern, escape_char: None },
+        true => Expr::ILike { negated, any: false, expr, pattern, escape_char: None },
     })
 }
 

@@ -120,15 +120,19 @@ impl VisitorMut for NameTables<'_> {
 
 /// The names or aliases of the tables in a FROM.
 pub(super) fn tables_of(select: &Select) -> Vec<String> {
-    let name = |factor: &TableFactor| match factor {
+    factors(&select.from).into_iter().filter_map(table_called).collect()
+}
+
+/// The name or alias of a table in a FROM.
+pub(super) fn table_called(factor: &TableFactor) -> Option<String> {
+    match factor {
         _ if let Some(alias) = alias_of(factor) => Some(name_of(&alias.name)),
         TableFactor::Table { name, .. } => name.0.last()?.as_ident().map(name_of),
         _ => None,
-    };
-    factors(&select.from).into_iter().filter_map(name).collect()
+    }
 }
 
-pub(super) fn alias_of(factor: &TableFactor) -> Option<&TableAlias> {
+fn alias_of(factor: &TableFactor) -> Option<&TableAlias> {
     match factor {
         TableFactor::Table { alias, .. }
         | TableFactor::Derived { alias, .. }

@@ -12,7 +12,7 @@ use sqlparser::ast::{
     SetExpr, TableAlias, TableFactor, TableWithJoins, VisitorMut, With,
 };
 
-use super::outer_names::alias_of;
+use super::outer_names::table_called;
 use super::outputs::MARK;
 use super::scopes::factors;
 use super::visit::visit_mut;
@@ -75,7 +75,7 @@ impl NameTables {
             if let TableFactor::NestedJoin { table_with_joins, alias: None } = factor {
                 self.name(table_with_joins, is_beside, named);
             }
-            let Some(name) = called(factor) else { continue };
+            let Some(name) = table_called(factor) else { continue };
             if let Some(again) = named.iter().find(|(known, _)| *known == name).cloned() {
                 rename(factor, &again.1);
                 named.push(again);
@@ -181,15 +181,6 @@ impl VisitorMut for NameTables {
             parts.splice(..parts.len() - 1, [own]);
         }
         ControlFlow::Continue(())
-    }
-}
-
-/// The name or alias of a table in a FROM.
-fn called(factor: &TableFactor) -> Option<String> {
-    match factor {
-        _ if let Some(alias) = alias_of(factor) => Some(name_of(&alias.name)),
-        TableFactor::Table { name, .. } => name.0.last()?.as_ident().map(name_of),
-        _ => None,
     }
 }
 

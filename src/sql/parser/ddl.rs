@@ -330,12 +330,12 @@ impl Parser<'_> {
                 Some(quoted) => Ident::with_quote('"', quoted.trim_end_matches('"')),
                 None => Ident::new(elements.table.as_str()),
             };
-            if let Some(identity) = numbers_itself(&table, &column.name, &default) {
-                column.identity = Some(identity);
-                return Ok(true);
-            }
-            if column.default.replace(default).is_some() || column.identity.is_some() {
+            if column.default.is_some() || column.identity.is_some() {
                 return Err(self.second_default(from));
+            }
+            match numbers_itself(&table, &column.name, &default) {
+                Some(identity) => column.identity = Some(identity),
+                None => column.default = Some(default),
             }
         } else if self.primary_key(elements)? {
             // Phoenix has no comma before the key of the table.
