@@ -30,7 +30,7 @@ const TOLERANCE: f64 = 1.05;
 type Run = fn(&Database, i64) -> rowkeydb::Result<()>;
 
 /// The paths by name.
-const PATHS: [(&str, Run); 18] = [
+const PATHS: [(&str, Run); 19] = [
     ("get_prepared", |db, times| {
         each(db, times, "SELECT * FROM orders WHERE order_id = $1", |n| vec![Value::Int(n)])
     }),
@@ -56,6 +56,11 @@ const PATHS: [(&str, Run); 18] = [
     }),
     ("grouped_4000", |db, times| {
         each(db, times, "SELECT status, sum(amount) FROM orders GROUP BY status", |_| Vec::new())
+    }),
+    ("joined_250", |db, times| {
+        let sql = "SELECT o.order_id, b.name, o.amount FROM orders o JOIN buyers b ON b.buyer = o.buyer
+                   WHERE o.order_time >= $1 AND o.order_time < $2";
+        each(db, times, sql, |n| [n, n + 250].map(|n| Value::Timestamp(n % 3_000 * 1_000_000)).into())
     }),
     ("upsert_one", |db, times| {
         let mut upsert = db.prepare("UPSERT INTO orders VALUES ($1, $2, $3, $4, $5)")?;
@@ -134,6 +139,9 @@ fn filled() -> rowkeydb::Result<Database> {
     db.execute("CREATE INDEX orders_by_buyer ON orders (buyer, order_time DESC)")?;
     db.execute("CREATE INDEX orders_by_time ON orders (order_time) INCLUDE (amount)")?;
     db.table("orders")?.load((0..ORDERS).map(|n| order(n, n / ORDERS_PER_BUYER)))?;
+    db.execute("CREATE TABLE buyers (buyer BIGINT PRIMARY KEY, name VARCHAR)")?;
+    let buyer = |n| vec![Value::Int(n), Value::Text(format!("buyer {n}"))];
+    db.table("buyers")?.load((0..2 * ORDERS / ORDERS_PER_BUYER).map(buyer))?;
     if let Ok(regions) = std::env::var("REGIONS") {
         db.execute(&format!("ALTER TABLE orders SPLIT INTO {regions} FROM DATA"))?;
     }

@@ -350,7 +350,7 @@ fn count_implied(access: &mut Access, index: &IndexDef, stats: &dyn Statistics) 
 }
 
 /// Does the condition restrict a column of the layout?
-fn is_about(predicate: &Predicate, layout: &KeyLayout) -> bool {
+pub(super) fn is_about(predicate: &Predicate, layout: &KeyLayout) -> bool {
     let columns = layout.columns();
     predicate.fields().iter().any(|field| match field {
         Field::Column(id) => columns.contains(id),

@@ -48,6 +48,8 @@ pub struct CostModel {
     pub partial_entries_min: u64,
     /// Entries that a probe reads, at most, to measure a range.
     pub probe_entries: u64,
+    /// Entries whose rows are fetched without looking how many there are, at most.
+    pub fetched_entries: u64,
     /// Share of a guess that a longer probe reads without statistics. It costs little compared with acting on a guess
     /// that is ten times too high.
     pub long_probe_share: f64,
@@ -81,6 +83,7 @@ pub const COST: CostModel = CostModel {
     entries_min: 1000,
     partial_entries_min: 50,
     probe_entries: 200,
+    fetched_entries: 512,
     long_probe_share: 0.25,
     long_probe_entries: 4000,
     probe_of_jumps: 1000.0,

@@ -66,8 +66,9 @@ const RECORD_HEADER_BYTES: usize = 20;
 /// Bit in a record's number: the commit did not wait for a flush.
 const NOT_FLUSHED: u64 = 1 << 63;
 
-/// Granularity of the zeros written ahead of the records, in bytes.
-const AHEAD_BYTES: u64 = 256 << 10;
+/// Bytes of a segment, zeros included: at first, and what it grows by at most. It doubles in between, because each open
+/// reads all of them.
+const ROOM_BYTES: (u64, u64) = (32 << 10, 256 << 10);
 
 /// Buffer capacity, in bytes, kept from one record to the next.
 const RECORD_KEPT_BYTES: usize = 4 << 20;
@@ -106,7 +107,7 @@ impl Log {
             segment: 1,
             end,
             flushed: end,
-            room: AHEAD_BYTES,
+            room: room_for(end),
             next: 1,
             record: Vec::new(),
         })
@@ -204,11 +205,11 @@ impl Log {
         let end = self.end + record.len() as u64;
         if end > self.room {
             // The zeros first: once the record is whole, readers of a relaxed log believe it.
-            let ahead = end.next_multiple_of(AHEAD_BYTES);
+            let room = room_for(end);
             self.file.seek(SeekFrom::Start(end))?;
-            self.file.write_all(&vec![0; (ahead - end) as usize])?;
+            self.file.write_all(&vec![0; (room - end) as usize])?;
             self.file.seek(SeekFrom::Start(self.end))?;
-            self.room = ahead;
+            self.room = room;
         }
         self.file.write_all(record)
     }
@@ -233,7 +234,7 @@ impl Log {
                 // If it stays, opening the log skips it, since it is empty.
                 let _ = fs::remove_file(path_of(&self.folder, sealed + 1));
             })?;
-        (self.segment, self.room, self.flushed) = (sealed + 1, AHEAD_BYTES, self.end);
+        (self.segment, self.room, self.flushed) = (sealed + 1, room_for(self.end), self.end);
         Ok(sealed)
     }
 
@@ -374,13 +375,12 @@ fn segments_that_count(folder: &Path, mark: &Mark) -> Result<Vec<u64>> {
 
 /// Creates a segment whose first record will be `next`; gives the file and where that record goes.
 fn begin(folder: &Path, segment: u64, next: u64, trust: &Trust) -> Result<(File, u64)> {
-    let mut bytes = Vec::with_capacity(AHEAD_BYTES as usize);
-    bytes.extend_from_slice(MAGIC);
+    let mut bytes = MAGIC.to_vec();
     bytes.extend_from_slice(&segment.to_le_bytes());
     bytes.extend_from_slice(&next.to_le_bytes());
     bytes.extend_from_slice(&xxh3_64(&bytes).to_le_bytes());
     let end = bytes.len() as u64;
-    bytes.resize(AHEAD_BYTES as usize, 0);
+    bytes.resize(room_for(end) as usize, 0);
     let write = || {
         let mut file = File::create(path_of(folder, segment))?;
         file.write_all(&bytes)?;
@@ -390,6 +390,12 @@ fn begin(folder: &Path, segment: u64, next: u64, trust: &Trust) -> Result<(File,
     let file = write().map_err(|e| trust.after_write(e))?;
     file.sync_all().and_then(|()| sync_directory(folder)).map_err(|e| trust.after_flush(e))?;
     Ok((file, end))
+}
+
+/// Length of a segment whose records end at `end`, in bytes.
+fn room_for(end: u64) -> u64 {
+    let (least, step) = ROOM_BYTES;
+    end.next_multiple_of(end.next_power_of_two().clamp(least, step))
 }
 
 /// The records of a segment, up to the first that cannot be read.

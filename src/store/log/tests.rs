@@ -51,7 +51,7 @@ fn records_come_back_in_order_across_segments_and_reopenings() {
     let (folder, mut log) = log(&["one", "two"]);
     assert_eq!(log.rotate().unwrap(), 1);
     append(&mut log, "three");
-    append(&mut log, &"x".repeat(AHEAD_BYTES as usize));
+    append(&mut log, &"x".repeat(ROOM_BYTES.1 as usize));
     append(&mut log, "five");
     drop(log);
     let (mut log, records) = open(folder.path()).unwrap();
@@ -65,6 +65,17 @@ fn records_come_back_in_order_across_segments_and_reopenings() {
     assert!(!path_of(folder.path(), 1).exists());
     let (_, records) = open(folder.path()).unwrap();
     assert_eq!((&records[0][..], &records[3][..], records.len()), ("three", "six", 4));
+}
+
+#[test]
+fn a_segment_has_room_ahead_that_doubles_up_to_a_step() {
+    let kib = [1, 32, 33, 64, 65, 200, 257, 512, 513].map(|end| room_for(end << 10) >> 10);
+    assert_eq!(kib, [32, 32, 64, 64, 128, 256, 512, 512, 768]);
+    let (folder, mut log) = log(&[]);
+    let len = || fs::metadata(path_of(folder.path(), 1)).unwrap().len();
+    assert_eq!(len(), ROOM_BYTES.0);
+    append(&mut log, &"x".repeat(ROOM_BYTES.0 as usize));
+    assert_eq!(len(), 2 * ROOM_BYTES.0);
 }
 
 #[test]

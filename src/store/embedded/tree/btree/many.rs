@@ -17,6 +17,9 @@ use crate::store::embedded::tree::seal::unseal;
 /// Number of interleaved searches: about as many as a processor has loads in flight.
 const LANES: usize = 16;
 
+/// Keys (count) in a leaf from which on each is sought from where the one before it was found.
+const CROWD: usize = 8;
+
 /// How much of a value is prefetched before it is read, in bytes.
 const ASKED_BYTES: usize = 512;
 
@@ -102,18 +105,20 @@ impl<'m> Btree<'m> {
             search.number = search.child().ok_or_else(|| self.damaged(search.number))?;
             self.pages.ask_header(search.number);
         }
+        // Few keys in each leaf lie far from each other there, where nothing is in cache yet.
+        let follow = ascend && (!to_leaf || CROWD * pages(searches) <= searches.len());
         let mut before = None;
         for (search, key) in searches.iter_mut().zip(keys) {
             let page = self.page(search.number, to_leaf)?;
             // Same page as the previous key: searched below, from where that one ended.
-            let follows = ascend && before.replace(search.number) == Some(search.number);
+            let follows = follow && before.replace(search.number) == Some(search.number);
             search.narrowing =
                 if follows { Narrowing::done(0) } else { page.narrowing(key, search.around()) };
             (search.page, search.found) = (page, false);
             self.ask(search)?;
         }
         self.search_page(searches, keys)?;
-        for at in (1..searches.len()).filter(|_| ascend) {
+        for at in (1..searches.len()).filter(|_| follow) {
             let Search { number, narrowing, .. } = searches[at - 1];
             let search = &mut searches[at];
             if search.number == number {
@@ -238,6 +243,11 @@ impl<'m> Btree<'m> {
         }
         Ok(None)
     }
+}
+
+/// Number of pages of searches whose keys ascend.
+fn pages(searches: &[Search<'_>]) -> usize {
+    1 + searches.windows(2).filter(|two| two[0].number != two[1].number).count()
 }
 
 impl<'m> Search<'m> {
