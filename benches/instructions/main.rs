@@ -30,7 +30,7 @@ const TOLERANCE: f64 = 1.05;
 type Run = fn(&Database, i64) -> rowkeydb::Result<()>;
 
 /// The paths by name.
-const PATHS: [(&str, Run); 19] = [
+const PATHS: [(&str, Run); 20] = [
     ("get_prepared", |db, times| {
         each(db, times, "SELECT * FROM orders WHERE order_id = $1", |n| vec![Value::Int(n)])
     }),
@@ -52,6 +52,10 @@ const PATHS: [(&str, Run); 19] = [
     ("sum_of_some", |db, times| each(db, times, &format!("SELECT count(*), sum(amount) {SOME}"), some)),
     ("covered_1000", |db, times| {
         let sql = "SELECT order_time, amount FROM orders WHERE order_time >= $1 AND order_time < $2";
+        each(db, times, sql, |n| [n, n + 1_000].map(|n| Value::Timestamp(n * 1_000_000)).into())
+    }),
+    ("covered_total_1000", |db, times| {
+        let sql = "SELECT count(*), sum(amount) FROM orders WHERE order_time >= $1 AND order_time < $2";
         each(db, times, sql, |n| [n, n + 1_000].map(|n| Value::Timestamp(n * 1_000_000)).into())
     }),
     ("grouped_4000", |db, times| {

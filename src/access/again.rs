@@ -195,9 +195,8 @@ impl Again {
             return Some((access, None));
         }
         if matches!(access.path, Path::IndexFetch(_)) {
-            let entries_max = stretch.entries_max(source, stats).min(COST.fetched_entries) as usize;
             // A number this small does not matter.
-            return Some((Access { entries: 0.0, ..access }, Some(entries_max)));
+            return Some((Access { entries: 0.0, ..access }, Some(stretch.entries_surely() as usize)));
         }
         if self.rest.is_empty() { None } else { if_few(access, source, stats).map(|access| (access, None)) }
     }

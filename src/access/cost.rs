@@ -48,7 +48,7 @@ pub struct CostModel {
     pub partial_entries_min: u64,
     /// Entries that a probe reads, at most, to measure a range.
     pub probe_entries: u64,
-    /// Entries whose rows are fetched without looking how many there are, at most.
+    /// Entries, at most, whose rows are fetched unpriced, where nothing but to read the whole table could be cheaper.
     pub fetched_entries: u64,
     /// Share of a guess that a longer probe reads without statistics. It costs little compared with acting on a guess
     /// that is ten times too high.

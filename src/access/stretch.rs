@@ -90,8 +90,13 @@ impl Stretch {
         }
     }
 
+    /// Entries (count) up to which looking for a cheaper path takes longer than to fetch their rows.
+    pub(super) fn entries_surely(&self) -> u64 {
+        if self.fetches_what_passes { COST.fetched_entries } else { COST.probe_entries }
+    }
+
     /// Entries (count) below which no other path could be much cheaper, if rows have to be fetched.
-    pub(super) fn entries_max(&self, source: Source<'_>, stats: &dyn Statistics) -> u64 {
+    fn entries_max(&self, source: Source<'_>, stats: &dyn Statistics) -> u64 {
         let Source::Table(table) = source else { return COST.probe_entries };
         if !self.fetches_what_passes {
             return COST.probe_entries;
