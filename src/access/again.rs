@@ -4,7 +4,8 @@ use super::behind::BehindPrefix;
 use super::choose::path_access;
 use super::cost::{COST, Statistics};
 use super::path::{Access, Method, Need, Path, Source};
-use super::stretch::{FirstRun, Stretch, if_few, is_cheap, keys, stays_ordered};
+use super::rivals::has_no_rival;
+use super::stretch::{FirstRun, Stretch, few_enough, if_few, is_cheap, keys, stays_ordered};
 use super::unprobed::Unprobed;
 use crate::key::ColumnId;
 use crate::plan::{CmpOp, Field, Predicate, RangeShape};
@@ -23,7 +24,7 @@ pub fn choose_again(source: Source<'_>, need: &Need, path: Path, stats: &dyn Sta
     match behind_few(&access, source, need, looked_at, stats) {
         Some(entries) => Some(Access { entries: entries as f64, ..access }),
         None if is_cheap(&access, looked_at) => Some(access),
-        None => if_few(access, source, stats),
+        None => few_enough(access, |access| has_no_rival(source, need, access), source, stats),
     }
 }
 
@@ -132,7 +133,8 @@ impl Again {
             }
             Method::Scan { ranges, .. } if !shape.is_point() => {
                 let same = shape.ranges(layout, |term| value(*terms.get(term)?))? == *ranges;
-                KnownKeys::Stretch(Stretch::of_range(need, access).filter(|_| same)?, shape)
+                let stretch = Stretch::of_range(need, access).filter(|_| same)?;
+                KnownKeys::Stretch(stretch.among(source, need, access), shape)
             }
             _ => return None,
         };

@@ -14,6 +14,7 @@ mod guards;
 mod hints;
 mod path;
 mod probe;
+mod rivals;
 mod selectivity;
 mod several;
 mod stretch;

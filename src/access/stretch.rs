@@ -1,9 +1,10 @@
 //! What one run of a statement says of the next: the path it took, and whether that is good enough not to look at others.
 
 use super::candidate::sorted_direction;
-use super::choose::{differ_in_pointer, held_fields, is_about};
-use super::cost::{COST, Sorted, Statistics};
+use super::choose::differ_in_pointer;
+use super::cost::{COST, Statistics};
 use super::path::{Access, Method, Need, Path, Source};
+use super::rivals::{cheaper_than_the_table, has_no_rival};
 use crate::key::{ColumnId, KeyLayout, KeyRanges};
 use crate::plan::{CmpOp, Field, Filter, LayoutRole, Predicate, short_stretch};
 use crate::schema::EntryKey;
@@ -37,9 +38,8 @@ pub struct Stretch {
     entries: f64,
     /// Only a few rows of each group are needed: with many rows, jumping from group to group would be better.
     each: bool,
-    /// It fetches all rows that match and no others, and no other path finds them without fetches: only to read the whole
-    /// table can be cheaper.
-    fetches_what_passes: bool,
+    /// Whatever the values, only to read the whole table can be cheaper.
+    has_no_rival: bool,
 }
 
 impl Stretch {
@@ -49,8 +49,7 @@ impl Stretch {
             return None;
         }
         stretch(source, access.path, &need.predicate)?;
-        let fetches_what_passes = fetches_what_passes(source, need, access);
-        Some(Stretch { fetches_what_passes, ..Stretch::of_range(need, access)? })
+        Some(Stretch::of_range(need, access)?.among(source, need, access))
     }
 
     /// The path of an access that reads one range, for a condition beside `others`, which are left to check.
@@ -67,12 +66,17 @@ impl Stretch {
         Stretch::of_range(need, access).filter(|_| serves)
     }
 
+    /// The same, knowing the other paths.
+    pub(super) fn among(self, source: Source<'_>, need: &Need, access: &Access) -> Stretch {
+        Stretch { has_no_rival: has_no_rival(source, need, access), ..self }
+    }
+
     /// The path of an access that reads ranges one by one.
     pub(super) fn of_range(need: &Need, access: &Access) -> Option<Stretch> {
         let Method::Scan { direction, merge: None, skip: None, .. } = access.method else { return None };
         let Access { path, ordered, entries, .. } = *access;
         let each = need.each.is_some();
-        Some(Stretch { path, direction, ordered, entries, each, fetches_what_passes: false })
+        Some(Stretch { path, direction, ordered, entries, each, has_no_rival: false })
     }
 
     /// The access for other values of the same comparisons; `None` as for [`choose_again`](super::choose_again).
@@ -86,24 +90,13 @@ impl Stretch {
         let access = self.reading(stretch(source, self.path, predicate)?);
         match self.is_cheap(&access, looked_at) {
             true => Some(counted(access, source, looked_at, stats)),
-            false => few_enough(access, self.entries_max(source, stats), source, stats),
+            false => few_enough(access, |_| self.has_no_rival, source, stats),
         }
     }
 
     /// Entries (count) up to which looking for a cheaper path takes longer than to fetch their rows.
     pub(super) fn entries_surely(&self) -> u64 {
-        if self.fetches_what_passes { COST.fetched_entries } else { COST.probe_entries }
-    }
-
-    /// Entries (count) below which no other path could be much cheaper, if rows have to be fetched.
-    fn entries_max(&self, source: Source<'_>, stats: &dyn Statistics) -> u64 {
-        let Source::Table(table) = source else { return COST.probe_entries };
-        if !self.fetches_what_passes {
-            return COST.probe_entries;
-        }
-        let Sorted { keyspace, entries_min, .. } = Sorted::table(table);
-        let rows = stats.entries(keyspace).max(entries_min) as f64;
-        COST.probe_entries.max((rows * COST.entry / (COST.entry + COST.get)) as u64)
+        if self.has_no_rival { COST.fetched_entries } else { COST.probe_entries }
     }
 
     /// The access for other values of the same comparisons, whatever it costs; `None` if it would not be of
@@ -188,39 +181,24 @@ pub(super) fn keys(source: Source<'_>, path: Path) -> Option<(&KeyLayout, Layout
     })
 }
 
-/// Only the whole table can be cheaper than this access, whatever the values: it fetches what passes, and so does any
-/// other index, because none has all that is wanted.
-fn fetches_what_passes(source: Source<'_>, need: &Need, access: &Access) -> bool {
-    let (Source::Table(table), Path::IndexFetch(_)) = (source, access.path) else { return false };
-    let wanted: Vec<Field> = need.output.iter().copied().chain(need.predicate.fields()).collect();
-    let is_covering = |index| {
-        let held = held_fields(table, index);
-        wanted.iter().all(|field| held.contains(field))
-    };
-    // With a limit, a path in another order may stop sooner.
-    need.limit.is_none()
-        && need.each.is_none()
-        && access.passes_all()
-        && !is_about(&need.predicate, &table.key)
-        && !table.indexes.iter().any(is_covering)
-}
-
 /// The access, if it reads few entries.
 pub(super) fn if_few(access: Access, source: Source<'_>, stats: &dyn Statistics) -> Option<Access> {
-    few_enough(access, COST.probe_entries, source, stats)
+    few_enough(access, |_| false, source, stats)
 }
 
-/// The access, if it reads fewer entries than `entries_max`.
-fn few_enough(
+/// The access, if it reads few entries, or if it `has_no_rival` and costs less than to read the whole table.
+pub(super) fn few_enough(
     mut access: Access,
-    entries_max: u64,
+    has_no_rival: impl FnOnce(&Access) -> bool,
     source: Source<'_>,
     stats: &dyn Statistics,
 ) -> Option<Access> {
     let Method::Scan { ranges, skip: None, .. } = &access.method else { return None };
     let Entries::About(found) = entries_in(ranges, &access, source, stats) else { return None };
     (access.entries, access.all_entries) = (found as f64, found as f64);
-    (found < entries_max).then_some(access)
+    let is_enough =
+        found < COST.probe_entries || cheaper_than_the_table(found, source, stats) && has_no_rival(&access);
+    is_enough.then_some(access)
 }
 
 /// Entries (count) in some ranges.

@@ -35,7 +35,7 @@ const ROWS_EXPECTED: usize = 1024;
 const TOGETHER_EXPECTED: usize = 64;
 
 /// Work, in the units of [`Access::work`](crate::access::Access::work), that justifies another thread.
-pub const PARALLEL_WORK: f64 = 5_000.0;
+pub const PARALLEL_WORK: f64 = 8_000.0;
 
 /// The length (rows) of the batch behind one of `rows`: a consumer that wanted more wants many.
 pub fn grown(rows: usize, most: usize) -> usize {
