@@ -19,3 +19,10 @@ pub enum CounterName {
     /// By the sequence, `table_column_seq`: PostgreSQL's `setval`.
     Sequence(String),
 }
+
+impl CounterName {
+    /// The sequence that PostgreSQL makes for a SERIAL column.
+    pub fn own_sequence(table: &str, column: &str) -> String {
+        format!("{table}_{column}_seq")
+    }
+}

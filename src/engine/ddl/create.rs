@@ -211,7 +211,7 @@ fn family_of(create: &CreateTable, column: &str) -> FamilyId {
 pub fn column(def: &ColumnDef, family: FamilyId) -> Result<Column> {
     let name = new_name(&def.name)?;
     if def.identity.is_some() {
-        identities::numbers_itself(&name, def.data_type).map_err(|e| e.at(def.span))?;
+        identities::check_counts(&name, def.data_type).map_err(|e| e.at(def.span))?;
     }
     Ok(Column {
         nullable: !def.not_null && def.identity.is_none(),

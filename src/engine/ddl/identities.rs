@@ -70,7 +70,7 @@ pub fn add_identity(
         if column.nullable {
             return refused("it may be NULL", format!("{before} SET NOT NULL first"));
         }
-        numbers_itself(&column.name, column.ty).map_err(|e| e.at(span_of_name(name)))?;
+        check_counts(&column.name, column.ty).map_err(|e| e.at(span_of_name(name)))?;
         let identity = Identity { always: def.always, start: def.start, increment: def.increment };
         table.columns[usize::from(id.0)].identity = Some(identity);
         let next = behind_rows(view, table, id, identity)?;
@@ -111,7 +111,7 @@ fn whose(catalog: &Catalog, counter: &CounterName) -> Option<(String, String)> {
     let is_it = |table: &str, column: &str, exactly: bool| {
         let (own, called) = match counter {
             CounterName::Table(name) => (table.to_owned(), name),
-            CounterName::Sequence(name) => (format!("{table}_{column}_seq"), name),
+            CounterName::Sequence(name) => (CounterName::own_sequence(table, column), name),
         };
         own == *called || !exactly && own.eq_ignore_ascii_case(called)
     };
@@ -178,7 +178,7 @@ fn count_from(edit: &mut CatalogEdit, table: &TableDef, id: ColumnId, next: i64)
 }
 
 /// Errors: a column of this type cannot count.
-pub fn numbers_itself(name: &str, ty: ColumnType) -> Result<()> {
+pub fn check_counts(name: &str, ty: ColumnType) -> Result<()> {
     if ty.is_integer() {
         return Ok(());
     }

@@ -17,8 +17,8 @@ use crate::value::ColumnType;
 /// The elements in the parentheses of CREATE TABLE, while they are read.
 #[derive(Default)]
 pub(super) struct Elements {
-    /// The table's name, for hints.
-    table: String,
+    /// The table's name; `None`: ALTER TABLE adds columns to it.
+    table: Option<Ident>,
     pub(super) columns: Vec<ColumnDef>,
     pub(super) primary_key: Option<Vec<KeyExpr>>,
     pub(super) uniques: Vec<UniqueDef>,
@@ -62,7 +62,7 @@ impl Parser<'_> {
     fn create_table(&mut self) -> Result<Statement> {
         let if_not_exists = self.if_not_exists();
         let name = self.object_name("the name of the table")?;
-        let mut elements = Elements { table: name.to_string(), ..Elements::default() };
+        let mut elements = Elements { table: Some(name.clone()), ..Elements::default() };
         if self.peek_words(&["LIKE"]) {
             return Err(self.no_copies(self.next_span()));
         }
@@ -125,7 +125,7 @@ impl Parser<'_> {
         } else if name.is_some() {
             return Err(self.expected("PRIMARY KEY, UNIQUE, CHECK or FOREIGN KEY"));
         } else if self.peek_words(&["INDEX"]) || self.peek_words(&["KEY"]) {
-            let index = self.index_of_table(&elements.table);
+            let index = self.index_of_table(elements.table.as_ref());
             // It may be a column of that name.
             return self.column(elements).map_err(|e| match index {
                 Some(index)
@@ -149,7 +149,8 @@ impl Parser<'_> {
     }
 
     /// The error for MySQL's `INDEX k (a, b)`, if that comes next.
-    fn index_of_table(&self, table: &str) -> Option<Error> {
+    fn index_of_table(&self, table: Option<&Ident>) -> Option<Error> {
+        let table = table?;
         let token = |n: usize| self.inner.peek_nth_token_ref(n);
         let (name, open) = match &token(1).token {
             Token::LParen => (String::new(), 1),
@@ -257,7 +258,7 @@ impl Parser<'_> {
         let name_span = self.span_since(from);
         let type_from = self.here();
         // ALTER TABLE adds columns without constraints.
-        let is_added = elements.table.is_empty();
+        let is_added = elements.table.is_none();
         let spec = self.column_type(&if is_added { String::new() } else { name.to_string() })?;
         let is_decimal = matches!(spec.data_type, ColumnType::Decimal { .. });
         let mut column = ColumnDef {
@@ -326,14 +327,11 @@ impl Parser<'_> {
             *nullable = true;
         } else if self.peek_words(&["DEFAULT"]) {
             let default = self.default()?;
-            let table = match elements.table.strip_prefix('"') {
-                Some(quoted) => Ident::with_quote('"', quoted.trim_end_matches('"')),
-                None => Ident::new(elements.table.as_str()),
-            };
             if column.default.is_some() || column.identity.is_some() {
                 return Err(self.second_default(from));
             }
-            match numbers_itself(&table, &column.name, &default) {
+            let table = elements.table.as_ref();
+            match table.and_then(|table| numbers_itself(table, &column.name, &default)) {
                 Some(identity) => column.identity = Some(identity),
                 None => column.default = Some(default),
             }

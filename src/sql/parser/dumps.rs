@@ -30,8 +30,7 @@ impl Parser<'_> {
         if !self.peek_words(&["PRAGMA"]) {
             return None;
         }
-        let token = |n| &self.inner.peek_nth_token_ref(n).token;
-        let word = |n| match token(n) {
+        let word = |n| match self.nth(n) {
             Token::Word(word) => word.value.to_lowercase(),
             Token::SingleQuotedString(text) | Token::Number(text, _) => text.to_lowercase(),
             _ => String::new(),
@@ -46,7 +45,7 @@ impl Parser<'_> {
             "off" | "0" | "false" | "no" => false,
             _ => return None,
         };
-        if *token(2) != Token::Eq {
+        if *self.nth(2) != Token::Eq {
             return None;
         }
         self.skip(4);
@@ -57,9 +56,7 @@ impl Parser<'_> {
     /// AUTOINCREMENT counts, or a call of PostgreSQL's `setval`.
     pub(super) fn counters(&mut self) -> Result<Option<Statement>> {
         let from = self.here();
-        let token = |n| &self.inner.peek_nth_token_ref(n).token;
-        let is = |n, word: &str| matches!(token(n), Token::Word(w) if w.value.eq_ignore_ascii_case(word));
-        let (kind, counters) = if self.peek_words(&["INSERT", "INTO"]) && is(2, "sqlite_sequence") {
+        let (kind, counters) = if self.peek_words(&["INSERT", "INTO"]) && self.nth_is(2, "sqlite_sequence") {
             self.skip(3);
             if self.peek_token(&Token::LParen) {
                 self.names("a column")?;
@@ -74,13 +71,16 @@ impl Parser<'_> {
                 Ok(of_table(table, last))
             })?;
             ("INSERT", counters)
-        } else if self.peek_words(&["UPDATE"]) && is(1, "sqlite_sequence") && is(2, "SET") {
+        } else if self.peek_words(&["UPDATE"]) && self.nth_is(1, "sqlite_sequence") && self.nth_is(2, "SET") {
             self.skip(3);
             self.name("seq")?;
             self.expect_token(Token::Eq)?;
             let last = self.integer("a number")?;
             ("UPDATE", vec![of_table(self.counted_table()?, last)])
-        } else if self.peek_words(&["DELETE", "FROM"]) && is(2, "sqlite_sequence") && is(3, "WHERE") {
+        } else if self.peek_words(&["DELETE", "FROM"])
+            && self.nth_is(2, "sqlite_sequence")
+            && self.nth_is(3, "WHERE")
+        {
             self.skip(3);
             ("DELETE", vec![of_table(self.counted_table()?, 0)])
         } else if let Some((counter, tokens)) = self.setval() {
@@ -102,29 +102,37 @@ impl Parser<'_> {
 
     /// `SELECT setval('t_id_seq', 40 [, true])`, and the number of its tokens.
     fn setval(&self) -> Option<(Counter, usize)> {
-        let token = |n| &self.inner.peek_nth_token_ref(n).token;
-        let is = |n, word: &str| matches!(token(n), Token::Word(w) if w.value.eq_ignore_ascii_case(word));
-        let at = if is(1, "pg_catalog") && *token(2) == Token::Period { 3 } else { 1 };
-        if !self.peek_words(&["SELECT"]) || !is(at, "setval") || *token(at + 1) != Token::LParen {
+        let at = if self.nth_is(1, "pg_catalog") && *self.nth(2) == Token::Period { 3 } else { 1 };
+        if !self.peek_words(&["SELECT"]) || !self.nth_is(at, "setval") || *self.nth(at + 1) != Token::LParen {
             return None;
         }
-        let sign = usize::from(*token(at + 4) == Token::Minus);
+        let sign = usize::from(*self.nth(at + 4) == Token::Minus);
         let (Token::SingleQuotedString(name), Token::Comma, Token::Number(last, _)) =
-            (token(at + 2), token(at + 3), token(at + 4 + sign))
+            (self.nth(at + 2), self.nth(at + 3), self.nth(at + 4 + sign))
         else {
             return None;
         };
         let at = at + sign;
-        let (is_taken, tokens) = match (token(at + 5), token(at + 7)) {
+        let (is_taken, tokens) = match (self.nth(at + 5), self.nth(at + 7)) {
             (Token::RParen, _) => (true, at + 6),
-            (Token::Comma, Token::RParen) if is(at + 6, "true") => (true, at + 8),
-            (Token::Comma, Token::RParen) if is(at + 6, "false") => (false, at + 8),
+            (Token::Comma, Token::RParen) if self.nth_is(at + 6, "true") => (true, at + 8),
+            (Token::Comma, Token::RParen) if self.nth_is(at + 6, "false") => (false, at + 8),
             _ => return None,
         };
-        let is_end = matches!(token(tokens), Token::SemiColon | Token::EOF);
+        let is_end = matches!(self.nth(tokens), Token::SemiColon | Token::EOF);
         let of = CounterName::Sequence(sequence(name).to_owned());
         let last = if sign == 1 { format!("-{last}") } else { last.clone() };
         last.parse().ok().filter(|_| is_end).map(|last| (Counter { of, last, is_taken }, tokens))
+    }
+
+    /// The token behind the `n` next ones.
+    fn nth(&self, n: usize) -> &Token {
+        &self.inner.peek_nth_token_ref(n).token
+    }
+
+    /// That token is this word.
+    fn nth_is(&self, n: usize, expected: &str) -> bool {
+        matches!(self.nth(n), Token::Word(word) if word.value.eq_ignore_ascii_case(expected))
     }
 
     fn skip(&mut self, tokens: usize) {
@@ -144,19 +152,20 @@ impl Parser<'_> {
     }
 
     fn kind_of_dump(&self) -> Option<&'static str> {
-        let token = |n| &self.inner.peek_nth_token_ref(n).token;
-        let is = |n, word: &str| matches!(token(n), Token::Word(w) if w.value.eq_ignore_ascii_case(word));
         // All counters, which the dump then tells.
-        if self.peek_words(&["DELETE", "FROM"]) && is(2, "sqlite_sequence") {
+        if self.peek_words(&["DELETE", "FROM"]) && self.nth_is(2, "sqlite_sequence") {
             return Some("DELETE");
         }
-        if self.peek_words(&["PRAGMA"]) && PRAGMAS.iter().any(|name| is(1, name)) && *token(2) == Token::Eq {
+        if self.peek_words(&["PRAGMA"])
+            && PRAGMAS.iter().any(|name| self.nth_is(1, name))
+            && *self.nth(2) == Token::Eq
+        {
             return Some("PRAGMA");
         }
         // An empty search path, as pg_dump sets it.
         let sets_path = self.peek_words(&["SELECT", "pg_catalog"])
-            && is(3, "set_config")
-            && matches!(token(5), Token::SingleQuotedString(name) if name == "search_path");
+            && self.nth_is(3, "set_config")
+            && matches!(self.nth(5), Token::SingleQuotedString(name) if name == "search_path");
         if sets_path {
             return Some("SET");
         }
@@ -171,14 +180,13 @@ impl Parser<'_> {
     }
 
     /// `CREATE SEQUENCE public.t_id_seq`, as pg_dump writes it, and what it says of it: the column that draws its numbers
-    /// from there [counts by itself](own_sequence).
+    /// from there [counts by itself](CounterName::own_sequence).
     fn kind_of_sequence(&self) -> Option<&'static str> {
-        let token = |n| &self.inner.peek_nth_token_ref(n).token;
-        let word = |n| match token(n) {
+        let word = |n| match self.nth(n) {
             Token::Word(word) => word.value.as_str(),
             _ => "",
         };
-        if *token(3) != Token::Period {
+        if *self.nth(3) != Token::Period {
             return None;
         }
         if self.peek_words(&["CREATE", "SEQUENCE"]) {
@@ -187,24 +195,28 @@ impl Parser<'_> {
         let owned = [5, 6].map(|at| word(at).to_uppercase());
         let is_owned = owned[0] == "OWNED"
             && owned[1] == "BY"
-            && *token(8) == Token::Period
-            && *token(10) == Token::Period;
-        let is_own = is_owned && word(4) == own_sequence(word(9), word(11));
+            && *self.nth(8) == Token::Period
+            && *self.nth(10) == Token::Period;
+        let is_own = is_owned && word(4) == CounterName::own_sequence(word(9), word(11));
         let is_of_user = owned[0] == "OWNER" && owned[1] == "TO";
         (self.peek_words(&["ALTER", "SEQUENCE"]) && (is_own || is_of_user)).then_some("ALTER SEQUENCE")
     }
 
     /// From token `at` on, a sequence is what the numbers of a column are: 1, 2, 3 and so on.
     fn counts_by_one(&self, mut at: usize) -> bool {
-        let token = |n| &self.inner.peek_nth_token_ref(n).token;
-        let is = |n, word: &str| matches!(token(n), Token::Word(w) if w.value.eq_ignore_ascii_case(word));
-        let is_one = |n| matches!(token(n), Token::Number(number, _) if number == "1");
-        while !matches!(token(at), Token::SemiColon | Token::EOF) {
-            let by = usize::from(is(at + 1, "WITH") || is(at + 1, "BY"));
+        let is_one = |n| matches!(self.nth(n), Token::Number(number, _) if number == "1");
+        while !matches!(self.nth(at), Token::SemiColon | Token::EOF) {
+            let by = usize::from(self.nth_is(at + 1, "WITH") || self.nth_is(at + 1, "BY"));
             at += match () {
-                () if (is(at, "START") || is(at, "INCREMENT")) && is_one(at + 1 + by) => 2 + by,
-                () if is(at, "NO") && (is(at + 1, "MINVALUE") || is(at + 1, "MAXVALUE")) => 2,
-                () if is(at, "AS") || is(at, "CACHE") => 2,
+                () if (self.nth_is(at, "START") || self.nth_is(at, "INCREMENT")) && is_one(at + 1 + by) => {
+                    2 + by
+                }
+                () if self.nth_is(at, "NO")
+                    && (self.nth_is(at + 1, "MINVALUE") || self.nth_is(at + 1, "MAXVALUE")) =>
+                {
+                    2
+                }
+                () if self.nth_is(at, "AS") || self.nth_is(at, "CACHE") => 2,
                 () => return false,
             };
         }
@@ -213,37 +225,39 @@ impl Parser<'_> {
 
     /// What says whose something is, or how PostgreSQL stores it.
     fn kind_of_upkeep(&self) -> Option<&'static str> {
-        let token = |n| &self.inner.peek_nth_token_ref(n).token;
-        let is = |n, word: &str| matches!(token(n), Token::Word(w) if w.value.eq_ignore_ascii_case(word));
         // Behind the name of a table or view.
         let of_table = |of: &str| {
             let mut at = 2;
-            while is(at, "ONLY") || is(at, "IF") || is(at, "EXISTS") {
+            while self.nth_is(at, "ONLY") || self.nth_is(at, "IF") || self.nth_is(at, "EXISTS") {
                 at += 1;
             }
-            if *token(at + 1) == Token::Period {
+            if *self.nth(at + 1) == Token::Period {
                 at += 2;
             }
             self.peek_words(&["ALTER", of]).then_some(at + 1)
         };
         let is_kept = |at: usize| {
-            let says = |words: &[&str]| words.iter().enumerate().all(|(n, word)| is(at + n, word));
+            let says = |words: &[&str]| words.iter().enumerate().all(|(n, word)| self.nth_is(at + n, word));
             says(&["OWNER", "TO"])
                 || says(&["CLUSTER", "ON"])
                 || says(&["REPLICA", "IDENTITY"])
-                || (is(at, "ENABLE") || is(at, "DISABLE")) && is(at + 1, "TRIGGER")
+                || (self.nth_is(at, "ENABLE") || self.nth_is(at, "DISABLE")) && self.nth_is(at + 1, "TRIGGER")
                 || says(&["ALTER", "COLUMN"])
-                    && is(at + 3, "SET")
-                    && (is(at + 4, "STATISTICS") || is(at + 4, "STORAGE"))
+                    && self.nth_is(at + 3, "SET")
+                    && (self.nth_is(at + 4, "STATISTICS") || self.nth_is(at + 4, "STORAGE"))
         };
         if of_table("TABLE").is_some_and(is_kept) {
             return Some("ALTER TABLE");
         }
-        if of_table("VIEW").is_some_and(|at| is(at, "OWNER") && is(at + 1, "TO")) {
+        if of_table("VIEW").is_some_and(|at| self.nth_is(at, "OWNER") && self.nth_is(at + 1, "TO")) {
             return Some("ALTER VIEW");
         }
         let our_schema = self.peek_words(&["CREATE", "SCHEMA"])
-            && (is(2, "public") || is(2, "IF") && is(3, "NOT") && is(4, "EXISTS") && is(5, "public"));
+            && (self.nth_is(2, "public")
+                || self.nth_is(2, "IF")
+                    && self.nth_is(3, "NOT")
+                    && self.nth_is(4, "EXISTS")
+                    && self.nth_is(5, "public"));
         let drops_sequence = self.peek_words(&["DROP", "SEQUENCE", "IF", "EXISTS"]);
         let kinds = [
             (our_schema, "CREATE SCHEMA"),
@@ -252,11 +266,6 @@ impl Parser<'_> {
         ];
         kinds.into_iter().find(|(is_it, _)| *is_it).map(|(_, kind)| kind)
     }
-}
-
-/// The sequence that PostgreSQL makes for a SERIAL column.
-fn own_sequence(table: &str, column: &str) -> String {
-    format!("{table}_{column}_seq")
 }
 
 /// What `SET DEFAULT nextval('public.t_id_seq'::regclass)` of column `t.id` says: that it numbers itself.
@@ -271,7 +280,7 @@ pub(super) fn numbers_itself(table: &Ident, column: &Ident, default: &Expr) -> O
     let Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(of), .. }) = of else { return None };
     let function = call.name.0.last()?.as_ident()?;
     let is_own = function.value.eq_ignore_ascii_case("nextval")
-        && sequence(of) == own_sequence(&name_of(table), &name_of(column));
+        && sequence(of) == CounterName::own_sequence(&name_of(table), &name_of(column));
     is_own.then_some(Identity { always: false, start: 1, increment: 1 })
 }
 
