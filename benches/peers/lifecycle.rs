@@ -119,8 +119,16 @@ fn reopen(market: &Market, race: &Race) {
     reopened("open after a clean close and a first answer", &|| ());
 }
 
-/// From the start of a process to its end, with a first answer in between.
+/// From the start of a process to its end, with a first answer in between. Of copies, as an installed program is one:
+/// what a linker has just written lies in memory page by page.
 fn start(market: &Market, race: &Race) {
+    let installed = |name: &str, program: &Path| {
+        let copy = market.path(name, "");
+        fs::copy(program, &copy).expect("a copy of a program");
+        copy
+    };
+    let ours = installed("our_program", Path::new(env!("CARGO_BIN_EXE_rowkeydb")));
+    let theirs = installed("their_program", &std::env::current_exe().expect("this program"));
     let answered = |command: &mut Command| {
         let output = command.stdin(Stdio::null()).output().expect("a process");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -133,12 +141,12 @@ fn start(market: &Market, race: &Race) {
         "process, from its start to the end of a first answer",
         Unit::Time,
         |_| {
-            let mut command = Command::new(env!("CARGO_BIN_EXE_rowkeydb"));
+            let mut command = Command::new(&ours);
             command.arg(market.path("copy", "")).args(["--format", "csv", "-c", &first_question()]);
             turn(|| Ok(answered(&mut command)))
         },
         |_| {
-            let mut command = Command::new(std::env::current_exe().expect("this program"));
+            let mut command = Command::new(&theirs);
             command.env(PEER, market.path("copy", ".sqlite"));
             their_turn(|| Ok(answered(&mut command)))
         },
