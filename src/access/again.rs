@@ -13,18 +13,24 @@ use crate::value::Value;
 
 /// The path of the statement's previous run, if for these parameters too no other path can be much cheaper:
 /// it reads nothing or one key, or only rows that match and need no fetch, or stops at a limit of ordered
-/// rows, or reads few entries.
+/// rows, or reads few entries, or has no rival but the whole table.
 pub fn choose_again(source: Source<'_>, need: &Need, path: Path, stats: &dyn Statistics) -> Option<Access> {
     if need.each.is_some() {
         // Whether it should jump from group to group depends on the number of groups.
         return None;
     }
-    let access = along(source, need, path, stats)?;
+    let unprobed = Unprobed::new(stats);
+    let access = path_access(source, need, path, &unprobed)?;
     let looked_at = need.limit.map(|limit| limit.saturating_sub(need.offset));
     match behind_few(&access, source, need, looked_at, stats) {
         Some(entries) => Some(Access { entries: entries as f64, ..access }),
         None if is_cheap(&access, looked_at) => Some(access),
-        None => few_enough(access, |access| has_no_rival(source, need, access), source, stats),
+        None => {
+            // Jumps along this path may be what is cheaper.
+            let has_no_rival =
+                |access: &Access| !unprobed.lacks_jumps() && has_no_rival(source, need, access);
+            few_enough(access, has_no_rival, source, stats)
+        }
     }
 }
 
@@ -106,7 +112,7 @@ impl Again {
     }
 
     fn of_one_range(run: &FirstRun<'_>) -> Option<Again> {
-        let FirstRun { source, need, access, conditions, value, filled } = *run;
+        let FirstRun { source, need, access, conditions, value, filled, stats } = *run;
         let (layout, role) = keys(source, access.path)?;
         let is_of_keys = |(id, _): (ColumnId, CmpOp)| layout.has_column(id);
         let (terms, rest): (Vec<usize>, Vec<usize>) =
@@ -129,12 +135,12 @@ impl Again {
                 KnownKeys::Get(shape)
             }
             Method::Scan { .. } if !shape.is_point() && rest.is_empty() => {
-                KnownKeys::Stretch(Stretch::of(source, need, access)?, shape)
+                KnownKeys::Stretch(Stretch::of(run)?, shape)
             }
             Method::Scan { ranges, .. } if !shape.is_point() => {
                 let same = shape.ranges(layout, |term| value(*terms.get(term)?))? == *ranges;
                 let stretch = Stretch::of_range(need, access).filter(|_| same)?;
-                KnownKeys::Stretch(stretch.among(source, need, access), shape)
+                KnownKeys::Stretch(stretch.among(source, need, access, stats), shape)
             }
             _ => return None,
         };
@@ -197,8 +203,8 @@ impl Again {
             return Some((access, None));
         }
         if matches!(access.path, Path::IndexFetch(_)) {
-            // A number this small does not matter.
-            return Some((Access { entries: 0.0, ..access }, Some(stretch.entries_surely() as usize)));
+            // So few are read by one thread, whatever their number.
+            return Some((Access { entries: 0.0, ..access }, Some(stretch.unpriced_max() as usize)));
         }
         if self.rest.is_empty() { None } else { if_few(access, source, stats).map(|access| (access, None)) }
     }

@@ -23,7 +23,7 @@ pub(super) struct BehindPrefix {
 impl BehindPrefix {
     /// Also gives the conditions (positions) that make up the prefix, and the others.
     pub(super) fn of(run: &FirstRun<'_>) -> Option<(BehindPrefix, Vec<usize>, Vec<usize>)> {
-        let FirstRun { source, need, access, conditions, value, filled } = *run;
+        let FirstRun { source, need, access, conditions, value, filled, .. } = *run;
         let (layout, role) = keys(source, access.path)?;
         let Method::Scan { ranges, .. } = &access.method else { return None };
         let is_equal = |at: &usize| matches!(conditions[*at], Some((id, CmpOp::Eq)) if layout.has_column(id));

@@ -292,7 +292,7 @@ pub(super) fn index_walk(
 }
 
 /// What the condition says of the formulas of an index.
-pub(super) fn implied(table: &TableDef, index: &IndexDef, predicate: &Predicate) -> Vec<Predicate> {
+fn implied(table: &TableDef, index: &IndexDef, predicate: &Predicate) -> Vec<Predicate> {
     let layout = &index.sorted_by(&table.key).layout;
     let asked = index.filter.as_ref().map(Predicate::fields).unwrap_or_default();
     let is_of_index = |id: ColumnId| layout.has_column(id) || asked.contains(&Field::Column(id));

@@ -48,8 +48,9 @@ pub struct CostModel {
     pub partial_entries_min: u64,
     /// Entries that a probe reads, at most, to measure a range.
     pub probe_entries: u64,
-    /// Entries, at most, whose rows are fetched unpriced, where nothing but to read the whole table could be cheaper.
-    pub fetched_entries: u64,
+    /// Entries, at most, whose rows are fetched without asking how many there are, where only the whole table could be
+    /// cheaper.
+    pub unpriced_entries: u64,
     /// Share of a guess that a longer probe reads without statistics. It costs little compared with acting on a guess
     /// that is ten times too high.
     pub long_probe_share: f64,
@@ -83,7 +84,7 @@ pub const COST: CostModel = CostModel {
     entries_min: 1000,
     partial_entries_min: 50,
     probe_entries: 200,
-    fetched_entries: 512,
+    unpriced_entries: 512,
     long_probe_share: 0.25,
     long_probe_entries: 4000,
     probe_of_jumps: 1000.0,

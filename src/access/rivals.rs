@@ -1,39 +1,63 @@
-//! Whether another path could be cheaper than one that fetches rows by an index, whatever the values of a statement.
+//! Whether another path could be much cheaper than one that fetches rows by an index, whatever the values of a statement.
+//!
+//! If not, a run only asks how many rows there are, and not what each other path would cost. Hints, and indexes that are
+//! not ready, are not looked at: without them there are fewer paths, not more.
 
-use super::choose::{held_fields, implied, is_about};
+use std::collections::BTreeSet;
+
+use super::choose::{fields_of, is_about};
 use super::cost::{COST, Sorted, Statistics};
 use super::path::{Access, Need, Path, Source};
+use crate::key::ColumnId;
 use crate::plan::Field;
-use crate::schema::IndexDef;
+use crate::schema::{IndexDef, TableDef};
 
-/// Only to read the whole table can be cheaper than this access: it fetches rows by an index, no other path finds fewer,
-/// and none has all that is wanted without fetching.
+/// Only to read the whole table could be much cheaper than this access: it fetches rows by an index, no other path finds
+/// fewer, and the indexes do not have all that is wanted.
 pub(super) fn has_no_rival(source: Source<'_>, need: &Need, access: &Access) -> bool {
     let (Source::Table(table), Path::IndexFetch(own)) = (source, access.path) else { return false };
-    // With a limit, a path in another order may stop sooner.
-    if need.limit.is_some() || need.each.is_some() || is_about(&need.predicate, &table.key) {
+    // With a limit, a path in another order may stop sooner; what is skipped need not be fetched by one in this order.
+    let is_whole = need.limit.is_none() && need.offset == 0 && need.each.is_none();
+    if !is_whole || is_about(&need.predicate, &table.key) {
         return false;
     }
-    let wanted: Vec<Field> = need.output.iter().copied().chain(need.predicate.fields()).collect();
-    let is_covering = |index: &IndexDef| {
-        let held = held_fields(table, index);
-        wanted.iter().all(|field| held.contains(field))
-    };
-    // None finds fewer than just those that pass.
+    let layout = |index: &IndexDef| index.sorted_by(&table.key).layout.clone();
+    let is_about_it = |index: &&IndexDef| is_about(&need.predicate, &layout(index));
     let may_find_fewer = |index: &IndexDef| {
-        !access.passes_all()
-            && index.id != own
-            && (index.filter.is_some()
-                || is_about(&need.predicate, &index.sorted_by(&table.key).layout)
-                || !implied(table, index, &need.predicate).is_empty())
+        index.id != own
+            && (index.filter.is_some() || is_about_it(&index) || computes_from_condition(table, index, need))
     };
-    !table.indexes.iter().any(|index| may_find_fewer(index) || is_covering(index))
+    let wanted: BTreeSet<Field> = need.output.iter().copied().chain(need.predicate.fields()).collect();
+    let is_covering = |columns| wanted.is_subset(&fields_of(table, columns));
+    let together = table.indexes.iter().filter(is_about_it).flat_map(|index| held_columns(table, index));
+    // What passes is the least that any path finds.
+    let finds_least = access.passes_all() || !table.indexes.iter().any(may_find_fewer);
+    finds_least
+        && !table.indexes.iter().any(|index| is_covering(held_columns(table, index)))
+        && !is_covering(together.collect())
 }
 
-/// To fetch so many rows (count) costs less than to read the whole table.
-pub(super) fn cheaper_than_the_table(rows: u64, source: Source<'_>, stats: &dyn Statistics) -> bool {
-    let Source::Table(table) = source else { return false };
+/// The columns that an entry has, or that are known of it: its index's own WHERE may tell the condition.
+fn held_columns(table: &TableDef, index: &IndexDef) -> BTreeSet<ColumnId> {
+    let told = index.filter.iter().flat_map(|filter| filter.fields()).filter_map(|field| match field {
+        Field::Column(id) => Some(id),
+        Field::Rowkey | Field::PrimaryRowkey => None,
+    });
+    index.columns().chain(table.key.decodable().iter().copied()).chain(told).collect()
+}
+
+/// The index has a formula of a column in the condition, of which values may say something.
+fn computes_from_condition(table: &TableDef, index: &IndexDef, need: &Need) -> bool {
+    let asked = need.predicate.fields();
+    table.formulas().any(|(id, formula)| {
+        index.layout.has_column(id) && formula.columns().iter().any(|id| asked.contains(&Field::Column(*id)))
+    })
+}
+
+/// Rows (count) up to which fetching them costs less than to read the whole table.
+pub(super) fn rows_max(source: Source<'_>, stats: &dyn Statistics) -> u64 {
+    let Source::Table(table) = source else { return 0 };
     let Sorted { keyspace, entries_min, .. } = Sorted::table(table);
     let all = stats.entries(keyspace).max(entries_min) as f64;
-    rows as f64 * (COST.entry + COST.get) < all * COST.entry
+    (all * COST.entry / (COST.entry + COST.get)) as u64
 }

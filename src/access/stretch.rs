@@ -4,7 +4,7 @@ use super::candidate::sorted_direction;
 use super::choose::differ_in_pointer;
 use super::cost::{COST, Statistics};
 use super::path::{Access, Method, Need, Path, Source};
-use super::rivals::{cheaper_than_the_table, has_no_rival};
+use super::rivals::{has_no_rival, rows_max};
 use crate::key::{ColumnId, KeyLayout, KeyRanges};
 use crate::plan::{CmpOp, Field, Filter, LayoutRole, Predicate, short_stretch};
 use crate::schema::EntryKey;
@@ -19,6 +19,8 @@ pub struct FirstRun<'r> {
     pub need: &'r Need,
     /// The access.
     pub access: &'r Access,
+    /// What is known of the data.
+    pub stats: &'r dyn Statistics,
     /// The conditions, of which comparisons of columns are given.
     pub conditions: &'r [Option<(ColumnId, CmpOp)>],
     /// What a comparison (position) compared with.
@@ -38,18 +40,20 @@ pub struct Stretch {
     entries: f64,
     /// Only a few rows of each group are needed: with many rows, jumping from group to group would be better.
     each: bool,
-    /// Whatever the values, only to read the whole table can be cheaper.
+    /// Whatever the values, only to read the whole table could be much cheaper.
     has_no_rival: bool,
+    /// Entries (count) up to which their rows are fetched without asking how many there are, or how large the table is.
+    unpriced_max: u64,
 }
 
 impl Stretch {
     /// The path of an access of this kind, chosen by nothing but comparisons of columns.
-    pub(super) fn of(source: Source<'_>, need: &Need, access: &Access) -> Option<Stretch> {
+    pub(super) fn of(FirstRun { source, need, access, stats, .. }: &FirstRun<'_>) -> Option<Stretch> {
         if need.hints.full {
             return None;
         }
-        stretch(source, access.path, &need.predicate)?;
-        Some(Stretch::of_range(need, access)?.among(source, need, access))
+        stretch(*source, access.path, &need.predicate)?;
+        Some(Stretch::of_range(need, access)?.among(*source, need, access, *stats))
     }
 
     /// The path of an access that reads one range, for a condition beside `others`, which are left to check.
@@ -67,8 +71,18 @@ impl Stretch {
     }
 
     /// The same, knowing the other paths.
-    pub(super) fn among(self, source: Source<'_>, need: &Need, access: &Access) -> Stretch {
-        Stretch { has_no_rival: has_no_rival(source, need, access), ..self }
+    pub(super) fn among(
+        self,
+        source: Source<'_>,
+        need: &Need,
+        access: &Access,
+        stats: &dyn Statistics,
+    ) -> Stretch {
+        if !has_no_rival(source, need, access) {
+            return self;
+        }
+        let unpriced_max = rows_max(source, stats).min(COST.unpriced_entries).max(self.unpriced_max);
+        Stretch { has_no_rival: true, unpriced_max, ..self }
     }
 
     /// The path of an access that reads ranges one by one.
@@ -76,7 +90,8 @@ impl Stretch {
         let Method::Scan { direction, merge: None, skip: None, .. } = access.method else { return None };
         let Access { path, ordered, entries, .. } = *access;
         let each = need.each.is_some();
-        Some(Stretch { path, direction, ordered, entries, each, has_no_rival: false })
+        let (has_no_rival, unpriced_max) = (false, COST.probe_entries);
+        Some(Stretch { path, direction, ordered, entries, each, has_no_rival, unpriced_max })
     }
 
     /// The access for other values of the same comparisons; `None` as for [`choose_again`](super::choose_again).
@@ -94,9 +109,9 @@ impl Stretch {
         }
     }
 
-    /// Entries (count) up to which looking for a cheaper path takes longer than to fetch their rows.
-    pub(super) fn entries_surely(&self) -> u64 {
-        if self.has_no_rival { COST.fetched_entries } else { COST.probe_entries }
+    /// Entries (count) up to which their rows are fetched, whatever other paths cost.
+    pub(super) fn unpriced_max(&self) -> u64 {
+        self.unpriced_max
     }
 
     /// The access for other values of the same comparisons, whatever it costs; `None` if it would not be of
@@ -195,9 +210,12 @@ pub(super) fn few_enough(
 ) -> Option<Access> {
     let Method::Scan { ranges, skip: None, .. } = &access.method else { return None };
     let Entries::About(found) = entries_in(ranges, &access, source, stats) else { return None };
-    (access.entries, access.all_entries) = (found as f64, found as f64);
-    let is_enough =
-        found < COST.probe_entries || cheaper_than_the_table(found, source, stats) && has_no_rival(&access);
+    let (rows, seeks) = (found as f64, ranges.as_slice().len() as u64);
+    let fetch = if matches!(access.path, Path::IndexFetch(_)) { COST.get } else { 0.0 };
+    (access.entries, access.all_entries) = (rows, rows);
+    access.cost = rows * (COST.entry + fetch) + seeks as f64 * COST.seek;
+    let is_enough = found < COST.probe_entries
+        || found.saturating_add(seeks) < rows_max(source, stats) && has_no_rival(&access);
     is_enough.then_some(access)
 }
 

@@ -66,8 +66,8 @@ const RECORD_HEADER_BYTES: usize = 20;
 /// Bit in a record's number: the commit did not wait for a flush.
 const NOT_FLUSHED: u64 = 1 << 63;
 
-/// Bytes of a segment, zeros included: at first, and what it grows by at most. It doubles in between, because each open
-/// reads all of them.
+/// Bytes of a segment, zeros included: at first, and in which steps it grows in the end. It doubles in between, because
+/// each open reads all of them.
 const ROOM_BYTES: (u64, u64) = (32 << 10, 256 << 10);
 
 /// Buffer capacity, in bytes, kept from one record to the next.

@@ -100,7 +100,8 @@ pub struct Bound {
 }
 
 impl ScanRequest {
-    /// The same request for some of its columns, under other names.
+    /// The same request for some of its columns, under other names. Those that it leaves out are only compared, and
+    /// [`Again`] knows that these are wanted, too.
     pub fn pick(&self, columns: &[usize], schema: &SchemaRef) -> ScanRequest {
         let output = columns.iter().map(|at| self.output[*at]).collect();
         ScanRequest {
@@ -196,6 +197,7 @@ impl ScanRequest {
             source: self.relation.source(),
             need: &bound.need,
             access: &bound.spec.access,
+            stats: &self.statistics(&bound.binding),
             conditions: &conditions,
             value: &|at| values.get(at)?.as_deref(),
             filled: &|rest| self.filled(rest.iter().map(|at| &self.filters[*at]), &bound.binding),

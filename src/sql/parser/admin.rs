@@ -46,7 +46,7 @@ impl Parser<'_> {
 
     /// `(ANALYZE, ...`, as opposed to `(SELECT ...`.
     fn starts_explain_options(&self) -> bool {
-        let second = &self.inner.peek_nth_token_ref(1).token;
+        let second = self.nth(1);
         let mut options = ["ANALYZE", "ANALYSE", "VERBOSE", "FORMAT"].iter().chain(EXPLAINED_ELSEWHERE);
         self.peek_token(&Token::LParen)
             && matches!(second, Token::Word(w) if options.any(|o| w.value.eq_ignore_ascii_case(o)))

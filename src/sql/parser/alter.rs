@@ -30,7 +30,7 @@ impl Parser<'_> {
         self.expect_word("TABLE")?;
         let if_exists = self.if_exists();
         // No table has parts that inherit from it.
-        if matches!(self.inner.peek_nth_token_ref(1).token, Token::Word(_)) {
+        if matches!(self.nth(1), Token::Word(_)) {
             self.word("ONLY");
         }
         let name = self.object_name("the name of a table")?;
@@ -94,11 +94,7 @@ impl Parser<'_> {
 
     /// `ADD [CONSTRAINT u] UNIQUE (`
     fn adds_unique(&self) -> bool {
-        let is_unique = |n| {
-            let token = |n| &self.inner.peek_nth_token_ref(n).token;
-            matches!(token(n), Token::Word(w) if w.value.eq_ignore_ascii_case("UNIQUE"))
-                && *token(n + 1) == Token::LParen
-        };
+        let is_unique = |n| self.nth_is(n, "UNIQUE") && *self.nth(n + 1) == Token::LParen;
         self.peek_words(&["ADD", "UNIQUE"]) && is_unique(1)
             || self.peek_words(&["ADD", "CONSTRAINT"]) && is_unique(3)
     }
@@ -144,8 +140,7 @@ impl Parser<'_> {
             return Ok(vec![constraint]);
         }
         // A column may be called so, and have a type with digits.
-        let is_family =
-            self.peek_words(&["FAMILY"]) && self.inner.peek_nth_token_ref(2).token == Token::LParen;
+        let is_family = self.peek_words(&["FAMILY"]) && *self.nth(2) == Token::LParen;
         let place = self.next_span();
         self.word("COLUMN");
         self.add_column().map_err(|e| match is_family {

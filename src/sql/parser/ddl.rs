@@ -174,7 +174,7 @@ impl Parser<'_> {
             return Ok(());
         }
         let error = self.expected("the end of the statement");
-        let buckets = match &self.inner.peek_nth_token_ref(2).token {
+        let buckets = match self.nth(2) {
             Token::Number(digits, _) => digits.as_str(),
             _ => "16",
         };
@@ -206,18 +206,17 @@ impl Parser<'_> {
 
     /// `FAMILY c (a, ...`, as opposed to a column called family, of type `varchar(10)` say.
     fn starts_family(&self) -> bool {
-        let token = |n| &self.inner.peek_nth_token_ref(n).token;
         self.peek_words(&["FAMILY"])
-            && matches!(token(1), Token::Word(_))
-            && *token(2) == Token::LParen
-            && matches!(token(3), Token::Word(_) | Token::RParen)
+            && matches!(self.nth(1), Token::Word(_))
+            && *self.nth(2) == Token::LParen
+            && matches!(self.nth(3), Token::Word(_) | Token::RParen)
     }
 
     fn family(&mut self) -> Result<FamilyDef> {
         self.expect_word("FAMILY")?;
         let name = self.name("the name of the family")?;
         // A family may be empty: all its columns may have been dropped.
-        let is_empty = self.inner.peek_nth_token_ref(1).token == Token::RParen;
+        let is_empty = *self.nth(1) == Token::RParen;
         let columns = match is_empty && self.token(&Token::LParen) && self.token(&Token::RParen) {
             true => Vec::new(),
             false => self.names("a column")?,
@@ -286,11 +285,11 @@ impl Parser<'_> {
 
     /// The error for `f.c BIGINT`, as Phoenix has it.
     fn column_of_family(&self, family: &Ident) -> Error {
-        let column = match &self.inner.peek_nth_token_ref(1).token {
+        let column = match self.nth(1) {
             Token::Word(word) => word.to_string(),
             _ => "c".to_owned(),
         };
-        let ty = match &self.inner.peek_nth_token_ref(2).token {
+        let ty = match self.nth(2) {
             Token::Word(word) => word.to_string(),
             _ => "BIGINT".to_owned(),
         };

@@ -10,7 +10,7 @@ use crate::value::{ColumnType, Value};
 impl Parser<'_> {
     /// `KEY 'abc' OF t`, `KEY OF t`, `KEY t`, as opposed to a table called key.
     pub(super) fn starts_describe_key(&self) -> bool {
-        let second = &self.inner.peek_nth_token_ref(1).token;
+        let second = self.nth(1);
         self.peek_words(&["KEY"]) && !matches!(second, Token::EOF | Token::SemiColon | Token::Period)
     }
 

@@ -29,10 +29,7 @@ impl Parser<'_> {
         // A misspelt VALUES was taken for the table's other name.
         if let Some(alias) = &alias
             && self.peek_token(&Token::LParen)
-            && matches!(
-                self.inner.peek_nth_token_ref(1).token,
-                Token::Number(..) | Token::SingleQuotedString(_)
-            )
+            && matches!(self.nth(1), Token::Number(..) | Token::SingleQuotedString(_))
             && did_you_mean(&alias.value, ["VALUES"]).is_some()
         {
             let error = Error::invalid(format!("expected VALUES or SELECT, found \"{}\"", alias.value));
@@ -61,7 +58,7 @@ impl Parser<'_> {
 
     /// `(a, ...`, as opposed to `(SELECT ...`.
     fn starts_columns(&self) -> bool {
-        let second = &self.inner.peek_nth_token_ref(1).token;
+        let second = self.nth(1);
         let query = |w: &Word| {
             let starts = ["SELECT", "WITH", "VALUES"];
             w.quote_style.is_none() && starts.iter().any(|word| w.value.eq_ignore_ascii_case(word))
@@ -197,9 +194,7 @@ impl Parser<'_> {
 
     pub(super) fn update(&mut self) -> Result<Statement> {
         self.expect_word("UPDATE")?;
-        if self.peek_words(&["STATISTICS"])
-            && self.inner.peek_nth_token_ref(1).token != Token::make_keyword("SET")
-        {
+        if self.peek_words(&["STATISTICS"]) && *self.nth(1) != Token::make_keyword("SET") {
             return Err(self.expected("the name of a table and SET").hint("ANALYZE t collects statistics"));
         }
         let hints = self.hints();
@@ -314,8 +309,7 @@ impl Parser<'_> {
         let columns: Vec<Ident> = self.names("a column")?;
         self.expect_token(Token::Eq)?;
         self.word("ROW");
-        if matches!(&self.inner.peek_nth_token_ref(1).token, Token::Word(word) if word.keyword == Keyword::SELECT)
-        {
+        if matches!(self.nth(1), Token::Word(word) if word.keyword == Keyword::SELECT) {
             return Err(Error::unsupported("several columns cannot be set from one subquery")
                 .hint("write UPDATE ... SET a = s.a, b = s.b FROM (SELECT ...) AS s WHERE ...")
                 .at(self.span_since(from)));

@@ -125,16 +125,6 @@ impl Parser<'_> {
         last.parse().ok().filter(|_| is_end).map(|last| (Counter { of, last, is_taken }, tokens))
     }
 
-    /// The token behind the `n` next ones.
-    fn nth(&self, n: usize) -> &Token {
-        &self.inner.peek_nth_token_ref(n).token
-    }
-
-    /// That token is this word.
-    fn nth_is(&self, n: usize, expected: &str) -> bool {
-        matches!(self.nth(n), Token::Word(word) if word.value.eq_ignore_ascii_case(expected))
-    }
-
     fn skip(&mut self, tokens: usize) {
         for _ in 0..tokens {
             self.inner.advance_token();

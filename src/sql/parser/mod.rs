@@ -265,10 +265,20 @@ impl Parser<'_> {
         }
     }
 
+    /// The token behind the `n` next ones.
+    fn nth(&self, n: usize) -> &Token {
+        &self.inner.peek_nth_token_ref(n).token
+    }
+
+    /// That token is this word.
+    fn nth_is(&self, n: usize, expected: &str) -> bool {
+        matches!(self.nth(n), Token::Word(word) if word.value.eq_ignore_ascii_case(expected))
+    }
+
     /// Are the next tokens these words?
     fn peek_words(&self, words: &[&str]) -> bool {
         words.iter().enumerate().all(|(n, expected)| {
-            matches!(&self.inner.peek_nth_token_ref(n).token,
+            matches!(self.nth(n),
                 Token::Word(Word { value, quote_style: None, .. }) if value.eq_ignore_ascii_case(expected))
         })
     }

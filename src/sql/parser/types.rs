@@ -61,8 +61,7 @@ impl Parser<'_> {
             return Ok(TypeSpec { data_type, max_len: None, serial: true });
         }
         // sqlparser wants its values right behind it.
-        let is_bare_enum =
-            self.peek_words(&["ENUM"]) && self.inner.peek_nth_token_ref(1).token != Token::LParen;
+        let is_bare_enum = self.peek_words(&["ENUM"]) && *self.nth(1) != Token::LParen;
         if is_bare_enum {
             self.inner.advance_token();
             return Err(

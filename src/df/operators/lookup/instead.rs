@@ -31,7 +31,6 @@ use crate::df::operators::scan::{ByRows, ScanExec};
 use crate::df::operators::{is_one_part, one_part};
 use crate::df::tree::RewriteTree;
 use crate::error::Result;
-use crate::exec::scan::PARALLEL_WORK;
 use crate::key::ColumnId;
 use crate::plan::Field;
 use crate::row::column_type_of;
@@ -39,6 +38,9 @@ use crate::value::ColumnType;
 
 /// Most outer rows (count, expected) of a lookup in order, which needs all of them together.
 const TOGETHER_EXPECTED: f64 = ROWS_MAX as f64 / 2.0;
+
+/// Most work of lookups by ranges that run together, in the units of [`Access::work`](crate::access::Access::work).
+const RANGES_WORK: f64 = 5_000.0;
 
 /// So many times the wanted rows are many: to find these first, a cursor for each outer row is merged with the others.
 pub(super) const MANY: f64 = 4.0;
@@ -282,7 +284,7 @@ impl LookupJoinExec {
                 rows_of(&self.rows).map(|rows| rows.min(wanted) * COST.fetch)
             }
             LookupBy::Ranges if self.is_better_in_order()? => None,
-            LookupBy::Ranges => self.work().filter(|work| *work <= PARALLEL_WORK),
+            LookupBy::Ranges => self.work().filter(|work| *work <= RANGES_WORK),
         };
         let (Some(work), Some(scan)) = (work, scan_of(&self.table)) else { return Ok(false) };
         Ok(work <= scan.entries_otherwise()?.max(COST.entries_min as f64))

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Keyed, PlanCacheEntry};
-use crate::access::{Guards, Path};
+use crate::access::{Guards, Method, Path};
 use crate::df::cached::alone::Alone;
 use crate::df::cached::plan::BoundPlan;
 use crate::df::table::Binding;
@@ -78,20 +78,71 @@ fn rows_are_fetched_along_the_same_index_unless_the_whole_table_is_cheaper() {
         id += db.execute(&insert).unwrap();
     }
     let sql = "SELECT * FROM t WHERE a = $1";
-    let path = |a: i64| match run_again(&db, sql, a, Guards::default()) {
-        Some(BoundPlan::Alone(alone)) => match &*alone {
-            Alone::Scan(scan) => scan.spec().access.path,
-            _ => panic!("{a}: more than a scan"),
-        },
-        _ => panic!("{a}: no plan at hand"),
-    };
     let mut query = db.prepare(sql).unwrap();
     for (a, rows) in of_a {
         assert_eq!(query.query(&[Value::Int(a)]).unwrap().count() as u64, rows, "{a}");
     }
     for (a, rows) in of_a {
-        assert_eq!(matches!(path(a), Path::IndexFetch(_)), rows <= 1_000, "{a}");
+        let path = path_again(&db, sql, a).0;
+        assert_eq!(matches!(path, Path::IndexFetch(_)), rows <= 1_000, "{a}");
     }
+}
+
+/// The way of a later run, where it is a scan.
+fn path_again(db: &Database, sql: &str, param: i64) -> (Path, bool) {
+    match run_again(db, sql, param, Guards::default()) {
+        Some(BoundPlan::Alone(alone)) => match &*alone {
+            Alone::Scan(scan) => {
+                let access = &scan.spec().access;
+                let skips = matches!(&access.method, Method::Scan { skip: Some(_), .. });
+                (access.path, skips)
+            }
+            _ => panic!("{sql}: more than a scan"),
+        },
+        _ => panic!("{sql}: no plan at hand"),
+    }
+}
+
+/// Ways that are cheaper for other values than that of the first run.
+#[test]
+fn what_may_be_cheaper_for_other_values_is_priced() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = Database::open(folder.path()).unwrap();
+    db.execute_batch(
+        "CREATE TABLE jumps (id BIGINT PRIMARY KEY, a INT, kind INT, at INT, note TEXT);
+         CREATE INDEX jumps_by_a ON jumps (a, kind, at);
+         INSERT INTO jumps SELECT v, v / 5000, v % 10, v % 5000, 'n' FROM generate_series(0, 99999) t(v);
+         CREATE TABLE partial (id BIGINT PRIMARY KEY, a INT, n INT, note TEXT);
+         CREATE INDEX partial_by_a ON partial (a);
+         CREATE INDEX partial_of_2 ON partial (n) INCLUDE (note) WHERE a = 2;
+         INSERT INTO partial SELECT v, CASE WHEN v < 10 THEN 1 WHEN v < 1000 THEN 2 ELSE v END, v, 'n'
+         FROM generate_series(0, 29999) t(v);
+         CREATE TABLE two (id BIGINT PRIMARY KEY, a INT, x INT, y INT, note TEXT);
+         CREATE INDEX two_x ON two (a, x);
+         CREATE INDEX two_y ON two (a, y);
+         INSERT INTO two SELECT v, CASE WHEN v < 10 THEN 1 WHEN v < 1000 THEN 2 ELSE v END, v, v, repeat('n', 50)
+         FROM generate_series(0, 29999) t(v)",
+    )
+    .unwrap();
+    let rows = |sql: &str, param: i64| db.prepare(sql).unwrap().query(&[Value::Int(param)]).unwrap().count();
+
+    let jumps = "SELECT * FROM jumps WHERE a = $1 AND at >= 4990";
+    assert_eq!((rows(jumps, 3), rows(jumps, 4)), (10, 10));
+    assert!(path_again(&db, jumps, 5).1, "ten jumps, not 5,000 fetches");
+
+    let partial = "SELECT n, note FROM partial WHERE a = $1";
+    assert_eq!((rows(partial, 1), rows(partial, 2)), (10, 990));
+    assert!(matches!(path_again(&db, partial, 1).0, Path::IndexFetch(_)));
+    assert!(matches!(path_again(&db, partial, 2).0, Path::IndexOnly(_)), "its own WHERE tells `a`");
+
+    let two = "SELECT x, y FROM two WHERE a = $1";
+    assert_eq!((rows(two, 1), rows(two, 2)), (10, 990));
+    let explained =
+        db.query(&format!("EXPLAIN {}", two.replace("$1", "2"))).unwrap().next().unwrap().unwrap();
+    let explained: String = explained.get(0).unwrap();
+    let run = run_again(&db, two, 2, Guards::default());
+    let Some(BoundPlan::Alone(alone)) = run else { panic!("no plan at hand") };
+    assert_eq!(alone.plan_text()().0.lines().next(), Some(&explained[..]));
 }
 
 #[test]

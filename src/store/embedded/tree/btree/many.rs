@@ -2,10 +2,10 @@
 //!
 //! A search spends most of its time waiting for memory, once for each page and each node it reads. Its own next step
 //! depends on what it waits for, but the steps of other searches do not. So each search prefetches what it needs
-//! next, and the others take their turn meanwhile. If keys ascend, a search that goes through the same page as the
-//! previous one starts there where the previous one ended; rows are often fetched in key order. Keys close together
-//! are found in a leaf one after the other, without a descent for each; and one proof of absence serves all missing
-//! keys in the same gap.
+//! next, and the others take their turn meanwhile. If keys ascend, as rows are often fetched in key order, a search that
+//! goes through the same branch as the previous one starts there where the previous one ended; in a leaf, only if many
+//! keys lie there. Keys close together are found in a leaf one after the other, without a descent for each; and one
+//! proof of absence serves all missing keys in the same gap.
 
 use super::{Btree, Gap};
 use crate::error::Result;
@@ -17,7 +17,8 @@ use crate::store::embedded::tree::seal::unseal;
 /// Number of interleaved searches: about as many as a processor has loads in flight.
 const LANES: usize = 16;
 
-/// Keys (count) in a leaf from which on each is sought from where the one before it was found.
+/// Keys (count) sought together in a leaf, on average, from which on each is sought from where the one before it was
+/// found.
 const CROWD: usize = 8;
 
 /// How much of a value is prefetched before it is read, in bytes.
@@ -106,7 +107,7 @@ impl<'m> Btree<'m> {
             self.pages.ask_header(search.number);
         }
         // Few keys in each leaf lie far from each other there, where nothing is in cache yet.
-        let follow = ascend && (!to_leaf || CROWD * pages(searches) <= searches.len());
+        let follow = ascend && (!to_leaf || CROWD * pages_of(searches) <= searches.len());
         let mut before = None;
         for (search, key) in searches.iter_mut().zip(keys) {
             let page = self.page(search.number, to_leaf)?;
@@ -246,7 +247,7 @@ impl<'m> Btree<'m> {
 }
 
 /// Number of pages of searches whose keys ascend.
-fn pages(searches: &[Search<'_>]) -> usize {
+fn pages_of(searches: &[Search<'_>]) -> usize {
     1 + searches.windows(2).filter(|two| two[0].number != two[1].number).count()
 }
 

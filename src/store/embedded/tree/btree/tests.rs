@@ -112,6 +112,15 @@ fn read(tree: Btree<'_>, model: &BTreeMap<Vec<u8>, Vec<u8>>, damages: &mut u32) 
             })?;
         }
     }
+    // Far from each other, so that few share a leaf, and with keys between them that are not there.
+    for step in [7, 17] {
+        let beside =
+            |(n, key): (usize, &&Vec<u8>)| if n % 3 == 2 { [key, &b"\0"[..]].concat() } else { key.to_vec() };
+        let sparse: Vec<Vec<u8>> = keys.iter().step_by(step).enumerate().map(beside).collect();
+        let asked: Vec<&[u8]> = sparse.iter().map(|key| &key[..]).collect();
+        let expected: Vec<_> = asked.iter().map(|key| model.get(*key).map(|value| &value[..])).collect();
+        right(tree.get_many(&asked).map(|found| found == expected), &|| format!("each {step}th key"))?;
+    }
     let ends = |at: usize| keys.get(at).map_or(End::Open, |key| End::Before(Rowkey::from(&key[..])));
     let mut ranges = vec![KeyRange::all()];
     for at in (0..keys.len()).step_by(17) {
