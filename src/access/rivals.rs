@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use super::choose::{fields_of, is_about};
 use super::cost::{COST, Sorted, Statistics};
 use super::path::{Access, Need, Path, Source};
-use crate::key::ColumnId;
+use crate::key::{ColumnId, KeyPart};
 use crate::plan::Field;
 use crate::schema::{IndexDef, TableDef};
 
@@ -21,15 +21,18 @@ pub(super) fn has_no_rival(source: Source<'_>, need: &Need, access: &Access) -> 
     if !is_whole || is_about(&need.predicate, &table.key) {
         return false;
     }
-    let layout = |index: &IndexDef| index.sorted_by(&table.key).layout.clone();
-    let is_about_it = |index: &&IndexDef| is_about(&need.predicate, &layout(index));
     let may_find_fewer = |index: &IndexDef| {
         index.id != own
-            && (index.filter.is_some() || is_about_it(&index) || computes_from_condition(table, index, need))
+            && (index.filter.is_some()
+                || is_about(&need.predicate, &index.sorted_by(&table.key).layout)
+                || computes_from_condition(table, index, need))
     };
     let wanted: BTreeSet<Field> = need.output.iter().copied().chain(need.predicate.fields()).collect();
     let is_covering = |columns| wanted.is_subset(&fields_of(table, columns));
-    let together = table.indexes.iter().filter(is_about_it).flat_map(|index| held_columns(table, index));
+    let is_walked =
+        |index: &&IndexDef| begins_with_condition(index, need) || computes_from_condition(table, index, need);
+    let walked = table.indexes.iter().filter(is_walked);
+    let together = walked.flat_map(|index| held_columns(table, index));
     // What passes is the least that any path finds.
     let finds_least = access.passes_all() || !table.indexes.iter().any(may_find_fewer);
     finds_least
@@ -44,6 +47,14 @@ fn held_columns(table: &TableDef, index: &IndexDef) -> BTreeSet<ColumnId> {
         Field::Rowkey | Field::PrimaryRowkey => None,
     });
     index.columns().chain(table.key.decodable().iter().copied()).chain(told).collect()
+}
+
+/// Behind buckets, the index begins with what the condition is about, so that it may be walked beside another.
+fn begins_with_condition(index: &IndexDef, need: &Need) -> bool {
+    let asked = need.predicate.fields();
+    let is_first = |part: &&KeyPart| !part.is_literal() && !part.is_random() && part.buckets().is_none();
+    let first = index.layout.parts().iter().find(is_first);
+    first.is_some_and(|part| part.columns().iter().any(|id| asked.contains(&Field::Column(*id))))
 }
 
 /// The index has a formula of a column in the condition, of which values may say something.
