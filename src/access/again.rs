@@ -112,7 +112,7 @@ impl Again {
     }
 
     fn of_one_range(run: &FirstRun<'_>) -> Option<Again> {
-        let FirstRun { source, need, access, conditions, value, filled, stats } = *run;
+        let FirstRun { source, need, access, conditions, value, filled, .. } = *run;
         let (layout, role) = keys(source, access.path)?;
         let is_of_keys = |(id, _): (ColumnId, CmpOp)| layout.has_column(id);
         let (terms, rest): (Vec<usize>, Vec<usize>) =
@@ -140,7 +140,7 @@ impl Again {
             Method::Scan { ranges, .. } if !shape.is_point() => {
                 let same = shape.ranges(layout, |term| value(*terms.get(term)?))? == *ranges;
                 let stretch = Stretch::of_range(need, access).filter(|_| same)?;
-                KnownKeys::Stretch(stretch.among(source, need, access, stats), shape)
+                KnownKeys::Stretch(stretch.among_others(run), shape)
             }
             _ => return None,
         };

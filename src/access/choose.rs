@@ -398,7 +398,12 @@ pub(super) fn differ_in_pointer(index: &IndexDef, is_equal: &dyn Fn(ColumnId) ->
 /// Fields that an index entry gives without a fetch, or that are computed from such fields, named as in
 /// queries of the table.
 pub(super) fn held_fields(table: &TableDef, index: &IndexDef) -> BTreeSet<Field> {
-    fields_of(table, index.columns().chain(table.key.decodable().iter().copied()).collect())
+    fields_of(table, held_columns(table, index).collect())
+}
+
+/// The columns in an index entry, those of its pointer included.
+pub(super) fn held_columns(table: &TableDef, index: &IndexDef) -> impl Iterator<Item = ColumnId> {
+    index.columns().chain(table.key.decodable().iter().copied())
 }
 
 /// Fields given by, or computed from, these columns and the rowkey.

@@ -1,11 +1,11 @@
 //! Whether another path could be much cheaper than one that fetches rows by an index, whatever the values of a statement.
 //!
 //! If not, a run only asks how many rows there are, and not what each other path would cost. Hints, and indexes that are
-//! not ready, are not looked at: without them there are fewer paths, not more.
+//! not ready, are not looked at: they leave fewer paths, not more.
 
 use std::collections::BTreeSet;
 
-use super::choose::{fields_of, is_about};
+use super::choose::{fields_of, held_columns, is_about};
 use super::cost::{COST, Sorted, Statistics};
 use super::path::{Access, Need, Path, Source};
 use crate::key::{ColumnId, KeyPart};
@@ -32,21 +32,21 @@ pub(super) fn has_no_rival(source: Source<'_>, need: &Need, access: &Access) -> 
     let is_walked =
         |index: &&IndexDef| begins_with_condition(index, need) || computes_from_condition(table, index, need);
     let walked = table.indexes.iter().filter(is_walked);
-    let together = walked.flat_map(|index| held_columns(table, index));
+    let together = walked.flat_map(|index| known_columns(table, index));
     // What passes is the least that any path finds.
     let finds_least = access.passes_all() || !table.indexes.iter().any(may_find_fewer);
     finds_least
-        && !table.indexes.iter().any(|index| is_covering(held_columns(table, index)))
+        && !table.indexes.iter().any(|index| is_covering(known_columns(table, index)))
         && !is_covering(together.collect())
 }
 
 /// The columns that an entry has, or that are known of it: its index's own WHERE may tell the condition.
-fn held_columns(table: &TableDef, index: &IndexDef) -> BTreeSet<ColumnId> {
+fn known_columns(table: &TableDef, index: &IndexDef) -> BTreeSet<ColumnId> {
     let told = index.filter.iter().flat_map(|filter| filter.fields()).filter_map(|field| match field {
         Field::Column(id) => Some(id),
         Field::Rowkey | Field::PrimaryRowkey => None,
     });
-    index.columns().chain(table.key.decodable().iter().copied()).chain(told).collect()
+    held_columns(table, index).chain(told).collect()
 }
 
 /// Behind buckets, the index begins with what the condition is about, so that it may be walked beside another.

@@ -48,12 +48,13 @@ pub struct Stretch {
 
 impl Stretch {
     /// The path of an access of this kind, chosen by nothing but comparisons of columns.
-    pub(super) fn of(FirstRun { source, need, access, stats, .. }: &FirstRun<'_>) -> Option<Stretch> {
+    pub(super) fn of(run: &FirstRun<'_>) -> Option<Stretch> {
+        let FirstRun { source, need, access, .. } = *run;
         if need.hints.full {
             return None;
         }
-        stretch(*source, access.path, &need.predicate)?;
-        Some(Stretch::of_range(need, access)?.among(*source, need, access, *stats))
+        stretch(source, access.path, &need.predicate)?;
+        Some(Stretch::of_range(need, access)?.among_others(run))
     }
 
     /// The path of an access that reads one range, for a condition beside `others`, which are left to check.
@@ -70,14 +71,9 @@ impl Stretch {
         Stretch::of_range(need, access).filter(|_| serves)
     }
 
-    /// The same, knowing the other paths.
-    pub(super) fn among(
-        self,
-        source: Source<'_>,
-        need: &Need,
-        access: &Access,
-        stats: &dyn Statistics,
-    ) -> Stretch {
+    /// The same, knowing the other paths of the run.
+    pub(super) fn among_others(self, run: &FirstRun<'_>) -> Stretch {
+        let FirstRun { source, need, access, stats, .. } = *run;
         if !has_no_rival(source, need, access) {
             return self;
         }

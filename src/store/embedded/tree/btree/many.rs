@@ -107,19 +107,19 @@ impl<'m> Btree<'m> {
             self.pages.ask_header(search.number);
         }
         // Few keys in each leaf lie far from each other there, where nothing is in cache yet.
-        let follow = ascend && (!to_leaf || CROWD * pages_of(searches) <= searches.len());
+        let one_by_one = ascend && (!to_leaf || CROWD * pages_of(searches) <= searches.len());
         let mut before = None;
         for (search, key) in searches.iter_mut().zip(keys) {
             let page = self.page(search.number, to_leaf)?;
             // Same page as the previous key: searched below, from where that one ended.
-            let follows = follow && before.replace(search.number) == Some(search.number);
+            let follows = one_by_one && before.replace(search.number) == Some(search.number);
             search.narrowing =
                 if follows { Narrowing::done(0) } else { page.narrowing(key, search.around()) };
             (search.page, search.found) = (page, false);
             self.ask(search)?;
         }
         self.search_page(searches, keys)?;
-        for at in (1..searches.len()).filter(|_| follow) {
+        for at in (1..searches.len()).filter(|_| one_by_one) {
             let Search { number, narrowing, .. } = searches[at - 1];
             let search = &mut searches[at];
             if search.number == number {
