@@ -2,9 +2,10 @@
 //!
 //! A commit joins the [`queue`](super::queue). The queue's leader writes all waiting batches as one record of the
 //! [`log`](super::log), flushes once (group commit), and puts the entries into a [`memtable`]. A thread of its own
-//! ([`keeper`]) moves the memtable into the [`tree`] when it is full, or when nobody has committed for a while: in
-//! one transaction, in key order, so that changes of the same page are written once. A [`snapshot`] combines a view
-//! of the tree with the memtables above it; when these are empty, reads go straight into LMDB's map.
+//! ([`keeper`]) moves the memtable into the [`tree`] when it is full, when walks had to pass much in it that is deleted
+//! or outdated, or when nobody has committed for a while: in one transaction, in key order, so that changes of the same
+//! page are written once. A [`snapshot`] combines a view of the tree with the memtables above it; when these are empty,
+//! reads go straight into LMDB's map.
 //!
 //! Four kinds of writes bypass the log and go into the tree directly: loads ([`bulk`]), very large commits, large
 //! ones whose changes lie close together, and commits that create or clear a keyspace. Acknowledged changes that would
@@ -209,9 +210,12 @@ impl EmbeddedStore {
         Ok(results)
     }
 
-    /// Begins a new memtable if the active one is full; waits if the previous one is not in the tree yet.
+    /// Begins a new memtable if the active one is full, or in the way of reads; a full one waits if the previous one
+    /// is not in the tree yet.
     fn make_room(&self, log: &mut Log) -> Result<()> {
-        if self.shared.newest().active.bytes() < MEMTABLE_BYTES {
+        let newest = self.shared.newest();
+        let may_stay = newest.sealed.is_some() || !newest.active.is_in_the_way();
+        if newest.active.bytes() < MEMTABLE_BYTES && may_stay {
             return Ok(());
         }
         self.shared.seal(log)?;

@@ -1,7 +1,7 @@
 //! The thread that moves memtables into the tree.
 //!
-//! A full memtable is moved at once; any other when nobody has committed for [`IDLE`], because reads of the tree
-//! alone are faster. The thread is started when there is something to move for the first time.
+//! A memtable that is full, or in the way of reads, is moved at once; any other when nobody has committed for [`IDLE`],
+//! because reads of the tree alone are faster. The thread is started when there is something to move for the first time.
 
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -42,7 +42,7 @@ impl Signal {
 }
 
 impl Keeper {
-    /// Announces the first entry of a memtable, or a full memtable. Starts the thread if needed.
+    /// Announces the first entry of a memtable, or one to be moved. Starts the thread if needed.
     pub(super) fn wake(&self, shared: &Arc<Shared>) {
         self.signal.change(|state| state.awake = true);
         let mut thread = self.thread.lock();

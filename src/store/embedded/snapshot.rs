@@ -160,6 +160,7 @@ impl Reader for EmbeddedReader<'_> {
         let version = self.state.version;
         for (n, memtable) in memtables.iter().enumerate() {
             let mut changes = memtable.changes(keyspace, &KeyRange::all(), Direction::Forward, version);
+            let mut counted = 0;
             while let Some((key, value)) = changes.peek() {
                 let is_newest =
                     memtables[..n].iter().all(|newer| newer.get(keyspace, key, version).is_none());
@@ -167,8 +168,10 @@ impl Reader for EmbeddedReader<'_> {
                     let was_there = self.tree.get(keyspace, key)?.is_some();
                     more += i64::from(value.is_some()) - i64::from(was_there);
                 }
+                counted += 1;
                 changes.advance();
             }
+            memtable.pass(counted);
         }
         let counted = count.checked_add_signed(more);
         counted

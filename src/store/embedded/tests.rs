@@ -46,6 +46,28 @@ fn reopening_keeps_everything() {
 }
 
 #[test]
+fn what_walks_pass_again_and_again_is_moved_into_the_tree() {
+    let place = Place::new();
+    let store = place.open().unwrap();
+    fill(&store, A, 300);
+    let mut waiting = 0;
+    for n in 0..300 {
+        let snapshot = store.snapshot().unwrap();
+        let reader = snapshot.reader().unwrap();
+        let mut cursor = reader.cursor(A, &KeyRange::all(), Direction::Forward).unwrap();
+        let first = cursor.next().unwrap().map(|(first, _)| first.to_vec());
+        drop(cursor);
+        assert_eq!(first.as_deref(), Some(format!("{n:06}").as_bytes()));
+        let mut batch = WriteBatch::default();
+        batch.delete(A, first.unwrap());
+        store.commit(batch).unwrap();
+        store.shared.move_sealed().unwrap();
+        waiting = waiting.max(store.shared.newest().active.bytes() / ENTRY_BYTES);
+    }
+    assert!(waiting < 20, "{waiting} deletions are in the way of the first row");
+}
+
+#[test]
 fn a_database_opens_once_at_a_time_and_snapshots_count() {
     let place = Place::new();
     let store = place.open().unwrap();
