@@ -31,6 +31,9 @@ use crate::value::Value;
 /// Entries (count), at most.
 const QUERIES: usize = 512;
 
+/// Length (bytes) of all plans' keys, at most: what a plan takes grows with the literals of its text.
+const KEYS_BYTES: usize = 4 << 20;
+
 /// Length (bytes) of the longest text whose parse result is kept.
 const TEXT_BYTES: usize = 4096;
 
@@ -220,11 +223,18 @@ impl Plans {
     /// Stores what is known of a query.
     pub fn put(&self, query: &Keyed, catalog: u64, entry: PlanCacheEntry) {
         let mut plans = self.0.write();
-        if plans.len() >= QUERIES && !plans.contains_key(&query.key) {
+        let is_full = |plans: &ByText<Known>| {
+            let bytes: usize = plans.keys().map(String::len).sum();
+            plans.len() >= QUERIES || bytes + query.key.len() > KEYS_BYTES
+        };
+        if !plans.contains_key(&query.key) && is_full(&plans) {
             // First drop queries that came only once.
             plans.retain(|_, known| *known.came_again.get_mut());
-            if plans.len() >= QUERIES {
+            if is_full(&plans) {
                 halve(&mut plans);
+            }
+            if is_full(&plans) {
+                plans.clear();
             }
         }
         let known = Known { catalog, entry, came_again: AtomicBool::new(false) };

@@ -27,9 +27,9 @@ use self::tokens::{Class, Token, text_of, tokens};
 use crate::value::Value;
 
 /// Bytes of the longest text worth keeping.
-const TEXT_BYTES: usize = 32_768;
+const TEXT_BYTES: usize = 1 << 20;
 /// Literals lifted from one text (count), at most; longer IN lists are planned as they are.
-const VALUES: usize = 4096;
+const VALUES: usize = 1 << 15;
 
 /// Levels of nested parentheses, at most.
 const DEPTH_MAX: i32 = 60;

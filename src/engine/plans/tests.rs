@@ -5,7 +5,7 @@ mod runs;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::{DependsOn, Keyed, PlanCacheEntry, Plans, QUERIES, Statements};
+use super::{DependsOn, KEYS_BYTES, Keyed, PlanCacheEntry, Plans, QUERIES, Statements};
 use crate::access::Guards;
 use crate::df::table::Binding;
 use crate::engine::{Database, clock};
@@ -48,6 +48,22 @@ fn a_full_cache_keeps_half_of_its_plans() {
     put(QUERIES);
     assert_eq!((0..=QUERIES).filter(is_kept).count(), QUERIES / 2 + 1);
     assert!(is_kept(&QUERIES));
+}
+
+#[test]
+fn plans_of_long_texts_are_few() {
+    let plans = Plans::default();
+    let put = |n: usize| {
+        let list = vec!["1"; 20_000].join(", ");
+        let lifted = crate::sql::lift(&format!("SELECT a{n} FROM t WHERE b IN ({list})")).unwrap();
+        let query = Keyed::new("", &lifted, &[], Guards::default(), clock::now).unwrap();
+        plans.put(&query, 1, PlanCacheEntry::Each);
+        assert!(plans.0.read().contains_key(&query.key));
+    };
+    for n in 0..40 {
+        put(n);
+        assert!(plans.0.read().keys().map(String::len).sum::<usize>() <= KEYS_BYTES);
+    }
 }
 
 #[test]

@@ -28,8 +28,8 @@ pub(super) const ENTRY_BYTES: usize = 144;
 const STREAK: usize = 8;
 
 /// What walks may pass (count) before the memtable is in the way: for each entry, and besides. To pass one takes some
-/// 50 ns, to move one to the tree some 20 times as much, and any move a millisecond (2026-12-01).
-const PASSED: (u64, u64) = if cfg!(test) { (1, 16) } else { (20, 20_000) };
+/// 40 to 150 ns; any move takes a millisecond, and each entry has to be moved some time (2026-12-01).
+const PASSED: (u64, u64) = if cfg!(test) { (1, 16) } else { (4, 20_000) };
 
 /// Position of one version of a key: keys ascend; of one key, the newest version comes first.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,6 +53,11 @@ impl VersionedKey {
 
     fn is_of(&self, keyspace: KeyspaceId, key: &[u8]) -> bool {
         self.keyspace == keyspace && *self.key == *key
+    }
+
+    /// Both are versions of one key.
+    fn is_same(&self, other: &VersionedKey) -> bool {
+        self.head == other.head && self.is_of(other.keyspace, &other.key)
     }
 }
 
@@ -166,7 +171,7 @@ impl Memtable {
     pub(super) fn newest(&self) -> impl Iterator<Item = Newest<'_>> {
         let mut before: Option<Entry<'_, VersionedKey, NewValue>> = None;
         self.entries.iter().filter_map(move |entry| {
-            let is_older = before.as_ref().is_some_and(|before| is_same(before, &entry));
+            let is_older = before.as_ref().is_some_and(|before| before.key().is_same(entry.key()));
             before = Some(entry.clone());
             (!is_older).then_some(Newest(entry))
         })
@@ -272,7 +277,7 @@ impl<'m> Layer<'m> {
         let (mut was_shown, mut streak) = (true, 0);
         loop {
             let entry = self.rest.next()?;
-            if !before.as_ref().is_some_and(|before| is_same(before, &entry)) {
+            if !before.as_ref().is_some_and(|before| before.key().is_same(entry.key())) {
                 (was_shown, streak) = (false, 0);
             }
             if !was_shown && self.shows(&entry) {
@@ -299,7 +304,9 @@ impl<'m> Layer<'m> {
             let mut streak = 0;
             loop {
                 self.ahead = self.rest.next_back();
-                let Some(entry) = self.ahead.take_if(|entry| is_same(&oldest, entry)) else { break };
+                let Some(entry) = self.ahead.take_if(|entry| oldest.key().is_same(entry.key())) else {
+                    break;
+                };
                 streak += 1;
                 self.passed += 1;
                 if streak == STREAK {
@@ -324,10 +331,6 @@ impl Drop for Layer<'_> {
             self.memtable.pass(self.passed);
         }
     }
-}
-
-fn is_same(a: &Entry<'_, VersionedKey, NewValue>, b: &Entry<'_, VersionedKey, NewValue>) -> bool {
-    a.key().is_of(b.key().keyspace, &b.key().key)
 }
 
 impl ChangeCursor for Layer<'_> {
