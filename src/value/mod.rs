@@ -260,11 +260,13 @@ impl Value {
         }
     }
 
-    /// The number with the opposite sign; `None` if it is not a number.
+    /// The number with the opposite sign; `None` if it is not a number. The least integer is one, though
+    /// [`Value::number`] has read it without its sign.
     pub fn negated(self) -> Option<Value> {
         match self {
             Value::Int(i) => i.checked_neg().map(Value::Int),
             Value::Double(d) => Some(Value::Double(-d)),
+            Value::Decimal(d, 0) if -d == i64::MIN.into() => Some(Value::Int(i64::MIN)),
             Value::Decimal(d, scale) => Some(Value::Decimal(-d, scale)),
             _ => None,
         }

@@ -63,14 +63,17 @@ impl sqllogictest::DB for Connection {
     /// A query runs three times: by its own plan, by one that is made to be kept, and by the one that was kept.
     fn run(&mut self, sql: &str) -> Result<DBOutput<DefaultColumnType>, Error> {
         let first = self.answer(&planned_once(sql))?;
-        if let DBOutput::Rows { rows, .. } = &first
+        if let DBOutput::Rows { rows, types } = &first
             && sql.trim_start().to_lowercase().starts_with("select")
             && !sql.contains("random")
             && !sql.contains("uuid")
             && !sql.contains("now()")
         {
             for _ in 0..2 {
-                let DBOutput::Rows { rows: again, .. } = self.answer(sql)? else { panic!("no rows: {sql}") };
+                let DBOutput::Rows { rows: again, types: of_again } = self.answer(sql)? else {
+                    panic!("no rows: {sql}")
+                };
+                assert_eq!(&of_again, types, "types differ from run to run: {sql}");
                 let sorted = |rows: &[Vec<String>]| {
                     let mut rows = rows.to_vec();
                     rows.sort();

@@ -310,6 +310,9 @@ fn operands_are_lifted_where_nobody_sees_the_name() {
         .text,
         "SELECT $1 || b, coalesce(c, $2), upper(e || $3), (SELECT 5 + g || 'h' FROM u) FROM t"
     );
+    let least = lift("SELECT a FROM t WHERE a > -9223372036854775808 AND b > -9223372036854775809").unwrap();
+    let values = [int(i64::MIN), Value::Decimal(i128::from(i64::MIN) - 1, 0)];
+    assert_eq!(least.values, values.map(Constant::Value));
     for stays in [
         "SELECT a / 2, round(b, 2), coalesce(b, 3), 9223372036854775808 + c FROM t",
         "SELECT a FROM t LIMIT 5 + 3",
