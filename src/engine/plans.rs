@@ -375,6 +375,11 @@ impl Statements {
     pub fn parse(&self, text: &str) -> Result<Arc<Parsed>> {
         self.get(text, |text| sql::parse(text).map(Parsed::new))
     }
+
+    /// The statement of a text if it may be kept; `None` also if there is something wrong with it.
+    pub fn kept(&self, text: &str) -> Option<Arc<Parsed>> {
+        if text.len() <= TEXT_BYTES { self.parse(text).ok() } else { None }
+    }
 }
 
 /// Parsed DEFAULT expressions of columns.

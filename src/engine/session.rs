@@ -28,7 +28,7 @@ use crate::catalog::{CATALOG_KEYSPACE, Catalog};
 use crate::df::cached::plan::BoundPlan;
 use crate::df::explain;
 use crate::df::query::{Planner, SPILL_FOLDER};
-use crate::error::{Error, Result, sqlstate};
+use crate::error::{Error, Kind, Result, sqlstate};
 use crate::exec::transfer::RowsFile;
 use crate::exec::watch::{CancelHandle, OnProgress, Watch};
 use crate::row::field;
@@ -336,6 +336,9 @@ impl Session {
         }
         match text {
             StatementInput::Sql(sql) if params.is_empty() => {
+                if let Some(outcome) = self.run_change(sql).await? {
+                    return Ok(outcome);
+                }
                 self.run_async(&sql::parse(sql)?, &CachedQueries::default(), params).await
             }
             // It has parameters, so it will come again with other values.
@@ -344,6 +347,17 @@ impl Session {
                 self.run_checked(&parsed, params).await
             }
             StatementInput::Parsed(parsed) => self.run_checked(parsed, params).await,
+        }
+    }
+
+    /// Runs an UPDATE or DELETE as the statement that is left without its literals, which may be known from another
+    /// text; `None` if it has to run as it is, be it for an error that says what is wrong with its own text.
+    async fn run_change(&mut self, sql: &str) -> Result<Option<Outcome>> {
+        let Some(lifted) = sql::lift_change(sql) else { return Ok(None) };
+        let Some(parsed) = self.db.shared.statements.kept(&lifted.text) else { return Ok(None) };
+        match self.run_checked(&parsed, &lifted.values).await {
+            Err(e) if matches!(e.kind(), Kind::Invalid | Kind::Unsupported | Kind::Internal) => Ok(None),
+            ran => ran.map(Some),
         }
     }
 

@@ -50,6 +50,13 @@ pub struct Lifted {
     pub shown: Shown,
 }
 
+/// The text of an UPDATE or DELETE, with its literals replaced by parameters, and their values.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LiftedChange {
+    pub text: String,
+    pub values: Vec<Value>,
+}
+
 /// Literals in the texts that name output columns: each with the number of the parameter in its place.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Shown(Vec<(usize, String)>);
@@ -107,6 +114,34 @@ pub fn lift_unnamed(sql: &str) -> Option<Lifted> {
     lift_of(sql, Names::Unseen)
 }
 
+/// Lifts the literals of an UPDATE or DELETE, so that texts which set or ask for other values are parsed once; `None` if
+/// it is neither, or there is nothing to lift.
+///
+/// What errors say of the text that is left is about no text of the user's.
+pub fn lift_change(sql: &str) -> Option<LiftedChange> {
+    let first = sql.trim_start().bytes().next()?;
+    if sql.len() > TEXT_BYTES || !matches!(first, b'u' | b'U' | b'd' | b'D') {
+        return None;
+    }
+    let (tokens, comments) = tokens(sql)?;
+    if !comments.is_empty() {
+        return lift_change(&without(sql, comments));
+    }
+    // Columns of RETURNING are named by their text.
+    let has_parameters = tokens.iter().any(|token| token.class == Class::Parameter);
+    if !tokens.first()?.is(sql, &["update", "delete"])
+        || has_parameters
+        || tokens.iter().any(|token| token.is(sql, &["returning"]))
+    {
+        return None;
+    }
+    let Lifted { text, values, .. } = Walk::of(sql, &tokens, Names::Unseen, 0).lifted()?;
+    // The rest of the statement has a clock of its own.
+    let value = |lifted| if let Constant::Value(value) = lifted { Some(value) } else { None };
+    let values: Vec<Value> = values.into_iter().map(value).collect::<Option<_>>()?;
+    (!values.is_empty()).then_some(LiftedChange { text, values })
+}
+
 fn lift_of(sql: &str, names: Names) -> Option<Lifted> {
     // Skip other statements, such as INSERT, without tokenizing them.
     let first = sql.trim_start().bytes().next()?;
@@ -131,17 +166,7 @@ fn lift_of(sql: &str, names: Names) -> Option<Lifted> {
     let is_odd = |token: &Token| token.class == Class::Name && token.text(sql).contains('$');
     let keeps_names = tokens[0].text(sql) == "(" || tokens.iter().any(is_odd);
     let names = if names == Names::Shown && keeps_names { Names::Fixed } else { names };
-    let text = String::with_capacity(sql.len() + 8);
-    let lifted = Lifted { text, values: Vec::new(), own, shown: Shown::default() };
-    let (columns, place) = (OnceCell::new(), Place::default());
-    let mut walk = Walk { sql, tokens: &tokens, names, columns, place, lifted, copied: 0 };
-    let mut next = 0;
-    while next < tokens.len() {
-        next = walk.step(next)?;
-    }
-    let Walk { mut lifted, copied, .. } = walk;
-    lifted.text.push_str(&sql[copied..]);
-    Some(lifted)
+    Walk::of(sql, &tokens, names, own).lifted()
 }
 
 /// The walk over the tokens of a query.
@@ -157,7 +182,24 @@ struct Walk<'s> {
     copied: usize,
 }
 
-impl Walk<'_> {
+impl<'s> Walk<'s> {
+    /// A walk over a text with parameters up to number `own`.
+    fn of(sql: &'s str, tokens: &'s [Token], names: Names, own: usize) -> Walk<'s> {
+        let text = String::with_capacity(sql.len() + 8);
+        let lifted = Lifted { text, values: Vec::new(), own, shown: Shown::default() };
+        Walk { sql, tokens, names, columns: OnceCell::new(), place: Place::default(), lifted, copied: 0 }
+    }
+
+    /// What comes out at its end; `None`: the text is not worth keeping.
+    fn lifted(mut self) -> Option<Lifted> {
+        let mut next = 0;
+        while next < self.tokens.len() {
+            next = self.step(next)?;
+        }
+        self.lifted.text.push_str(&self.sql[self.copied..]);
+        Some(self.lifted)
+    }
+
     /// Lifts what begins at the token `at`, if it may, and tells the token to go on with; `None`: the text is not worth
     /// keeping.
     fn step(&mut self, at: usize) -> Option<usize> {
@@ -220,9 +262,13 @@ impl Walk<'_> {
             self.columns().iter().any(lifts).then_some((value, len))
         };
         let of_operator = || {
-            // In the outermost list, but in no subquery there.
+            // In the outermost list or SET, but in no subquery there.
             let is_unseen = self.names == Names::Unseen && place.selects == 1 << place.depth;
-            if is_unseen { operand(sql, tokens, at).filter(|_| may_lift()) } else { None }
+            if is_unseen || place.in_set && place.selects == 0 {
+                operand(sql, tokens, at).filter(|_| may_lift())
+            } else {
+                None
+            }
         };
         let compared = compared_literal(sql, tokens, at, place).filter(|_| may_lift());
         compared.or_else(of_column).or_else(of_operator)
@@ -270,6 +316,8 @@ struct Place {
     upper: usize,
     /// The outermost GROUP BY before it, in the same SELECT or around it.
     groups: Option<Groups>,
+    /// In the SET of an UPDATE.
+    in_set: bool,
 }
 
 /// A GROUP BY. Its literals stay, or the select list would ask for something else; and if it compares with one, so do those
@@ -301,6 +349,11 @@ impl Groups {
 }
 
 impl Place {
+    /// Between the columns of a SET.
+    fn is_in_set(&self) -> bool {
+        self.in_set && self.depth == 0
+    }
+
     /// Goes on to a token.
     fn see(&mut self, sql: &str, tokens: &[Token], at: usize) {
         let before = at.checked_sub(1).map(|before| tokens[before]);
@@ -324,12 +377,19 @@ impl Place {
             }
             (Class::Other, b')') => (self.selects, self.depth) = (self.selects >> 1, self.depth - 1),
             (Class::Word, b's' | b'S') if tokens[at].is(sql, &["select"]) => self.selects |= 1,
+            (Class::Word, b's' | b'S') if self.depth == 0 && tokens[at].is(sql, &["set"]) => {
+                self.in_set = tokens[0].is(sql, &["update"]);
+            }
+            (Class::Word, b'w' | b'W') if self.depth == 0 && tokens[at].is(sql, &["where"]) => {
+                self.in_set = false;
+            }
             // The FROM of IS DISTINCT FROM is followed by no table.
             (Class::Word, b'f' | b'F')
                 if tokens[at].is(sql, &["from"])
                     && !before.is_some_and(|before| before.is(sql, &["distinct"])) =>
             {
                 self.selects &= !1;
+                self.in_set &= self.depth > 0;
             }
             (Class::Word, b'b' | b'B') if tokens[at].is(sql, &["between"]) => self.between = Some(self.depth),
             (Class::Word, b'a' | b'A')
@@ -483,7 +543,7 @@ fn compared_literal(sql: &str, tokens: &[Token], at: usize, place: &Place) -> Op
     let is_whole = if opens {
         after.is_none_or(|after| {
             matches!(after.text(sql), ")" | ";")
-                || after.text(sql) == "," && (place.in_list || place.selects & 1 == 1)
+                || after.text(sql) == "," && (place.in_list || place.selects & 1 == 1 || place.is_in_set())
                 || after.is(sql, &BEHIND_A_COMPARISON)
         })
     } else {

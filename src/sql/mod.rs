@@ -65,7 +65,7 @@ pub use hints::{Hint, HintKind, take_hints, text_of};
 pub use implied_groups::{END_OF_GROUPS, KeyedTable, with_implied_groups, with_marked_groups};
 pub use in_values::{PARAMETER_DIGITS, as_one_type};
 pub use layout::{KeyColumn, is_key_form, key_specs, not_a_formula, parse_codes};
-pub use lift::{Clock, Lifted, Shown, cast_constant, lift, lift_named, lift_unnamed};
+pub use lift::{Clock, Lifted, Shown, cast_constant, lift, lift_change, lift_named, lift_unnamed};
 pub use natural::name_natural_columns;
 pub use ordered::name_ordered_columns;
 pub use outer_names::name_outer_tables;

@@ -473,3 +473,39 @@ fn literals_in_the_names_of_outputs_do_not_cost_a_plan() {
     }
     assert_eq!(known(&db), (1, 0));
 }
+
+#[test]
+fn changes_with_other_literals_are_parsed_once() {
+    let db = Database::in_memory().unwrap();
+    db.execute("CREATE TABLE t (id INT PRIMARY KEY, a INT, s TEXT, CHECK (a < 1000))").unwrap();
+    db.execute("INSERT INTO t SELECT value, value, 's' FROM generate_series(1, 9)").unwrap();
+    let texts = || db.shared.statements.0.read().len();
+    let before = texts();
+    for n in 1..=5 {
+        assert_eq!(db.execute(&format!("UPDATE t SET a = a + {n}, s = 'x{n}' WHERE id = {n}")).unwrap(), 1);
+        assert_eq!(
+            db.execute(&format!("DELETE FROM t WHERE id = {} AND s = 's'", n + 5)).unwrap(),
+            u64::from(n < 5)
+        );
+    }
+    assert_eq!(texts(), before + 2);
+    let rows = db.query("SELECT a, s FROM t ORDER BY id").unwrap();
+    let rows: Vec<(i64, String)> =
+        rows.map(|row| row.unwrap()).map(|row| (row.get(0).unwrap(), row.get(1).unwrap())).collect();
+    assert_eq!(rows, [1, 2, 3, 4, 5].map(|n| (2 * n, format!("x{n}"))));
+    // What is wrong with one is told of its own text.
+    for (sql, at) in [
+        ("UPDATE t SET a = 'many', s = 'y' WHERE id = 1", "'many'"),
+        ("UPDATE t SET a = 7 / 0 WHERE id = 1", "0"),
+        ("UPDATE t SET b = 7 WHERE id = 1", "b"),
+        ("DELETE FROM t WHERE id = 'seven'", "'seven'"),
+        ("DELETE FROM t WHERE id == 7 7", "7"),
+    ] {
+        let error = db.execute(sql).unwrap_err();
+        let span = error.span().map(|span| &sql[span.column as usize - 1..][..span.len as usize]);
+        assert_eq!(span, Some(at), "{sql}: {error}");
+        assert!(!error.to_string().contains('$'), "{error}");
+    }
+    let error = db.execute("UPDATE t SET a = a + 5000, s = 'z' WHERE id = 1").unwrap_err();
+    assert_eq!(error.reason(), Some("a < 1000 is false for id=1, a=5002, s='z'"));
+}

@@ -459,3 +459,43 @@ fn outputs_get_their_literals_back_in_their_names() {
     assert_eq!(list.shown.name("a IN ($1, $2, $3)"), "a IN (1, 2, 3)");
     assert_eq!(lift_named("SELECT a > 4 FROM t").unwrap().text, "SELECT a > 4 FROM t");
 }
+
+#[test]
+fn literals_of_changes_are_lifted() {
+    let int = Value::Int;
+    let text = |t: &str| Value::Text(t.into());
+    let lifted = |sql: &str| lift_change(sql).map(|LiftedChange { text, values }| (text, values));
+    let lifts = |sql, left: &str, values| assert_eq!(lifted(sql), Some((left.to_owned(), values)));
+    lifts(
+        "UPDATE t SET a = 5, b = b + 17, c = 'x', d = -1.50 WHERE id = 7 AND e IN (1, 2, 3) -- why",
+        "UPDATE t SET a = $1, b = b + $2, c = $3, d = $4 WHERE id = $5 AND e IN ($6, $7, $8, $9)  ",
+        vec![int(5), int(17), text("x"), Value::Decimal(-150, 2), int(7), int(1), int(2), int(3), int(3)],
+    );
+    lifts(
+        "update t set (a, b) = (1, 2), c = lpad(c, 3), d = (SELECT max(d) + 1 FROM u WHERE u.a = 4);",
+        "update t set (a, b) = ($1, $2), c = lpad(c, 3), d = (SELECT max(d) + 1 FROM u WHERE u.a = $3);",
+        vec![int(1), int(2), int(4)],
+    );
+    lifts(
+        "UPDATE t SET a = u.a * 2 FROM u WHERE u.id = t.id AND u.b = 'y' ORDER BY t.id LIMIT 3",
+        "UPDATE t SET a = u.a * $1 FROM u WHERE u.id = t.id AND u.b = $2 ORDER BY t.id LIMIT 3",
+        vec![int(2), text("y")],
+    );
+    lifts(
+        "DELETE FROM t /*+ INDEX(t by_a) */ WHERE a BETWEEN 1 AND 9 OR b LIKE 'x%'",
+        "DELETE FROM t /*+ INDEX(t by_a) */ WHERE a BETWEEN $1 AND $2 OR b LIKE $3",
+        vec![int(1), int(9), text("x%")],
+    );
+    for sql in [
+        "UPDATE t SET a = 5 WHERE id = 7 RETURNING a + 1",
+        "UPDATE t SET a = $1 WHERE id = 7",
+        "UPDATE t SET a = b",
+        "DELETE FROM t",
+        "DELETE FROM t WHERE at < now() - INTERVAL '1 day' AND a = 5",
+        "DROP TABLE t",
+        "SELECT a FROM t WHERE id = 7",
+        "INSERT INTO t VALUES (1)",
+    ] {
+        assert_eq!(lifted(sql), None, "{sql}");
+    }
+}
