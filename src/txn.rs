@@ -8,6 +8,7 @@
 //!
 //! The buffer consists of persistent maps: a view or a savepoint shares it and costs a few references.
 
+mod emptied;
 mod overlay;
 
 use std::path::Path;
@@ -18,6 +19,7 @@ use imbl::OrdMap;
 use crate::error::Result;
 use crate::key::Rowkey;
 use crate::store::{BulkWriter, KeyspaceId, Mutation, Reads, Recording, Snapshot, WriteBatch};
+use emptied::Emptied;
 use overlay::Overlay;
 
 /// Buffered writes over one snapshot.
@@ -46,6 +48,7 @@ struct KeyspaceChanges {
     entries: OrdMap<Rowkey, Option<Arc<[u8]>>>,
     /// Puts minus deletes among `entries`.
     net: i64,
+    emptied: Emptied,
 }
 
 impl Transaction {
@@ -173,6 +176,9 @@ impl BulkWriter for TransactionWriter<'_> {
 
 impl KeyspaceChanges {
     fn set(&mut self, key: Rowkey, change: Option<Arc<[u8]>>) {
+        if change.is_some() {
+            self.emptied.put(&key);
+        }
         let weight = |change: &Option<Arc<[u8]>>| if change.is_some() { 1 } else { -1 };
         let old = if self.cleared && change.is_none() {
             // There is no base left whose key must be hidden.
@@ -187,9 +193,14 @@ impl KeyspaceChanges {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
     use super::*;
     use crate::error::Kind;
-    use crate::store::{MemoryStore, Store};
+    use crate::key::{End, KeyRange};
+    use crate::store::{Direction, MemoryStore, Store};
 
     const T: KeyspaceId = KeyspaceId(1);
 
@@ -306,5 +317,110 @@ mod tests {
         expected.clear(T);
         expected.put(T, "c", b"1".to_vec());
         assert_eq!(txn.into_batch().mutations, expected.mutations);
+    }
+
+    fn walk(
+        view: &Arc<dyn Snapshot>,
+        range: &KeyRange,
+        direction: Direction,
+        at_most: usize,
+    ) -> Vec<Vec<u8>> {
+        let reader = view.reader().unwrap();
+        let mut cursor = reader.cursor(T, range, direction).unwrap();
+        let next = || cursor.next().unwrap().map(|(key, _)| key.to_vec());
+        std::iter::from_fn(next).take(at_most).collect()
+    }
+
+    #[test]
+    fn a_queue_is_taken_from_its_front_without_passing_again_what_was_taken() {
+        let keys: Vec<String> = (0..200).map(|n| format!("{n:03}")).collect();
+        let entries: Vec<(&str, &str)> = keys.iter().map(|key| (key.as_str(), "job")).collect();
+        for direction in [Direction::Forward, Direction::Reverse] {
+            let store = store(&entries);
+            let mut txn = begin(&store);
+            let mut left = keys.clone();
+            while !left.is_empty() {
+                let first =
+                    if direction == Direction::Forward { left.remove(0) } else { left.pop().unwrap() };
+                assert_eq!(walk(&txn.view(), &KeyRange::all(), direction, 1), [first.as_bytes()]);
+                let known =
+                    txn.buffer.get(&T).map(|changes| changes.emptied.left_of(KeyRange::all(), direction));
+                let deleted = keys.len() - left.len() - 1;
+                let passed =
+                    known.map_or(0, |known| keys.iter().filter(|k| !known.contains(k.as_bytes())).count());
+                assert!(deleted - passed < 16, "{passed} of {deleted}");
+                txn.write(Mutation::Delete(T, first.as_str().into()));
+            }
+            assert_eq!(walk(&txn.view(), &KeyRange::all(), direction, 1), [b""; 0]);
+            // Walks that begin behind what is known have read it all the same.
+            store.commit(puts(&[("0005", "late")])).unwrap();
+            assert_eq!(store.commit(txn.into_batch()).unwrap_err().kind(), Kind::Conflict);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn walks_find_what_is_there_and_have_read_what_they_passed(
+            base in prop::collection::btree_set(0u8..100, 0..100),
+            steps in prop::collection::vec((0u8..12, 0u8..100, 0u8..60, any::<bool>()), 1..60),
+        ) {
+            let store = MemoryStore::new();
+            let mut batch = WriteBatch::default();
+            base.iter().for_each(|key| batch.put(T, [*key].as_slice(), vec![0]));
+            store.commit(batch).unwrap();
+            let mut txn = begin(&store);
+            let (mut there, mut cleared) = (base, false);
+            let (mut read, mut saved) = (BTreeSet::new(), None);
+            for (kind, from, len, forward) in steps {
+                let (to, key) = (from.saturating_add(len), [from].as_slice().into());
+                match kind {
+                    0 | 1 => {
+                        txn.write(Mutation::Put(T, key, vec![1]));
+                        there.insert(from);
+                    }
+                    2..=6 => {
+                        for key in from..to {
+                            txn.write(Mutation::Delete(T, [key].as_slice().into()));
+                            there.remove(&key);
+                        }
+                    }
+                    7 if len == 0 => {
+                        txn.write(Mutation::Clear(T));
+                        (there, cleared) = (BTreeSet::new(), true);
+                    }
+                    8 if len < 20 => saved = Some((txn.savepoint(), there.clone(), cleared)),
+                    9 if len < 20 && let Some((savepoint, keys, was_cleared)) = &saved => {
+                        txn.rollback_to(savepoint);
+                        (there, cleared) = (keys.clone(), *was_cleared);
+                    }
+                    _ => {
+                        let mut range = KeyRange::new([from].as_slice(), [to].as_slice());
+                        if len > 40 {
+                            range.end = End::Open;
+                        }
+                        let direction = if forward { Direction::Forward } else { Direction::Reverse };
+                        let inside = |key: &u8| range.contains(&[*key]);
+                        let mut expected: Vec<u8> = there.iter().copied().filter(inside).collect();
+                        if !forward {
+                            expected.reverse();
+                        }
+                        expected.truncate(2);
+                        prop_assert_eq!(walk(&txn.view(), &range, direction, 2).concat(), expected.clone());
+                        if !cleared {
+                            let is_passed = |key: u8| match expected.get(1) {
+                                Some(last) if forward => key <= *last,
+                                Some(last) => key >= *last,
+                                None => true,
+                            };
+                            read.extend((0..=255).filter(inside).filter(|key| is_passed(*key)));
+                        }
+                    }
+                }
+            }
+            let reads = txn.into_batch().reads;
+            for key in read {
+                prop_assert!(reads.contains(T, &[key]), "{key} was not read");
+            }
+        }
     }
 }

@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
-use super::Buffer;
+use super::{Buffer, KeyspaceChanges};
 use crate::error::Result;
-use crate::key::{KeyRange, Rowkey};
+use crate::key::{End, KeyRange, Rowkey};
 use crate::store::{
-    Change, ChangeCursor, Cursor, Direction, KeyspaceId, Merge, Reader, Snapshot, one_or_none,
+    Change, ChangeCursor, Cursor, Direction, Entry, KeyspaceId, Merge, Reader, Snapshot, one_or_none,
 };
+
+/// Deletions that a walk has to pass before its first entry (count), for that to be worth keeping.
+const PASSED_MIN: usize = 16;
 
 /// A transaction's view: its own changes first, then the base.
 pub(super) struct Overlay {
@@ -23,11 +26,15 @@ impl Overlay {
 
 impl Snapshot for Overlay {
     fn reader(&self) -> Result<Box<dyn Reader + '_>> {
-        Ok(Box::new(OverlayReader { base: self.base.reader()?, buffer: &self.buffer }))
+        Ok(Box::new(OverlayReader { base: self.base.reader()?, buffer: &self.buffer, is_recorded: true }))
     }
 
     fn unrecorded(&self) -> Result<Box<dyn Reader + '_>> {
-        Ok(Box::new(OverlayReader { base: self.base.unrecorded()?, buffer: &self.buffer }))
+        Ok(Box::new(OverlayReader {
+            base: self.base.unrecorded()?,
+            buffer: &self.buffer,
+            is_recorded: false,
+        }))
     }
 
     /// The version of the base: own writes are not committed yet.
@@ -39,6 +46,7 @@ impl Snapshot for Overlay {
 struct OverlayReader<'s> {
     base: Box<dyn Reader + 's>,
     buffer: &'s Buffer,
+    is_recorded: bool,
 }
 
 impl Reader for OverlayReader<'_> {
@@ -66,15 +74,25 @@ impl Reader for OverlayReader<'_> {
         range: &KeyRange,
         direction: Direction,
     ) -> Result<Box<dyn Cursor + 'a>> {
-        match self.buffer.get(&keyspace) {
-            Some(changes) if !range.is_empty() => {
-                let base = match changes.cleared {
-                    true => None,
-                    false => Some(self.base.cursor(keyspace, range, direction)?),
-                };
-                Ok(Box::new(Merge::new(base, Buffered::new(changes, range, direction), direction)))
-            }
-            _ => self.base.cursor(keyspace, range, direction),
+        let Some(changes) = self.buffer.get(&keyspace) else {
+            return self.base.cursor(keyspace, range, direction);
+        };
+        let range = changes.emptied.left_of(range.clone(), direction);
+        if range.is_empty() {
+            return self.base.cursor(keyspace, &range, direction);
+        }
+        let base = match changes.cleared {
+            true => None,
+            false => Some(self.base.cursor(keyspace, &range, direction)?),
+        };
+        let own = Buffered::new(changes, &range, direction);
+        let begins_deleted = matches!(own.head, Some((_, None)));
+        let merge = Merge::new(base, own, direction);
+        // What is kept of a walk stands for its reads, too.
+        if begins_deleted && self.is_recorded {
+            Ok(Box::new(Passing { merge, changes, range: Some(range), direction }))
+        } else {
+            Ok(Box::new(merge))
         }
     }
 
@@ -103,6 +121,33 @@ impl Reader for OverlayReader<'_> {
     }
 }
 
+/// A walk that begins with a deletion, and keeps what it passes before its first entry.
+struct Passing<'a> {
+    merge: Merge<'a, Buffered<'a>>,
+    changes: &'a KeyspaceChanges,
+    /// The range of the walk, until its first entry.
+    range: Option<KeyRange>,
+    direction: Direction,
+}
+
+impl Cursor for Passing<'_> {
+    fn next(&mut self) -> Result<Option<Entry<'_>>> {
+        let range = self.range.take();
+        let entry = self.merge.next()?;
+        if let Some(mut passed) = range {
+            match (entry, self.direction) {
+                (Some((key, _)), Direction::Forward) => passed.end = End::Before(key.into()),
+                (Some((key, _)), Direction::Reverse) => passed.start = Rowkey::from(key).successor(),
+                (None, _) => {}
+            }
+            if self.changes.entries.range::<_, [u8]>(passed.bounds()).nth(PASSED_MIN - 1).is_some() {
+                self.changes.emptied.note(passed);
+            }
+        }
+        Ok(entry)
+    }
+}
+
 /// A key and its new value.
 type BufferedChange<'a> = (&'a Rowkey, &'a Option<Arc<[u8]>>);
 
@@ -113,7 +158,7 @@ struct Buffered<'a> {
 }
 
 impl<'a> Buffered<'a> {
-    fn new(changes: &'a super::KeyspaceChanges, range: &KeyRange, direction: Direction) -> Self {
+    fn new(changes: &'a KeyspaceChanges, range: &KeyRange, direction: Direction) -> Self {
         let inside = changes.entries.range::<_, [u8]>(range.bounds());
         let mut rest: Box<dyn Iterator<Item = _>> = match direction {
             Direction::Forward => Box::new(inside),
