@@ -350,7 +350,7 @@ impl Session {
         }
     }
 
-    /// Runs an UPDATE or DELETE as the statement that is left without its literals, which may be known from another
+    /// Runs a statement that changes rows as the one that is left without its literals, which may be known from another
     /// text; `None` if it has to run as it is, be it for an error that says what is wrong with its own text.
     async fn run_change(&mut self, sql: &str) -> Result<Option<Outcome>> {
         let Some(lifted) = sql::lift_change(sql) else { return Ok(None) };

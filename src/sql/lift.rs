@@ -12,6 +12,7 @@
 //! their names, as in `INSERT .. SELECT`. There is no parsing: this runs on every statement before the plan cache is
 //! asked, so it walks the bytes once.
 
+mod change;
 mod constant;
 mod rows;
 mod tokens;
@@ -20,9 +21,10 @@ use std::cell::OnceCell;
 use std::fmt::Write as _;
 use std::ops::Range;
 
+pub use self::change::lift_change;
 use self::constant::constant;
 pub use self::constant::{Clock, Constant, cast_constant};
-use self::rows::literals_of_values;
+use self::rows::{literals_of_values, value_of_row};
 use self::tokens::{Class, Token, text_of, tokens};
 use crate::value::Value;
 
@@ -48,13 +50,6 @@ pub struct Lifted {
     pub own: usize,
     /// The literals that belong to the names of output columns.
     pub shown: Shown,
-}
-
-/// The text of an UPDATE or DELETE, with its literals replaced by parameters, and their values.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LiftedChange {
-    pub text: String,
-    pub values: Vec<Value>,
 }
 
 /// Literals in the texts that name output columns: each with the number of the parameter in its place.
@@ -112,34 +107,6 @@ pub fn lift_named(sql: &str) -> Option<Lifted> {
 /// The same of a query whose output names nobody sees.
 pub fn lift_unnamed(sql: &str) -> Option<Lifted> {
     lift_of(sql, Names::Unseen)
-}
-
-/// Lifts the literals of an UPDATE or DELETE, so that texts which set or ask for other values are parsed once; `None` if
-/// it is neither, or there is nothing to lift.
-///
-/// What errors say of the text that is left is about no text of the user's.
-pub fn lift_change(sql: &str) -> Option<LiftedChange> {
-    let first = sql.trim_start().bytes().next()?;
-    if sql.len() > TEXT_BYTES || !matches!(first, b'u' | b'U' | b'd' | b'D') {
-        return None;
-    }
-    let (tokens, comments) = tokens(sql)?;
-    if !comments.is_empty() {
-        return lift_change(&without(sql, comments));
-    }
-    // Columns of RETURNING are named by their text.
-    let has_parameters = tokens.iter().any(|token| token.class == Class::Parameter);
-    if !tokens.first()?.is(sql, &["update", "delete"])
-        || has_parameters
-        || tokens.iter().any(|token| token.is(sql, &["returning"]))
-    {
-        return None;
-    }
-    let Lifted { text, values, .. } = Walk::of(sql, &tokens, Names::Unseen, 0).lifted()?;
-    // The rest of the statement has a clock of its own.
-    let value = |lifted| if let Constant::Value(value) = lifted { Some(value) } else { None };
-    let values: Vec<Value> = values.into_iter().map(value).collect::<Option<_>>()?;
-    (!values.is_empty()).then_some(LiftedChange { text, values })
 }
 
 fn lift_of(sql: &str, names: Names) -> Option<Lifted> {
@@ -208,13 +175,20 @@ impl<'s> Walk<'s> {
         if !(0..=DEPTH_MAX).contains(&self.place.depth) {
             return None;
         }
-        if self.place.groups.is_some_and(|groups| groups.stay()) {
+        if self.place.groups.is_some_and(|groups| groups.stay()) || self.place.returns {
             return Some(at + 1);
+        }
+        if self.place.is_in_row()
+            && let Some((value, len)) = value_of_row(sql, tokens, at)
+        {
+            self.put(token.start..tokens[at + len - 1].end, [Constant::Value(value)])?;
+            return Some(at + len);
         }
         // A list is padded, which its text would show.
         let may_change = || !self.is_in(at, |column| column.stays || column.is_shown);
         if self.place.in_list
-            && let Some((values, len)) = list_of_in(sql, tokens, at).filter(|_| may_change())
+            && let Some((values, len)) = list_of_in(sql, tokens, at)
+                .filter(|(values, _)| may_change() && values.iter().all(|value| self.may_be(value)))
         {
             self.put(token.end..tokens[at + len].start, values)?;
             self.place.in_list = false;
@@ -271,7 +245,13 @@ impl<'s> Walk<'s> {
             }
         };
         let compared = compared_literal(sql, tokens, at, place).filter(|_| may_lift());
-        compared.or_else(of_column).or_else(of_operator)
+        let found = compared.or_else(of_column).or_else(of_operator);
+        found.filter(|(value, _)| self.may_be(value))
+    }
+
+    /// The value may be a parameter's: a statement that changes rows has a clock of its own.
+    fn may_be(&self, value: &Constant) -> bool {
+        !self.place.of_change || matches!(value, Constant::Value(_))
     }
 
     fn columns(&self) -> &[Column] {
@@ -316,8 +296,12 @@ struct Place {
     upper: usize,
     /// The outermost GROUP BY before it, in the same SELECT or around it.
     groups: Option<Groups>,
-    /// In the SET of an UPDATE.
+    /// Of a statement that changes rows, such as an UPDATE.
+    of_change: bool,
+    /// In its SET, in its VALUES, or behind its RETURNING.
     in_set: bool,
+    in_rows: bool,
+    returns: bool,
 }
 
 /// A GROUP BY. Its literals stay, or the select list would ask for something else; and if it compares with one, so do those
@@ -354,10 +338,21 @@ impl Place {
         self.in_set && self.depth == 0
     }
 
+    /// Between the values of a row of an INSERT.
+    fn is_in_row(&self) -> bool {
+        self.in_rows && self.depth == 1
+    }
+
     /// Goes on to a token.
     fn see(&mut self, sql: &str, tokens: &[Token], at: usize) {
         let before = at.checked_sub(1).map(|before| tokens[before]);
         self.groups = self.groups.and_then(|groups| groups.see(sql, tokens[at], self.depth));
+        if self.of_change && self.depth == 0 && tokens[at].class == Class::Word {
+            let is = |word| tokens[at].is(sql, &[word]);
+            self.in_set = is("set") || self.in_set && !is("where") && !is("from");
+            self.in_rows = is("values") || self.in_rows && !is("on");
+            self.returns |= is("returning");
+        }
         match (tokens[at].class, sql.as_bytes()[tokens[at].start]) {
             (Class::Word, b'g' | b'G')
                 if self.groups.is_none()
@@ -377,19 +372,12 @@ impl Place {
             }
             (Class::Other, b')') => (self.selects, self.depth) = (self.selects >> 1, self.depth - 1),
             (Class::Word, b's' | b'S') if tokens[at].is(sql, &["select"]) => self.selects |= 1,
-            (Class::Word, b's' | b'S') if self.depth == 0 && tokens[at].is(sql, &["set"]) => {
-                self.in_set = tokens[0].is(sql, &["update"]);
-            }
-            (Class::Word, b'w' | b'W') if self.depth == 0 && tokens[at].is(sql, &["where"]) => {
-                self.in_set = false;
-            }
             // The FROM of IS DISTINCT FROM is followed by no table.
             (Class::Word, b'f' | b'F')
                 if tokens[at].is(sql, &["from"])
                     && !before.is_some_and(|before| before.is(sql, &["distinct"])) =>
             {
                 self.selects &= !1;
-                self.in_set &= self.depth > 0;
             }
             (Class::Word, b'b' | b'B') if tokens[at].is(sql, &["between"]) => self.between = Some(self.depth),
             (Class::Word, b'a' | b'A')
@@ -588,7 +576,7 @@ fn stands_in_for_null(sql: &str, tokens: &[Token], at: usize) -> bool {
 }
 
 /// Words that may follow a comparison.
-const BEHIND_A_COMPARISON: [&str; 24] = [
+const BEHIND_A_COMPARISON: [&str; 25] = [
     "and",
     "or",
     "then",
@@ -613,6 +601,7 @@ const BEHIND_A_COMPARISON: [&str; 24] = [
     "union",
     "except",
     "intersect",
+    "returning",
 ];
 
 /// The literals of an IN list that opens at the token `at`, padded to a power of two, and the number of

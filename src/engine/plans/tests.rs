@@ -489,6 +489,15 @@ fn changes_with_other_literals_are_parsed_once() {
         );
     }
     assert_eq!(texts(), before + 2);
+    for n in 1..=5 {
+        let kept = "ON CONFLICT (id) DO UPDATE SET a = t.a + excluded.a RETURNING a";
+        let sql = format!("INSERT INTO t VALUES ({n}, {}, 's'), ({}, NULL, 'u') {kept}", 10 * n, n + 20);
+        let a = db.query(&sql).unwrap().map(|row| row.unwrap().get(0).unwrap());
+        assert_eq!(a.collect::<Vec<Option<i64>>>(), [Some(2 * n + 10 * n), None]);
+        assert_eq!(db.execute("DELETE FROM t WHERE id = (SELECT max(id) FROM t)").unwrap(), 1);
+        assert_eq!(db.execute(&format!("UPDATE t SET a = a - {} WHERE id = {n}", 10 * n)).unwrap(), 1);
+    }
+    assert_eq!(texts(), before + 5);
     let rows = db.query("SELECT a, s FROM t ORDER BY id").unwrap();
     let rows: Vec<(i64, String)> =
         rows.map(|row| row.unwrap()).map(|row| (row.get(0).unwrap(), row.get(1).unwrap())).collect();
@@ -500,6 +509,7 @@ fn changes_with_other_literals_are_parsed_once() {
         ("UPDATE t SET b = 7 WHERE id = 1", "b"),
         ("DELETE FROM t WHERE id = 'seven'", "'seven'"),
         ("DELETE FROM t WHERE id == 7 7", "7"),
+        ("INSERT INTO t VALUES (70, 1, 's'), (71, 'many', 's')", "'many'"),
     ] {
         let error = db.execute(sql).unwrap_err();
         let span = error.span().map(|span| &sql[span.column as usize - 1..][..span.len as usize]);

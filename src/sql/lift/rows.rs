@@ -12,6 +12,24 @@ const DEPTH_MAX: usize = 8;
 /// A literal of a row: its tokens begin at the first number, and are as many as the second.
 pub type Found = (usize, usize, Value);
 
+/// The literal that is all of a value in a row of an INSERT, at the token `at`, and its number of tokens.
+pub fn value_of_row(sql: &str, tokens: &[Token], at: usize) -> Option<(Value, usize)> {
+    let ends = |at: usize, by: [&str; 2]| tokens.get(at).is_some_and(|token| by.contains(&token.text(sql)));
+    if !ends(at.checked_sub(1)?, ["(", ","]) {
+        return None;
+    }
+    let token = tokens[at];
+    let word = |word, value| token.is(sql, &[word]).then_some((value, 1));
+    let literal = match constant(sql, &tokens[at..]) {
+        Some((Constant::Value(value), len)) => Some((value, len)),
+        Some((Constant::Now(..), _)) => None,
+        None => word("null", Value::Null)
+            .or_else(|| word("true", Value::Boolean(true)))
+            .or_else(|| word("false", Value::Boolean(false))),
+    };
+    literal.filter(|(_, len)| ends(at + len, [",", ")"]))
+}
+
 /// The literals of the VALUES that begin at the token `at` and are alone in parentheses, as in `FROM (VALUES (7, 'a'),
 /// (8, 'b')) AS v`; and the position of the parenthesis behind them. `None` if there is nothing to lift.
 ///

@@ -464,7 +464,7 @@ fn outputs_get_their_literals_back_in_their_names() {
 fn literals_of_changes_are_lifted() {
     let int = Value::Int;
     let text = |t: &str| Value::Text(t.into());
-    let lifted = |sql: &str| lift_change(sql).map(|LiftedChange { text, values }| (text, values));
+    let lifted = |sql: &str| lift_change(sql).map(|lifted| (lifted.text, lifted.values));
     let lifts = |sql, left: &str, values| assert_eq!(lifted(sql), Some((left.to_owned(), values)));
     lifts(
         "UPDATE t SET a = 5, b = b + 17, c = 'x', d = -1.50 WHERE id = 7 AND e IN (1, 2, 3) -- why",
@@ -486,15 +486,33 @@ fn literals_of_changes_are_lifted() {
         "DELETE FROM t /*+ INDEX(t by_a) */ WHERE a BETWEEN $1 AND $2 OR b LIKE $3",
         vec![int(1), int(9), text("x%")],
     );
+    lifts(
+        "INSERT INTO t (a, b) VALUES (1, 'x'), (-2.50, NULL), (true, now()), (DEFAULT, 3 + 4), (f(5), (6))",
+        "INSERT INTO t (a, b) VALUES ($1, $2), ($3, $4), ($5, now()), (DEFAULT, $6), (f(5), (6))",
+        vec![int(1), text("x"), Value::Decimal(-250, 2), Value::Null, Value::Boolean(true), int(7)],
+    );
+    lifts(
+        "insert into t values (1, 2) ON CONFLICT (a) DO UPDATE SET b = t.b + 3, c = 'x' WHERE t.b > 4 RETURNING b + 5, a = 6",
+        "insert into t values ($1, $2) ON CONFLICT (a) DO UPDATE SET b = t.b + $3, c = $4 WHERE t.b > $5 RETURNING b + 5, a = 6",
+        vec![int(1), int(2), int(3), text("x"), int(4)],
+    );
+    lifts(
+        "UPSERT INTO t SELECT 5, a + 2 FROM u WHERE b = 3 ORDER BY a LIMIT 4",
+        "UPSERT INTO t SELECT $1, a + $2 FROM u WHERE b = $3 ORDER BY a LIMIT 4",
+        vec![int(5), int(2), int(3)],
+    );
+    lifts(
+        "DELETE FROM t WHERE at < now() - INTERVAL '1 day' AND a IN (5, now()) AND a = 6",
+        "DELETE FROM t WHERE at < now() - INTERVAL '1 day' AND a IN ($1, now()) AND a = $2",
+        vec![int(5), int(6)],
+    );
+    lifts("UPDATE t SET a = b", "UPDATE t SET a = b", vec![]);
     for sql in [
-        "UPDATE t SET a = 5 WHERE id = 7 RETURNING a + 1",
         "UPDATE t SET a = $1 WHERE id = 7",
-        "UPDATE t SET a = b",
-        "DELETE FROM t",
-        "DELETE FROM t WHERE at < now() - INTERVAL '1 day' AND a = 5",
         "DROP TABLE t",
         "SELECT a FROM t WHERE id = 7",
-        "INSERT INTO t VALUES (1)",
+        "INSERT INTO t VALUES (X'00')",
+        &format!("INSERT INTO t VALUES (1{})", " ".repeat(4096)),
     ] {
         assert_eq!(lifted(sql), None, "{sql}");
     }
