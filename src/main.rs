@@ -432,8 +432,7 @@ fn console(db: Database, options: &Options) -> Result<Console> {
         color: has_color(),
         ..Settings::default()
     };
-    let out = Box::new(BufWriter::with_capacity(1 << 16, io::stdout()));
-    let mut console = Console::new(db, settings, out, Box::new(io::stderr()));
+    let mut console = Console::new(db, settings, Box::new(io::stdout()), Box::new(io::stderr()));
     for (name, value) in &options.variables {
         console.variables.set(name, value)?;
     }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::commands::{self, Command};
 use super::json::{self, Request};
+use super::outlet::Outlet;
 use super::pager::{Pager, Screen};
 use super::progress::ProgressLine;
 use super::render::{self, Expanded, OutputFormat, RenderError, ResultRows, Style};
@@ -95,10 +96,12 @@ pub struct Console {
     pub variables: Variables,
     /// The terminal, if a person is watching.
     pub screen: Option<Screen>,
+    /// More is at hand to be run next: nobody waits for this result to go on.
+    pub more_follows: bool,
     db: Database,
     session: Session,
     progress: ProgressLine,
-    out: Box<dyn Write>,
+    out: Outlet,
     err: Box<dyn Write>,
     /// The file that `.output` has set.
     file: Option<BufWriter<File>>,
@@ -115,7 +118,7 @@ pub struct Console {
 
 impl Console {
     /// A new connection to `db`: results go to `out`, errors and warnings to `err`.
-    pub fn new(db: Database, settings: Settings, out: Box<dyn Write>, err: Box<dyn Write>) -> Self {
+    pub fn new(db: Database, settings: Settings, out: Box<dyn Write + Send>, err: Box<dyn Write>) -> Self {
         let progress = ProgressLine::default();
         let mut session = db.session();
         session.on_progress(progress.observer());
@@ -123,10 +126,11 @@ impl Console {
             settings,
             variables: Variables::default(),
             screen: None,
+            more_follows: false,
             db,
             session,
             progress,
-            out,
+            out: Outlet::new(out),
             err,
             file: None,
             once: None,
@@ -252,6 +256,9 @@ impl Console {
             // The statement succeeded, but it has found problems.
             self.failed = true;
         }
+        // What is durable from now on is told at once.
+        let is_query = matches!(&outcome, Ok(Outcome { tag: "SELECT", .. }));
+        let may_wait = self.more_follows && (is_query || self.in_transaction());
         let printed = match self.session.take_rows() {
             Some(mut rows) => outcome.and_then(|outcome| {
                 rows.copy_to(self.writer())?;
@@ -266,6 +273,9 @@ impl Console {
             Err(RenderError::Query(error)) => self.fail(error, typed, place),
             Err(RenderError::Output(error)) => Err(error.into()),
         };
+        if may_wait && !self.writes_file() {
+            return step.and(self.out.flush_soon().map_err(Halt::from));
+        }
         step.and(self.end_result())
     }
 
@@ -333,7 +343,7 @@ impl Console {
 
     /// Writes `message` to stderr, after flushing stdout.
     fn tell(&mut self, message: &str) -> io::Result<()> {
-        self.writer().flush()?;
+        self.out.flush()?;
         writeln!(self.err, "{message}")?;
         self.err.flush()
     }

@@ -18,6 +18,7 @@ mod console;
 mod highlight;
 mod json;
 mod keywords;
+mod outlet;
 mod pager;
 mod progress;
 mod render;

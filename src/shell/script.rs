@@ -96,7 +96,9 @@ pub fn run(console: &mut Console, source: &ScriptSource, input: Input) -> Step {
 fn run_sql(console: &mut Console, mut pieces: TextDecoder<impl BufRead>, top: Place) -> Step {
     let mut feeder = Feeder { is_script: true, ..Feeder::new(top.file.clone()) };
     loop {
-        match pieces.next() {
+        let piece = pieces.next();
+        console.more_follows = pieces.more_follows;
+        match piece {
             Ok(Some(Piece::Text(text))) => feeder.feed(&text, console)?,
             Ok(Some(Piece::NoText(error))) => feeder.spoil(error, console)?,
             Ok(None) => return feeder.finish(console),
@@ -124,7 +126,9 @@ fn run_requests(console: &mut Console, mut pieces: TextDecoder<impl BufRead>, to
     let (mut line, mut spoiled) = (String::new(), None);
     loop {
         let mut ended = false;
-        match pieces.next() {
+        let piece = pieces.next();
+        console.more_follows = pieces.more_follows;
+        match piece {
             Ok(Some(Piece::Text(text))) => line.push_str(&text),
             Ok(Some(Piece::NoText(error))) => {
                 spoiled.get_or_insert(error);
@@ -373,11 +377,13 @@ struct TextDecoder<R> {
     pending: Vec<u8>,
     line: u32,
     at_start: bool,
+    /// Another line is at hand.
+    more_follows: bool,
 }
 
 impl<R: BufRead> TextDecoder<R> {
     fn new(reader: R) -> Self {
-        TextDecoder { reader, pending: Vec::new(), line: 1, at_start: true }
+        TextDecoder { reader, pending: Vec::new(), line: 1, at_start: true, more_follows: false }
     }
 
     /// The next piece; `None` at the end.
@@ -431,7 +437,9 @@ impl<R: BufRead> TextDecoder<R> {
                 other => break other.map_err(|e| io_error(format!("cannot read line {}", self.line), e))?,
             }
         };
-        let len = there.iter().position(|&b| b == b'\n').map_or(there.len(), |at| at + 1);
+        let line = |text: &[u8]| text.iter().position(|&b| b == b'\n').map(|at| at + 1);
+        let len = line(there).unwrap_or(there.len());
+        self.more_follows = line(&there[len..]).is_some();
         self.pending.extend_from_slice(&there[..len]);
         self.reader.consume(len);
         Ok(len > 0)
@@ -464,6 +472,16 @@ mod tests {
         let top = Place { file: Some("s.sql".into()), line: 1 };
         run_sql(&mut console, TextDecoder::new(bytes), top).unwrap();
         (out.take(), err.take())
+    }
+
+    #[test]
+    fn a_line_knows_whether_another_is_at_hand() {
+        let mut pieces = TextDecoder::new(&b"SELECT 1;\nSELECT 2;\nSELECT"[..]);
+        let mut follows = || pieces.next().unwrap().map(|_| pieces.more_follows);
+        assert_eq!(
+            [follows(), follows(), follows(), follows()],
+            [Some(true), Some(false), Some(false), None]
+        );
     }
 
     #[test]

@@ -10,13 +10,13 @@
 //! A line goes on after `\`. `UPDATE_GOLDENFILES=1 cargo test --test it goldens` writes the scripts anew:
 //! then read the diff.
 
-use std::cell::RefCell;
 use std::error::Error;
 use std::io::{self, Write};
 use std::path::Path;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use goldenscript::{Command, Context};
+use parking_lot::Mutex;
 use rowkeydb::Database;
 use rowkeydb::shell::{Console, Place, Settings};
 use rowkeydb::store::MemoryStore;
@@ -25,17 +25,17 @@ use crate::traced::{Trace, TracedStore};
 
 /// Text written so far; clones share it.
 #[derive(Clone, Default)]
-struct Sheet(Rc<RefCell<Vec<u8>>>);
+struct Sheet(Arc<Mutex<Vec<u8>>>);
 
 impl Sheet {
     fn take(&self) -> String {
-        String::from_utf8(self.0.take()).expect("the shell writes UTF-8")
+        String::from_utf8(std::mem::take(&mut *self.0.lock())).expect("the shell writes UTF-8")
     }
 }
 
 impl Write for Sheet {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.borrow_mut().write(bytes)
+        self.0.lock().write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
