@@ -24,7 +24,7 @@ use std::ops::Range;
 pub use self::change::lift_change;
 use self::constant::constant;
 pub use self::constant::{Clock, Constant, cast_constant};
-use self::rows::{literals_of_values, value_of_row};
+use self::rows::{literals_of_rows, literals_of_values};
 use self::tokens::{Class, Token, text_of, tokens};
 use crate::value::Value;
 
@@ -178,12 +178,6 @@ impl<'s> Walk<'s> {
         if self.place.groups.is_some_and(|groups| groups.stay()) || self.place.returns {
             return Some(at + 1);
         }
-        if self.place.is_in_row()
-            && let Some((value, len)) = value_of_row(sql, tokens, at)
-        {
-            self.put(token.start..tokens[at + len - 1].end, [Constant::Value(value)])?;
-            return Some(at + len);
-        }
         // A list is padded, which its text would show.
         let may_change = || !self.is_in(at, |column| column.stays || column.is_shown);
         if self.place.in_list
@@ -196,9 +190,11 @@ impl<'s> Walk<'s> {
         }
         // Looked at first: this is asked of every token.
         let may_be_values = token.class == Class::Word && sql.as_bytes()[token.start] | 0x20 == b'v';
-        if may_be_values
-            && let Some((literals, end)) = literals_of_values(sql, tokens, at).filter(|_| may_change())
-        {
+        let rows = || match self.place.of_change && self.place.depth == 0 {
+            true => literals_of_rows(sql, tokens, at),
+            false => literals_of_values(sql, tokens, at).filter(|_| may_change()),
+        };
+        if may_be_values && let Some((literals, end)) = rows() {
             for (at, len, value) in literals {
                 self.put(tokens[at].start..tokens[at + len - 1].end, [Constant::Value(value)])?;
             }
@@ -298,9 +294,8 @@ struct Place {
     groups: Option<Groups>,
     /// Of a statement that changes rows, such as an UPDATE.
     of_change: bool,
-    /// In its SET, in its VALUES, or behind its RETURNING.
+    /// In its SET, or behind its RETURNING.
     in_set: bool,
-    in_rows: bool,
     returns: bool,
 }
 
@@ -338,11 +333,6 @@ impl Place {
         self.in_set && self.depth == 0
     }
 
-    /// Between the values of a row of an INSERT.
-    fn is_in_row(&self) -> bool {
-        self.in_rows && self.depth == 1
-    }
-
     /// Goes on to a token.
     fn see(&mut self, sql: &str, tokens: &[Token], at: usize) {
         let before = at.checked_sub(1).map(|before| tokens[before]);
@@ -350,7 +340,6 @@ impl Place {
         if self.of_change && self.depth == 0 && tokens[at].class == Class::Word {
             let is = |word| tokens[at].is(sql, &[word]);
             self.in_set = is("set") || self.in_set && !is("where") && !is("from");
-            self.in_rows = is("values") || self.in_rows && !is("on");
             self.returns |= is("returning");
         }
         match (tokens[at].class, sql.as_bytes()[tokens[at].start]) {

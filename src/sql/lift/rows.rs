@@ -12,22 +12,21 @@ const DEPTH_MAX: usize = 8;
 /// A literal of a row: its tokens begin at the first number, and are as many as the second.
 pub type Found = (usize, usize, Value);
 
-/// The literal that is all of a value in a row of an INSERT, at the token `at`, and its number of tokens.
-pub fn value_of_row(sql: &str, tokens: &[Token], at: usize) -> Option<(Value, usize)> {
-    let ends = |at: usize, by: [&str; 2]| tokens.get(at).is_some_and(|token| by.contains(&token.text(sql)));
-    if !ends(at.checked_sub(1)?, ["(", ","]) {
-        return None;
-    }
-    let token = tokens[at];
-    let word = |word, value| token.is(sql, &[word]).then_some((value, 1));
-    let literal = match constant(sql, &tokens[at..]) {
-        Some((Constant::Value(value), len)) => Some((value, len)),
-        Some((Constant::Now(..), _)) => None,
-        None => word("null", Value::Null)
-            .or_else(|| word("true", Value::Boolean(true)))
-            .or_else(|| word("false", Value::Boolean(false))),
+/// The literals of the rows of an INSERT, whose VALUES is the token `at`, and the position behind them. `None` if these are
+/// no rows, or there is a query in one.
+pub fn literals_of_rows(sql: &str, tokens: &[Token], at: usize) -> Option<(Vec<Found>, usize)> {
+    let (values, end) = values_of(sql, tokens, at)?;
+    let literal = |RowValue { at, len, literal, .. }: RowValue| {
+        let is = |word| len == 1 && tokens[at].is(sql, &[word]);
+        let named = || match () {
+            () if is("null") => Some(Value::Null),
+            () if is("true") => Some(Value::Boolean(true)),
+            () if is("false") => Some(Value::Boolean(false)),
+            () => None,
+        };
+        Some((at, len, literal.or_else(named)?))
     };
-    literal.filter(|(_, len)| ends(at + len, [",", ")"]))
+    Some((values.into_iter().filter_map(literal).collect(), end))
 }
 
 /// The literals of the VALUES that begin at the token `at` and are alone in parentheses, as in `FROM (VALUES (7, 'a'),
@@ -36,37 +35,64 @@ pub fn value_of_row(sql: &str, tokens: &[Token], at: usize) -> Option<(Value, us
 /// All literals of a column have to be of one kind: others decide each other's type.
 pub fn literals_of_values(sql: &str, tokens: &[Token], at: usize) -> Option<(Vec<Found>, usize)> {
     let is = |at: usize, text: &str| tokens.get(at).is_some_and(|token| token.text(sql) == text);
-    if !tokens[at].is(sql, &["values"]) || !is(at.checked_sub(1)?, "(") {
+    if !is(at.checked_sub(1)?, "(") {
+        return None;
+    }
+    let (values, end) = values_of(sql, tokens, at)?;
+    let of_sets = ["union", "except", "intersect"];
+    if !is(end, ")") || tokens.iter().any(|token| token.is(sql, &of_sets)) {
         return None;
     }
     let mut columns: Vec<Column> = Vec::new();
-    let mut literals: Vec<(usize, Found)> = Vec::new();
-    let mut next = at + 1;
+    for RowValue { column, at, len, literal } in &values {
+        if columns.len() == *column {
+            columns.push(Column::default());
+        }
+        let column = &mut columns[*column];
+        column.stays |= match literal.as_ref().map(discriminant) {
+            Some(kind) => *column.kind.get_or_insert(kind) != kind,
+            None => *len != 1 || !tokens[*at].is(sql, &["null"]),
+        };
+    }
+    let literal = |RowValue { column, at, len, literal }: RowValue| {
+        literal.filter(|_| !columns[column].stays).map(|value| (at, len, value))
+    };
+    let literals: Vec<Found> = values.into_iter().filter_map(literal).collect();
+    Some((literals, end)).filter(|(literals, _)| !literals.is_empty())
+}
+
+/// A value of a row: its tokens begin at `at`, and are `len`.
+struct RowValue {
+    /// Its number in the row.
+    column: usize,
+    at: usize,
+    len: usize,
+    /// `None`: it is something else.
+    literal: Option<Value>,
+}
+
+/// The values of the rows behind the token `at`, a VALUES, and the position behind them.
+fn values_of(sql: &str, tokens: &[Token], at: usize) -> Option<(Vec<RowValue>, usize)> {
+    let is = |at: usize, text: &str| tokens.get(at).is_some_and(|token| token.text(sql) == text);
+    if !tokens[at].is(sql, &["values"]) {
+        return None;
+    }
+    let (mut values, mut next) = (Vec::new(), at + 1);
     loop {
         if !is(next, "(") {
             return None;
         }
-        let mut number = 0;
+        let mut column = 0;
         loop {
-            next += 1;
-            if columns.len() == number {
-                columns.push(Column::default());
-            }
-            let column = &mut columns[number];
-            match constant(sql, tokens.get(next..)?) {
-                Some((Constant::Value(value), len)) if is(next + len, ",") || is(next + len, ")") => {
-                    let kind = discriminant(&value);
-                    column.stays |= *column.kind.get_or_insert(kind) != kind;
-                    literals.push((number, (next, len, value)));
-                    next += len;
+            let at = next + 1;
+            let (literal, len) = match constant(sql, tokens.get(at..)?) {
+                Some((Constant::Value(value), len)) if is(at + len, ",") || is(at + len, ")") => {
+                    (Some(value), len)
                 }
-                _ => {
-                    let len = len_of_value(sql, &tokens[next..])?;
-                    column.stays |= len != 1 || !tokens[next].is(sql, &["null"]);
-                    next += len;
-                }
-            }
-            number += 1;
+                _ => (None, len_of_value(sql, &tokens[at..])?),
+            };
+            values.push(RowValue { column, at, len, literal });
+            (column, next) = (column + 1, at + len);
             if !is(next, ",") {
                 break;
             }
@@ -74,17 +100,10 @@ pub fn literals_of_values(sql: &str, tokens: &[Token], at: usize) -> Option<(Vec
         // Past the end of the row.
         next += 1;
         if !is(next, ",") {
-            break;
+            return Some((values, next));
         }
         next += 1;
     }
-    let of_sets = ["union", "except", "intersect"];
-    if !is(next, ")") || tokens.iter().any(|token| token.is(sql, &of_sets)) {
-        return None;
-    }
-    literals.retain(|(number, _)| !columns[*number].stays);
-    let literals: Vec<Found> = literals.into_iter().map(|(_, found)| found).collect();
-    Some((literals, next)).filter(|(literals, _)| !literals.is_empty())
 }
 
 /// A column of the rows.
