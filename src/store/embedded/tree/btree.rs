@@ -9,8 +9,8 @@
 //! That no entry lies between two positions is proved by the entries around the gap: two neighbours in one leaf whose
 //! keys are proved ([`prove_key`]), and whose order to the next entries on either side is right (a damaged offset that
 //! points at another node would break it). A gap at the end of a leaf takes more: the leaf and the branches above it must be
-//! whole, and all keys of the next leaf must lie between the separators that led there. A walk gives an entry only
-//! after checking its order to the next one.
+//! whole, and all keys of the next leaf must lie between the separators that led there. That a leaf is the last one is
+//! proved once for each view ([`LastLeaves`]). A walk gives an entry only after checking its order to the next one.
 //!
 //! [`prove_key`] proves a key, [`Btree::prove_gap_here`] a gap within a leaf, [`BtreePosition::prove_gap`] one that may
 //! reach into the next leaf ([`BtreePosition::cross`]), [`BtreePosition::prove_start`] that a walk begins where it
@@ -27,13 +27,15 @@ mod tests;
 
 use std::collections::HashSet;
 
+use parking_lot::Mutex;
+
 use super::ahead::Ahead;
 use super::map::Pages;
 use super::meta::Root;
 use super::page::{Node, Page, Stored, compare};
 use super::seal::{prove_key, unseal};
 use crate::error::{Error, Result};
-use crate::key::{End, KeyRange, hex};
+use crate::key::{End, FastMap, KeyRange, hex};
 use crate::store::{DamagedKeyspace, Direction, Entry, KeyspaceId};
 
 /// An estimate counts the entries of up to so many leaves (count).
@@ -45,6 +47,22 @@ pub(super) struct Btree<'m> {
     pub(super) pages: Pages<'m>,
     pub(super) keyspace: KeyspaceId,
     pub(super) root: Root,
+    pub(super) lasts: Option<&'m LastLeaves>,
+}
+
+/// The last leaf of each keyspace of a view, once proved: keys that are added mostly lie behind all others, and each is
+/// looked for before.
+#[derive(Default)]
+pub(super) struct LastLeaves(Mutex<FastMap<KeyspaceId, u64>>);
+
+impl LastLeaves {
+    fn has(&self, keyspace: KeyspaceId, number: u64) -> bool {
+        self.0.lock().get(&keyspace) == Some(&number)
+    }
+
+    fn add(&self, keyspace: KeyspaceId, number: u64) {
+        self.0.lock().insert(keyspace, number);
+    }
 }
 
 /// Lower bound (included) and upper bound (excluded) of the keys of a page.
@@ -90,14 +108,20 @@ impl<'m> Btree<'m> {
     fn absent(self, key: &[u8], leaf: Page<'m>, number: u64, at: usize) -> Result<Gap<'m>> {
         let leaf = Level { page: leaf, number, at, is_whole: false };
         let (is_below, is_above) = (|below: &[u8]| below < key, |above: &[u8]| above > key);
-        if let Some(below) = self.prove_gap_here(&leaf, Direction::Reverse, is_below)?
-            && let Some(above) = self.prove_gap_here(&leaf, Direction::Forward, is_above)?
-        {
-            return Ok(Gap { below: Some(below), above: Some(above) });
+        let below = self.prove_gap_here(&leaf, Direction::Reverse, is_below)?;
+        let above = self.prove_gap_here(&leaf, Direction::Forward, is_above)?;
+        let is_last = || self.lasts.is_some_and(|lasts| lasts.has(self.keyspace, number));
+        if below.is_some() && (above.is_some() || is_last()) {
+            return Ok(Gap { below, above });
         }
         let place = self.seek(key)?;
         let below = place.prove_gap(Direction::Reverse, is_below)?;
-        Ok(Gap { below, above: place.prove_gap(Direction::Forward, is_above)? })
+        let above = place.prove_gap(Direction::Forward, is_above)?;
+        let is_here = place.levels.last().is_some_and(|leaf| leaf.number == number);
+        if let Some(lasts) = self.lasts.filter(|_| above.is_none() && is_here) {
+            lasts.add(self.keyspace, number);
+        }
+        Ok(Gap { below, above })
     }
 
     /// Proves that no entry lies between a position in a leaf and the next entry there. Gives that entry's key, which

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use heed::{RoTxn, WithoutTls};
 use parking_lot::Mutex;
 
-use super::btree::{Btree, BtreePosition};
+use super::btree::{Btree, BtreePosition, LastLeaves};
 use super::map::Pages;
 use super::meta::{Meta, Root};
 use super::page::compare;
@@ -31,6 +31,7 @@ pub(in crate::store::embedded) struct TreeView {
     /// Never locked: a transaction may move between threads, but they may not share it.
     _txn: Mutex<RoTxn<'static, WithoutTls>>,
     trees: Trees,
+    lasts: LastLeaves,
     /// Number of pages in the file, which has all pages of the moment.
     present: u64,
     tree: Arc<Tree>,
@@ -72,7 +73,13 @@ impl TreeView {
     pub(in crate::store::embedded) fn of(tree: &Arc<Tree>) -> Result<TreeView> {
         let txn = tree.env.clone().static_read_txn()?;
         let (pages, trees) = trees(tree, txn.id() as u64)?;
-        Ok(TreeView { _txn: Mutex::new(txn), trees, present: pages.present(), tree: tree.clone() })
+        Ok(TreeView {
+            _txn: Mutex::new(txn),
+            trees,
+            lasts: LastLeaves::default(),
+            present: pages.present(),
+            tree: tree.clone(),
+        })
     }
 
     /// The tree as it is now, while another process may write. Errors: `Corrupt` also if that one committed too
@@ -127,7 +134,7 @@ pub(super) fn trees(tree: &Tree, number: u64) -> Result<(Pages<'_>, Trees)> {
 pub(super) fn keyspaces(pages: Pages<'_>, root: Root) -> Result<Trees> {
     let mut roots = Trees::default();
     let mut last: &[u8] = &[];
-    Btree { pages, keyspace: KEYSPACES, root }.start()?.walk_trees(|name, tree| {
+    Btree { pages, keyspace: KEYSPACES, root, lasts: None }.start()?.walk_trees(|name, tree| {
         let ((id, given_up), root) = (keyspace_of(name)?, Root::parse(tree));
         let root = root.filter(|_| name > last).ok_or_else(|| {
             Error::damaged(
@@ -150,7 +157,7 @@ pub(in crate::store::embedded) struct TreeReader<'v> {
 impl<'v> TreeReader<'v> {
     fn tree(&self, keyspace: KeyspaceId) -> Option<Btree<'v>> {
         let root = *self.view.trees.get(&keyspace)?;
-        Some(Btree { pages: self.pages, keyspace, root })
+        Some(Btree { pages: self.pages, keyspace, root, lasts: Some(&self.view.lasts) })
     }
 
     pub(in crate::store::embedded) fn get(
