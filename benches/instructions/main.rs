@@ -30,7 +30,7 @@ const TOLERANCE: f64 = 1.05;
 type Run = fn(&Database, i64) -> rowkeydb::Result<()>;
 
 /// The paths by name.
-const PATHS: [(&str, Run); 20] = [
+const PATHS: [(&str, Run); 22] = [
     ("get_prepared", |db, times| {
         each(db, times, "SELECT * FROM orders WHERE order_id = $1", |n| vec![Value::Int(n)])
     }),
@@ -82,12 +82,22 @@ const PATHS: [(&str, Run); 20] = [
     ("delete_one", |db, times| {
         each(db, times, "DELETE FROM orders WHERE order_id = $1", |n| vec![Value::Int(n)])
     }),
+    ("insert_one_text", |db, times| {
+        (0..times).try_for_each(|n| {
+            let row = row_text(ORDERS + n);
+            db.execute(&format!("INSERT INTO orders VALUES {row} ON CONFLICT DO NOTHING")).map(drop)
+        })
+    }),
+    ("update_one_text", |db, times| {
+        (0..times).try_for_each(|n| {
+            let to = n % 10;
+            db.execute(&format!("UPDATE orders SET status = 'sent {to}' WHERE order_id = {n}")).map(drop)
+        })
+    }),
     ("insert_100_text", |db, times| {
-        let row =
-            |n: i64| format!("({n}, {}, '2024-01-01 00:00:{:02}', 'open', {}.25)", n % 7, n % 60, n % 90);
         (0..times).try_for_each(|n| {
             let first = ORDERS + n * 100;
-            let rows: Vec<String> = (first..first + 100).map(row).collect();
+            let rows: Vec<String> = (first..first + 100).map(row_text).collect();
             db.execute(&format!("INSERT INTO orders VALUES {}", rows.join(", "))).map(drop)
         })
     }),
@@ -112,6 +122,11 @@ const PATHS: [(&str, Run); 20] = [
         each(db, times, sql, |n| vec![Value::Int(n), Value::Text((n % 10).to_string())])
     }),
 ];
+
+/// An order as a row of VALUES.
+fn row_text(n: i64) -> String {
+    format!("({n}, {}, '2024-01-01 00:00:{:02}', 'open', {}.25)", n % 7, n % 60, n % 90)
+}
 
 /// Five orders of a buyer.
 const SOME: &str = "FROM orders WHERE buyer = $1 AND order_time >= $2 AND order_time < $3";
