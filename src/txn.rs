@@ -214,6 +214,17 @@ mod tests {
         Transaction::new(Recording::new(store.snapshot().unwrap()))
     }
 
+    /// Which keys of one byte are there.
+    fn have(view: &Arc<dyn Snapshot>, keys: std::ops::Range<u8>) -> Vec<bool> {
+        let keys: Vec<[u8; 1]> = keys.map(|key| [key]).collect();
+        let keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
+        let (reader, each) = (view.reader().unwrap(), view.reader().unwrap());
+        let values = reader.get_many(T, &keys).unwrap();
+        let alike = keys.iter().zip(&values).all(|(key, value)| each.get(T, key).unwrap() == *value);
+        assert!(alike, "{keys:?}: {values:?}");
+        values.iter().map(Option::is_some).collect()
+    }
+
     fn puts(entries: &[(&str, &str)]) -> WriteBatch {
         let mut batch = WriteBatch::default();
         entries.iter().for_each(|(key, value)| batch.put(T, *key, value.as_bytes().to_vec()));
@@ -406,6 +417,8 @@ mod tests {
                         }
                         expected.truncate(2);
                         prop_assert_eq!(walk(&txn.view(), &range, direction, 2).concat(), expected.clone());
+                        let are_there: Vec<bool> = (from..to).map(|key| there.contains(&key)).collect();
+                        prop_assert_eq!(have(&txn.view(), from..to), are_there);
                         if !cleared {
                             let is_passed = |key: u8| match expected.get(1) {
                                 Some(last) if forward => key <= *last,

@@ -62,10 +62,19 @@ impl Reader for OverlayReader<'_> {
     }
 
     fn get_many(&self, keyspace: KeyspaceId, keys: &[&[u8]]) -> Result<Vec<Option<&[u8]>>> {
-        match self.buffer.get(&keyspace) {
-            Some(_) => keys.iter().map(|key| self.get(keyspace, key)).collect(),
-            None => self.base.get_many(keyspace, keys),
-        }
+        let changes = match self.buffer.get(&keyspace) {
+            Some(changes) if keys.len() > 1 && !changes.cleared => changes,
+            Some(_) => return keys.iter().map(|key| self.get(keyspace, key)).collect(),
+            None => return self.base.get_many(keyspace, keys),
+        };
+        let own: Vec<_> = keys.iter().map(|key| changes.entries.get(*key)).collect();
+        let others = keys.iter().zip(&own).filter(|(_, own)| own.is_none()).map(|(key, _)| *key);
+        let mut of_base = self.base.get_many(keyspace, &others.collect::<Vec<_>>())?.into_iter();
+        let values = own.into_iter().map(|own| match own {
+            Some(change) => change.as_deref(),
+            None => of_base.next().flatten(),
+        });
+        Ok(values.collect())
     }
 
     fn cursor<'a>(
