@@ -351,12 +351,13 @@ impl Session {
     }
 
     /// Runs a statement that changes rows as the one that is left without its literals, which may be known from another
-    /// text; `None` if it has to run as it is, be it for an error that says what is wrong with its own text.
+    /// text; `None` if it has to run as it is, be it for an error that says what is wrong with its own text. Of such
+    /// errors nothing has been written; of an internal one nobody knows.
     async fn run_change(&mut self, sql: &str) -> Result<Option<Outcome>> {
         let Some(lifted) = sql::lift_change(sql) else { return Ok(None) };
         let Some(parsed) = self.db.shared.statements.kept(&lifted.text) else { return Ok(None) };
         match self.run_checked(&parsed, &lifted.values).await {
-            Err(e) if matches!(e.kind(), Kind::Invalid | Kind::Unsupported | Kind::Internal) => Ok(None),
+            Err(e) if matches!(e.kind(), Kind::Invalid | Kind::Unsupported) => Ok(None),
             ran => ran.map(Some),
         }
     }

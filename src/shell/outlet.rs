@@ -77,8 +77,8 @@ impl Shared {
                 self.changed.wait(&mut state);
                 continue;
             }
-            // New results come meanwhile.
-            parking_lot::MutexGuard::unlocked(&mut state, || thread::sleep(MOMENT));
+            // New results come meanwhile; only the end cuts it short.
+            self.changed.wait_for(&mut state, MOMENT);
             state.is_due = false;
             if let Err(e) = state.out.flush() {
                 state.failed = Some(e);

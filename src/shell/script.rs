@@ -82,15 +82,17 @@ pub fn run(console: &mut Console, source: &ScriptSource, input: Input) -> Step {
         Ok(reader) => reader,
         Err(e) => return console.fail_outside(source.unreadable(e), &Place::TOP),
     };
-    match (input, source) {
+    let step = match (input, source) {
         (Input::Sql, ScriptSource::Text(text)) => {
             let mut feeder = Feeder { has_stdin: true, ..Feeder::new(None) };
-            run_typed(console, text, &mut feeder)?;
-            feeder.finish(console)
+            run_typed(console, text, &mut feeder).and_then(|()| feeder.finish(console))
         }
         (Input::Sql, _) => run_sql(console, TextDecoder::new(reader), top),
         (Input::Jsonl, _) => run_requests(console, TextDecoder::new(reader), top),
-    }
+    };
+    // What is left of a script that has failed does not run.
+    console.more_follows = false;
+    step
 }
 
 fn run_sql(console: &mut Console, mut pieces: TextDecoder<impl BufRead>, top: Place) -> Step {
@@ -482,6 +484,17 @@ mod tests {
             [follows(), follows(), follows(), follows()],
             [Some(true), Some(false), Some(false), None]
         );
+    }
+
+    #[test]
+    fn nothing_follows_a_script_that_has_failed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s.sql");
+        std::fs::write(&path, "SELEC 1;\nSELECT 2;\nSELECT 3;\n").unwrap();
+        let (mut console, ..) = console(Settings::default());
+        let step = run(&mut console, &ScriptSource::File(path), Input::Sql);
+        assert!(matches!(step, Err(Halt::Failed)));
+        assert!(!console.more_follows);
     }
 
     #[test]

@@ -175,7 +175,7 @@ impl<'s> Walk<'s> {
         if !(0..=DEPTH_MAX).contains(&self.place.depth) {
             return None;
         }
-        if self.place.groups.is_some_and(|groups| groups.stay()) || self.place.returns {
+        if self.place.groups.is_some_and(|groups| groups.stay()) || self.place.in_returning {
             return Some(at + 1);
         }
         // A list is padded, which its text would show.
@@ -292,11 +292,10 @@ struct Place {
     upper: usize,
     /// The outermost GROUP BY before it, in the same SELECT or around it.
     groups: Option<Groups>,
-    /// Of a statement that changes rows, such as an UPDATE.
+    /// In a statement that changes rows, such as an UPDATE.
     of_change: bool,
-    /// In its SET, or behind its RETURNING.
     in_set: bool,
-    returns: bool,
+    in_returning: bool,
 }
 
 /// A GROUP BY. Its literals stay, or the select list would ask for something else; and if it compares with one, so do those
@@ -340,7 +339,7 @@ impl Place {
         if self.of_change && self.depth == 0 && tokens[at].class == Class::Word {
             let is = |word| tokens[at].is(sql, &[word]);
             self.in_set = is("set") || self.in_set && !is("where") && !is("from");
-            self.returns |= is("returning");
+            self.in_returning |= is("returning");
         }
         match (tokens[at].class, sql.as_bytes()[tokens[at].start]) {
             (Class::Word, b'g' | b'G')

@@ -130,11 +130,13 @@ impl Session {
         }
         let catalog = Arc::clone(&view.catalog);
         drop(view);
+        // Behind the commit nothing may fail.
+        let outcome = self.written(statement, affected, returning)?;
         match &mut self.open {
             Some(open) => open.transaction.apply(batch),
             None => self.db.commit_rows(batch, &catalog, &self.watch.cancel, priority)?,
         }
-        self.written(statement, affected, returning)
+        Ok(outcome)
     }
 
     /// The outcome of a statement that has written rows.

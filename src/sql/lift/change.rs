@@ -21,18 +21,18 @@ pub struct LiftedChange {
 ///
 /// What errors say of the text that is left is about no text of the user's.
 pub fn lift_change(sql: &str) -> Option<LiftedChange> {
-    let inserts = match sql.trim_start().bytes().next()?.to_ascii_lowercase() {
-        b'i' | b'r' | b'u' if sql.len() <= INSERT_BYTES => true,
-        b'd' | b'u' if sql.len() <= TEXT_BYTES => false,
-        _ => return None,
-    };
+    let text = sql.trim_start();
+    let begins = |word: &str| text.get(..word.len()).is_some_and(|first| first.eq_ignore_ascii_case(word));
+    let may_be = ["update", "delete"].into_iter().any(begins) && sql.len() <= TEXT_BYTES
+        || ["insert", "upsert", "replace"].into_iter().any(begins) && sql.len() <= INSERT_BYTES;
+    if !may_be {
+        return None;
+    }
     let (tokens, comments) = tokens(sql)?;
     if !comments.is_empty() {
         return lift_change(&without(sql, comments));
     }
-    let is = |words: &[&str]| tokens.first().is_some_and(|token| token.is(sql, words));
-    let changes = is(&["update", "delete"]) || inserts && is(&["insert", "upsert", "replace"]);
-    if !changes || tokens.iter().any(|token| token.class == Class::Parameter) {
+    if tokens.iter().any(|token| token.class == Class::Parameter) {
         return None;
     }
     let mut walk = Walk::of(sql, &tokens, Names::Unseen, 0);

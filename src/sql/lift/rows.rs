@@ -17,14 +17,12 @@ pub type Found = (usize, usize, Value);
 pub fn literals_of_rows(sql: &str, tokens: &[Token], at: usize) -> Option<(Vec<Found>, usize)> {
     let (values, end) = values_of(sql, tokens, at)?;
     let literal = |RowValue { at, len, literal, .. }: RowValue| {
-        let is = |word| len == 1 && tokens[at].is(sql, &[word]);
-        let named = || match () {
-            () if is("null") => Some(Value::Null),
-            () if is("true") => Some(Value::Boolean(true)),
-            () if is("false") => Some(Value::Boolean(false)),
-            () => None,
+        let named = || {
+            let words =
+                [("null", Value::Null), ("true", Value::Boolean(true)), ("false", Value::Boolean(false))];
+            words.into_iter().find(|(word, _)| len == 1 && tokens[at].is(sql, &[word]))
         };
-        Some((at, len, literal.or_else(named)?))
+        Some((at, len, literal.or_else(|| Some(named()?.1))?))
     };
     Some((values.into_iter().filter_map(literal).collect(), end))
 }

@@ -47,7 +47,7 @@ pub(super) struct Btree<'m> {
     pub(super) pages: Pages<'m>,
     pub(super) keyspace: KeyspaceId,
     pub(super) root: Root,
-    pub(super) lasts: Option<&'m LastLeaves>,
+    pub(super) last_leaves: Option<&'m LastLeaves>,
 }
 
 /// The last leaf of each keyspace of a view, once proved: keys that are added mostly lie behind all others, and each is
@@ -110,7 +110,7 @@ impl<'m> Btree<'m> {
         let (is_below, is_above) = (|below: &[u8]| below < key, |above: &[u8]| above > key);
         let below = self.prove_gap_here(&leaf, Direction::Reverse, is_below)?;
         let above = self.prove_gap_here(&leaf, Direction::Forward, is_above)?;
-        let is_last = || self.lasts.is_some_and(|lasts| lasts.has(self.keyspace, number));
+        let is_last = || self.last_leaves.is_some_and(|leaves| leaves.has(self.keyspace, number));
         if below.is_some() && (above.is_some() || is_last()) {
             return Ok(Gap { below, above });
         }
@@ -118,8 +118,8 @@ impl<'m> Btree<'m> {
         let below = place.prove_gap(Direction::Reverse, is_below)?;
         let above = place.prove_gap(Direction::Forward, is_above)?;
         let is_here = place.levels.last().is_some_and(|leaf| leaf.number == number);
-        if let Some(lasts) = self.lasts.filter(|_| above.is_none() && is_here) {
-            lasts.add(self.keyspace, number);
+        if let Some(leaves) = self.last_leaves.filter(|_| above.is_none() && is_here) {
+            leaves.add(self.keyspace, number);
         }
         Ok(Gap { below, above })
     }

@@ -118,6 +118,6 @@ impl<'t> Vet<'t> {
     /// The tree as it was; `None` if it was empty or is created by this transaction.
     fn tree(&self, keyspace: KeyspaceId) -> Option<Btree<'t>> {
         let root = *self.trees.get(&keyspace)?;
-        root.page.map(|_| Btree { pages: self.pages, keyspace, root, lasts: None })
+        root.page.map(|_| Btree { pages: self.pages, keyspace, root, last_leaves: None })
     }
 }

@@ -31,7 +31,7 @@ pub(in crate::store::embedded) struct TreeView {
     /// Never locked: a transaction may move between threads, but they may not share it.
     _txn: Mutex<RoTxn<'static, WithoutTls>>,
     trees: Trees,
-    lasts: LastLeaves,
+    last_leaves: LastLeaves,
     /// Number of pages in the file, which has all pages of the moment.
     present: u64,
     tree: Arc<Tree>,
@@ -76,7 +76,7 @@ impl TreeView {
         Ok(TreeView {
             _txn: Mutex::new(txn),
             trees,
-            lasts: LastLeaves::default(),
+            last_leaves: LastLeaves::default(),
             present: pages.present(),
             tree: tree.clone(),
         })
@@ -134,7 +134,7 @@ pub(super) fn trees(tree: &Tree, number: u64) -> Result<(Pages<'_>, Trees)> {
 pub(super) fn keyspaces(pages: Pages<'_>, root: Root) -> Result<Trees> {
     let mut roots = Trees::default();
     let mut last: &[u8] = &[];
-    Btree { pages, keyspace: KEYSPACES, root, lasts: None }.start()?.walk_trees(|name, tree| {
+    Btree { pages, keyspace: KEYSPACES, root, last_leaves: None }.start()?.walk_trees(|name, tree| {
         let ((id, given_up), root) = (keyspace_of(name)?, Root::parse(tree));
         let root = root.filter(|_| name > last).ok_or_else(|| {
             Error::damaged(
@@ -157,7 +157,7 @@ pub(in crate::store::embedded) struct TreeReader<'v> {
 impl<'v> TreeReader<'v> {
     fn tree(&self, keyspace: KeyspaceId) -> Option<Btree<'v>> {
         let root = *self.view.trees.get(&keyspace)?;
-        Some(Btree { pages: self.pages, keyspace, root, lasts: Some(&self.view.lasts) })
+        Some(Btree { pages: self.pages, keyspace, root, last_leaves: Some(&self.view.last_leaves) })
     }
 
     pub(in crate::store::embedded) fn get(

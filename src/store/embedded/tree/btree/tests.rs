@@ -77,8 +77,8 @@ impl Written {
         let pages = map.pages(file.metadata().unwrap().len(), newest.last_page);
         let roots = keyspaces(pages, newest.keyspaces)?;
         // As long as the test.
-        let lasts: Option<&LastLeaves> = Some(Box::leak(Box::default()));
-        let tree = |(keyspace, root)| (keyspace, Btree { pages, keyspace, root, lasts });
+        let last_leaves: Option<&LastLeaves> = Some(Box::leak(Box::default()));
+        let tree = |(keyspace, root)| (keyspace, Btree { pages, keyspace, root, last_leaves });
         Ok(roots.into_iter().map(tree).collect())
     }
 }
