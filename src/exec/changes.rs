@@ -75,14 +75,14 @@ fn write_pile(
 ) -> Result<()> {
     let (total, mut written) = (pile.len(), 0);
     let mut changes = pile.merge()?;
-    while let Some((key, encoded)) = changes.next()? {
-        match encoded.split_first() {
-            Some((_, value)) => writer.put(keyspace, key, value)?,
-            None => writer.delete(keyspace, key)?,
+    writer.change_all(keyspace, total, &mut |take| {
+        while let Some((key, encoded)) = changes.next()? {
+            take((key, encoded.split_first().map(|(_, value)| value)))?;
+            watch.tick(label, written, Some(total), "entries")?;
+            written += 1;
         }
-        watch.tick(label, written, Some(total), "entries")?;
-        written += 1;
-    }
+        Ok(())
+    })?;
     watch.finish(label, total, "entries");
     Ok(())
 }

@@ -52,11 +52,15 @@ impl Mutation {
 
     /// Writes it through a bulk writer, which cannot clear keyspaces.
     pub fn write_to(&self, writer: &mut dyn BulkWriter) -> Result<()> {
-        match self.change() {
-            Some((key, Some(value))) => writer.put(self.keyspace(), key, value),
-            Some((key, None)) => writer.delete(self.keyspace(), key),
-            None => Err(Error::internal("a bulk writer is to clear a keyspace")),
+        match self.change_of_entry()? {
+            (key, Some(value)) => writer.put(self.keyspace(), key, value),
+            (key, None) => writer.delete(self.keyspace(), key),
         }
+    }
+
+    /// [`Mutation::change`] for a bulk writer. Errors: it clears the keyspace.
+    pub fn change_of_entry(&self) -> Result<Change<'_>> {
+        self.change().ok_or_else(|| Error::internal("a bulk writer is to clear a keyspace"))
     }
 }
 

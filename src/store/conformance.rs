@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 
 use super::rules::check_batch;
-use super::testing::{A, B, Entries, batch, get, get_in, put};
+use super::testing::{A, B, Entries, all, batch, get, get_in, put};
 use super::*;
 use crate::error::{Kind, Result, sqlstate};
 use crate::key::{End, Rowkey};
@@ -83,13 +83,13 @@ macro_rules! conforms {
 }
 
 conforms!(memory: get_put_delete_clear scans snapshots_are_stable batches_are_atomic reads_are_guarded
-    random_operations bulk_writes dropped_bulk_leaves_nothing concurrent_commits_all_land
+    random_operations bulk_writes changes_in_key_order dropped_bulk_leaves_nothing concurrent_commits_all_land
     impossible_keys versions_grow entry_counts);
 conforms!(embedded: get_put_delete_clear scans snapshots_are_stable batches_are_atomic reads_are_guarded
-    random_operations bulk_writes dropped_bulk_leaves_nothing concurrent_commits_all_land
+    random_operations bulk_writes changes_in_key_order dropped_bulk_leaves_nothing concurrent_commits_all_land
     impossible_keys versions_grow entry_counts);
 conforms!(lsm: get_put_delete_clear scans snapshots_are_stable batches_are_atomic reads_are_guarded
-    random_operations bulk_writes dropped_bulk_leaves_nothing concurrent_commits_all_land
+    random_operations bulk_writes changes_in_key_order dropped_bulk_leaves_nothing concurrent_commits_all_land
     impossible_keys versions_grow entry_counts);
 conforms!(overlay: get_put_delete_clear scans snapshots_are_stable batches_are_atomic random_operations);
 
@@ -351,6 +351,92 @@ fn bulk_writes(store: &impl Store) {
     assert_eq!((all(&before, A).len(), all(&before, B).len()), (2, 0));
     assert_eq!(get_text(store, A, "2999").as_deref(), Some("again"));
     assert!(after.version() > before.version());
+}
+
+/// Some of a bulk writer's changes of one keyspace: every `stride`th of its keys from `first` on.
+#[derive(Clone, Debug)]
+struct SomeChanges {
+    first: u32,
+    stride: u32,
+    most: usize,
+    /// Of eight keys, which are deleted, by bits.
+    deleted: u8,
+    bytes: usize,
+}
+
+impl SomeChanges {
+    fn changes(&self) -> impl Iterator<Item = (Vec<u8>, Option<Vec<u8>>)> {
+        let of = |n: u32| {
+            // Of different lengths.
+            let key = [&n.to_be_bytes()[..], &vec![7; n as usize % 5]].concat();
+            let value = vec![n as u8; self.bytes + n as usize % 3];
+            (key, (self.deleted >> (n.trailing_ones() % 8) & 1 == 0).then_some(value))
+        };
+        (self.first..3000).step_by(self.stride as usize).take(self.most).map(of)
+    }
+}
+
+fn changes_in_key_order(store: &impl Store) {
+    let bytes = prop_oneof![4 => 0usize..40, 2 => 100usize..400, 1 => 3000usize..9000];
+    let some = (0u32..3000, 1u32..40, 0usize..1500, any::<u8>(), bytes).prop_map(
+        |(first, stride, most, deleted, bytes)| SomeChanges { first, stride, most, deleted, bytes },
+    );
+    let steps = prop::collection::vec((some, 0u8..4, any::<bool>()), 1..8);
+    let config = ProptestConfig { failure_persistence: None, cases: 60, ..<_>::default() };
+    let outcome = proptest::test_runner::TestRunner::new(config).run(&steps, |steps| {
+        store.commit(batch(|b| b.clear(A))).unwrap();
+        let mut model = BTreeMap::new();
+        for (some, kind, is_dropped) in steps {
+            let (before, old) = (store.snapshot().unwrap(), model.clone());
+            let mut bulk = store.bulk().unwrap();
+            if kind == 1 {
+                bulk.put(A, b"written before", b"1").unwrap();
+            }
+            let mut changes = some.changes().peekable();
+            let first = changes.peek().cloned();
+            bulk.change_all(A, some.most as u64, &mut |take| {
+                changes.try_for_each(|(key, value)| take((&key, value.as_deref())))
+            })
+            .unwrap();
+            if let Some((key, value)) = &first {
+                assert_eq!(bulk.get(A, key).unwrap(), *value);
+                if kind == 2 {
+                    bulk.delete(A, key).unwrap();
+                    bulk.put(A, b"written behind", b"2").unwrap();
+                }
+            }
+            if is_dropped && kind == 3 {
+                drop(bulk);
+            } else {
+                bulk.commit().unwrap();
+                if kind == 1 {
+                    model.insert(b"written before".to_vec(), b"1".to_vec());
+                }
+                for (key, value) in some.changes() {
+                    match value {
+                        Some(value) => drop(model.insert(key, value)),
+                        None => drop(model.remove(&key)),
+                    }
+                }
+                if let Some((key, _)) = first.filter(|_| kind == 2) {
+                    model.remove(&key);
+                    model.insert(b"written behind".to_vec(), b"2".to_vec());
+                }
+            }
+            let after = store.snapshot().unwrap();
+            for (snapshot, model) in [(&before, &old), (&after, &model)] {
+                let expected: Vec<_> =
+                    model.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
+                assert!(all(snapshot, A) == expected);
+                let reader = snapshot.reader().unwrap();
+                reader.verify(A, &mut |_| Ok(())).unwrap();
+                let count = reader.count(A).unwrap();
+                assert!(count.is_none_or(|count| count == expected.len() as u64));
+            }
+        }
+        Ok(())
+    });
+    outcome.unwrap();
 }
 
 fn dropped_bulk_leaves_nothing(store: &impl Store) {

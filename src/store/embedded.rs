@@ -57,7 +57,7 @@ use crate::error::{Error, Kind, Result};
 use crate::key::KeyRange;
 use bulk::EmbeddedBulk;
 use keeper::Keeper;
-use memtable::{ENTRY_BYTES, Memtable};
+use memtable::{ENTRY_BYTES, Memtable, Newest};
 pub(super) use read_only::ReadOnlyStore;
 use snapshot::StoreState;
 use tree::{ReaderSlot, Tree, TreeView, TreeWriter};
@@ -404,9 +404,15 @@ struct Span<'b> {
 
 /// Applies the changes of a memtable. Errors: with the keyspace that failed.
 fn take_in(writer: &mut TreeWriter<'_>, memtable: &Memtable) -> Result<(), (KeyspaceId, Error)> {
-    for newest in memtable.newest() {
-        let (keyspace, change) = newest.change();
-        writer.take_in(keyspace, change).map_err(|e| (keyspace, e))?;
+    let mut newest = memtable.newest().peekable();
+    while let Some((keyspace, _)) = newest.peek().map(Newest::change) {
+        let taken = writer.take_in(keyspace, |take| {
+            while let Some(next) = newest.next_if(|next| next.change().0 == keyspace) {
+                take(next.change().1)?;
+            }
+            Ok(())
+        });
+        taken.map_err(|e| (keyspace, e))?;
     }
     writer.note_tallies()
 }

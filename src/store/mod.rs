@@ -203,6 +203,15 @@ pub trait BulkWriter {
     /// Removes a key; no error if it is not there.
     fn delete(&mut self, keyspace: KeyspaceId, key: &[u8]) -> Result<()>;
 
+    /// Makes about `changes` changes of one keyspace, as puts and deletes one by one would. `give` hands them over, in
+    /// ascending order of their keys.
+    fn change_all(&mut self, keyspace: KeyspaceId, _changes: u64, give: &mut GiveChanges<'_>) -> Result<()> {
+        give(&mut |(key, value)| match value {
+            Some(value) => self.put(keyspace, key, value),
+            None => self.delete(keyspace, key),
+        })
+    }
+
     /// A folder for temporary files: beside the data, where there must be room anyway, and not in a memory-backed
     /// file system. `None` if the data itself is in memory.
     fn folder(&self) -> Option<&Path>;
@@ -314,6 +323,12 @@ pub type Entry<'a> = (&'a [u8], &'a [u8]);
 
 /// Takes key and value of an entry; gives false to stop.
 pub type Visit<'v> = dyn FnMut(&[u8], &[u8]) -> Result<bool> + 'v;
+
+/// Takes a change of an entry.
+pub type TakeChange<'t> = dyn FnMut(Change<'_>) -> Result<()> + 't;
+
+/// Hands changes over, one by one.
+pub type GiveChanges<'g> = dyn FnMut(&mut TakeChange<'_>) -> Result<()> + 'g;
 
 /// A position in a range.
 pub trait Cursor {

@@ -11,7 +11,7 @@ use super::{Shared, WriterState};
 use crate::error::Result;
 use crate::store::recent::Touched;
 use crate::store::rules::check_entry;
-use crate::store::{BulkWriter, KeyspaceId, Reads};
+use crate::store::{BulkWriter, GiveChanges, KeyspaceId, Reads};
 
 /// A bulk write. Fields drop in order: the lock is held to the end.
 pub(super) struct EmbeddedBulk<'s> {
@@ -68,6 +68,18 @@ impl BulkWriter for EmbeddedBulk<'_> {
     fn delete(&mut self, keyspace: KeyspaceId, key: &[u8]) -> Result<()> {
         self.touched.add(keyspace, key);
         self.writer.delete(keyspace, key)
+    }
+
+    fn change_all(&mut self, keyspace: KeyspaceId, changes: u64, give: &mut GiveChanges<'_>) -> Result<()> {
+        let EmbeddedBulk { writer, touched, tails, .. } = self;
+        tails.remove(&keyspace);
+        writer.change_all(keyspace, changes, |take| {
+            give(&mut |(key, value)| {
+                value.map_or(Ok(()), |value| check_entry(keyspace, key, value))?;
+                touched.add(keyspace, key);
+                take((key, value))
+            })
+        })
     }
 
     fn folder(&self) -> Option<&Path> {

@@ -25,6 +25,7 @@ mod seal;
 mod tally;
 mod vet;
 mod view;
+mod write_cursor;
 mod writer;
 
 use std::collections::BTreeMap;

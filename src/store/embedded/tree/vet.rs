@@ -13,7 +13,7 @@ use super::map::Pages;
 use super::tally::Tally;
 use super::view::{Trees, trees};
 use crate::error::Result;
-use crate::store::KeyspaceId;
+use crate::store::{Direction, Entry, KeyspaceId};
 
 /// The tree as it was when a write transaction began, and what was checked of it.
 pub(super) struct Vet<'t> {
@@ -42,6 +42,49 @@ struct CheckedLeaf<'t> {
     from: Option<&'t [u8]>,
     to: Option<&'t [u8]>,
     deed: Deed,
+}
+
+/// The entries that a keyspace had when a transaction began, in order. They can be read until it ends, even if their
+/// pages are freed.
+pub(super) struct OldEntries<'t> {
+    place: Option<BtreePosition<'t>>,
+    /// The next one, its value sealed.
+    next: Option<Entry<'t>>,
+}
+
+impl<'t> OldEntries<'t> {
+    /// Shows the entries before `key`, and passes the one under it.
+    pub(super) fn pass_to(
+        &mut self,
+        key: &[u8],
+        mut show: impl FnMut(&'t [u8], &'t [u8]) -> Result<()>,
+    ) -> Result<()> {
+        while let Some((here, sealed)) = self.next.filter(|(here, _)| *here <= key) {
+            if here < key {
+                show(here, sealed)?;
+            }
+            self.advance()?;
+        }
+        Ok(())
+    }
+
+    /// Shows all that are left.
+    pub(super) fn pass_rest(self, mut show: impl FnMut(&'t [u8], &'t [u8]) -> Result<()>) -> Result<()> {
+        let Some((key, sealed)) = self.next else { return Ok(()) };
+        show(key, sealed)?;
+        let Some(mut place) = self.place else { return Ok(()) };
+        place.walk(Direction::Forward, |key, sealed| show(key, sealed).map(|()| true)).map(|_| ())
+    }
+
+    fn advance(&mut self) -> Result<()> {
+        self.next = None;
+        let Some(place) = &mut self.place else { return Ok(()) };
+        place.walk(Direction::Forward, |key, sealed| {
+            self.next = Some((key, sealed));
+            Ok(false)
+        })?;
+        Ok(())
+    }
 }
 
 impl<'t> Vet<'t> {
@@ -97,6 +140,13 @@ impl<'t> Vet<'t> {
     /// The same before all pages of a keyspace are freed. Gives the tally of its entries, if it had any.
     pub(super) fn before_clear(&self, keyspace: KeyspaceId) -> Result<Option<Tally>> {
         self.tree(keyspace).map(Btree::check_pages).transpose()
+    }
+
+    /// The entries that a keyspace had when the transaction began.
+    pub(super) fn entries_of(&self, keyspace: KeyspaceId) -> Result<OldEntries<'t>> {
+        let mut old = OldEntries { place: self.tree(keyspace).map(Btree::start).transpose()?, next: None };
+        old.advance()?;
+        Ok(old)
     }
 
     /// The keyspace's old pages are no longer used. Gives how many of its trees were given up before.

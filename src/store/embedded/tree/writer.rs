@@ -11,11 +11,12 @@ use heed::{CommitOrAbort, PutFlags, RwTxn};
 
 use super::seal::{CHECKSUM_BYTES, checksum_written, seal, unseal};
 use super::tally::Tally;
-use super::vet::{Deed, Vet};
+use super::vet::{Deed, OldEntries, Vet};
+use super::write_cursor::WriteCursor;
 use super::{KeyspaceHandle, Keyspaces, STATE, Tree, VERSION_KEY, aside, name_of};
 use crate::error::{Error, Kind, Result};
 use crate::key::in_key_order;
-use crate::store::{Change, KeyspaceId, Mutation};
+use crate::store::{Change, KeyspaceId, Mutation, TakeChange};
 
 /// An open write transaction; dropped, it leaves nothing behind.
 pub(in crate::store::embedded) struct TreeWriter<'t> {
@@ -43,6 +44,16 @@ struct KeyspaceDelta {
 }
 
 impl KeyspaceDelta {
+    /// Notes that `key` is written, behind all others. Errors: it is not behind them.
+    fn ascend(&mut self, key: &[u8]) -> Result<()> {
+        if *key <= *self.greatest {
+            return Err(Error::internal("changes that do not come in the order of their keys"));
+        }
+        self.greatest.clear();
+        self.greatest.extend_from_slice(key);
+        Ok(())
+    }
+
     /// Notes that `key` is written.
     fn reach(&mut self, key: &[u8]) {
         if *key > *self.greatest {
@@ -51,6 +62,9 @@ impl KeyspaceDelta {
         }
     }
 }
+
+/// Fewer entries (count) than this are changed where they are.
+const REBUILT_ENTRIES: u64 = if cfg!(test) { 16 } else { 1024 };
 
 /// Where a key goes.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -92,13 +106,14 @@ impl<'t> TreeWriter<'t> {
             let keyspaces: BTreeSet<KeyspaceId> = run.iter().map(Mutation::keyspace).collect();
             for keyspace in keyspaces {
                 let changes = || run.iter().filter_map(|m| m.change().filter(|_| m.keyspace() == keyspace));
-                if changes().is_sorted_by_key(|(key, _)| key) {
-                    changes().try_for_each(|change| self.change(keyspace, change))?;
+                if changes().is_sorted_by(|(a, _), (b, _)| a < b) {
+                    self.change_all(keyspace, changes().count() as u64, |take| changes().try_for_each(take))?;
                     continue;
                 }
                 // Of several changes of one key the last counts.
                 let sorted = in_key_order(changes(), |(key, _)| ((), key));
-                sorted.into_iter().try_for_each(|change| self.change(keyspace, change))?;
+                let mut last = sorted.chunk_by(|(a, _), (b, _)| a == b).filter_map(|same| same.last());
+                self.change_all(keyspace, sorted.len() as u64, |take| last.try_for_each(|last| take(*last)))?;
             }
         }
         Ok(())
@@ -109,16 +124,105 @@ impl<'t> TreeWriter<'t> {
         self.held.insert(keyspace);
     }
 
-    /// Applies an acknowledged change, or keeps it beside its keyspace if that is held.
+    /// As [`TreeWriter::change_all`], with acknowledged changes: keeps them beside their keyspace if that is held.
     pub(in crate::store::embedded) fn take_in(
         &mut self,
         keyspace: KeyspaceId,
-        (key, value): Change<'_>,
+        give: impl FnOnce(&mut TakeChange<'_>) -> Result<()>,
     ) -> Result<()> {
-        if self.held.contains(&keyspace) {
-            return self.put(aside::beside(keyspace), key, &aside::encode(value), PutPosition::Anywhere);
+        if !self.held.contains(&keyspace) {
+            // A memtable is not asked how many it has.
+            return self.change_all(keyspace, 0, give);
         }
-        self.change(keyspace, (key, value))
+        let beside = aside::beside(keyspace);
+        give(&mut |(key, value)| self.put(beside, key, &aside::encode(value), PutPosition::Anywhere))
+    }
+
+    /// Makes `changes` changes of one keyspace, whose keys ascend. `give` hands them over. If they are as many as half of its
+    /// entries, the tree is built anew, which takes less than to change its pages, and fills them.
+    pub(in crate::store::embedded) fn change_all(
+        &mut self,
+        keyspace: KeyspaceId,
+        changes: u64,
+        give: impl FnOnce(&mut TakeChange<'_>) -> Result<()>,
+    ) -> Result<()> {
+        self.check_held(keyspace)?;
+        let database = match self.keyspaces.get(&keyspace) {
+            // What this transaction has written cannot be read beside a cursor of it.
+            Some(database) if !self.written.contains_key(&keyspace) => *database,
+            _ => return give(&mut |change| self.change(keyspace, change)),
+        };
+        let entries = self.vet.get_mut().entries(keyspace);
+        if entries >= REBUILT_ENTRIES
+            && changes >= entries / 2
+            && let Some(old) = self.take_out(keyspace)?
+        {
+            return self.rebuild(keyspace, database, old, give);
+        }
+        let TreeWriter { tree, txn, written, vet, sealed, .. } = self;
+        let (written, vet) = (written.entry(keyspace).or_default(), vet.get_mut());
+        let mut cursor = WriteCursor::new(database, txn)?;
+        give(&mut |(key, value)| {
+            written.ascend(key)?;
+            vet.before(keyspace, key, if value.is_some() { Deed::Put } else { Deed::Delete })?;
+            let before = vet.committed(keyspace, key)?;
+            match value {
+                Some(value) => {
+                    seal(sealed, keyspace, key, value);
+                    cursor.put(key, sealed).map_err(|e| tree.distrust(e))?;
+                    written.change.add(sealed);
+                }
+                None if before.is_some() => cursor.delete(key).map_err(|e| tree.distrust(e))?,
+                None => return Ok(()),
+            }
+            if let Some(before) = before {
+                written.change.take(&checksum_written(keyspace, key, before));
+            }
+            Ok(())
+        })
+    }
+
+    /// Frees the pages of a keyspace, if each is proved to belong to it, and gives its entries as they were.
+    fn take_out(&mut self, keyspace: KeyspaceId) -> Result<Option<OldEntries<'t>>> {
+        match self.prove(keyspace) {
+            Err(e) if e.kind() == Kind::Corrupt => return Ok(None),
+            proof => proof?,
+        }
+        let old = self.vet.get_mut().entries_of(keyspace)?;
+        self.free(keyspace)?;
+        Ok(Some(old))
+    }
+
+    /// Writes the old entries of a keyspace that was freed anew, with changes.
+    fn rebuild(
+        &mut self,
+        keyspace: KeyspaceId,
+        database: KeyspaceHandle,
+        mut old: OldEntries<'t>,
+        give: impl FnOnce(&mut TakeChange<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let TreeWriter { tree, txn, written, sealed, .. } = self;
+        let written = written.entry(keyspace).or_default();
+        let mut cursor = WriteCursor::new(database, txn)?;
+        let mut append = |written: &mut KeyspaceDelta, key: &[u8], sealed: &[u8]| {
+            written.change.add(sealed);
+            cursor.append(key, sealed).map_err(|e| Error::from(tree.distrust(e)))
+        };
+        give(&mut |(key, value)| {
+            // Old entries go as they are: their checksums hold as little or as much as they did.
+            old.pass_to(key, |key, sealed| append(written, key, sealed))?;
+            written.ascend(key)?;
+            let Some(value) = value else { return Ok(()) };
+            seal(sealed, keyspace, key, value);
+            append(written, key, sealed)
+        })?;
+        let mut last: &[u8] = &[];
+        old.pass_rest(|key, sealed| {
+            last = key;
+            append(written, key, sealed)
+        })?;
+        written.reach(last);
+        Ok(())
     }
 
     /// Errors: `Corrupt`, when the keyspace is held.
@@ -223,20 +327,27 @@ impl<'t> TreeWriter<'t> {
     /// Empties a keyspace, and what was kept beside it. LMDB frees its pages only if each is proved to belong to it.
     /// Otherwise they are given up: the old tree stays in the file unused, and a new one takes its place.
     fn clear(&mut self, keyspace: KeyspaceId) -> Result<()> {
-        let proof = self.prove(keyspace);
-        let given_up = self.vet.get_mut().forget(keyspace);
-        self.written.insert(keyspace, KeyspaceDelta { is_cleared: true, ..KeyspaceDelta::default() });
-        match (proof, self.keyspaces.get(&keyspace)) {
-            (Err(e), _) if e.kind() != Kind::Corrupt => return Err(e),
-            (Err(_), _) => {
+        match self.prove(keyspace) {
+            Err(e) if e.kind() == Kind::Corrupt => {
+                let given_up = self.forget(keyspace);
                 self.create(keyspace, given_up + 1)?;
             }
-            (Ok(()), Some(database)) => {
-                database.clear(&mut self.txn).map_err(|e| self.tree.distrust(e))?;
-            }
-            (Ok(()), None) => {}
+            proof => proof.and_then(|()| self.free(keyspace))?,
         }
         if self.held.remove(&keyspace) { self.clear(aside::beside(keyspace)) } else { Ok(()) }
+    }
+
+    /// Frees all pages of a keyspace, which are proved to belong to it.
+    fn free(&mut self, keyspace: KeyspaceId) -> Result<()> {
+        self.forget(keyspace);
+        let Some(database) = self.keyspaces.get(&keyspace) else { return Ok(()) };
+        database.clear(&mut self.txn).map_err(|e| self.tree.distrust(e).into())
+    }
+
+    /// The old pages of a keyspace are no longer used. Gives how many of its trees were given up before.
+    fn forget(&mut self, keyspace: KeyspaceId) -> usize {
+        self.written.insert(keyspace, KeyspaceDelta { is_cleared: true, ..KeyspaceDelta::default() });
+        self.vet.get_mut().forget(keyspace)
     }
 
     /// Errors: `Corrupt`, when the pages of a keyspace may not be those that were written.
