@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::past::HistoryWriter;
 use super::rekey;
-use super::stored::{self, Packer, StoredRow};
+use super::stored::{self, ColumnProjection, Packer, StoredRow};
 use super::watch::Watch;
 use crate::error::{Error, Result, counted, sqlstate};
 use crate::index::{check_length, entry_of, index_changes, open_entry};
@@ -205,7 +205,7 @@ impl<'a> Writes<'a> {
         old: Option<&StoredRow>,
         new: Option<&[Value]>,
     ) -> Result<()> {
-        let Writes { table, packer, next, indexes, unique, past, as_of_us, batch, .. } = self;
+        let Writes { table, packer, unique, past, as_of_us, batch, .. } = self;
         if old.is_none() && new.is_none() {
             return Ok(());
         }
@@ -223,6 +223,22 @@ impl<'a> Writes<'a> {
         {
             past.end(reader, old, new, *as_of_us, batch)?;
         }
+        self.change_entries(reader, rowkey, old, new)?;
+        let next = self.next.as_ref();
+        next.map_or(Ok(()), |next| rekey::follow(next, rowkey, old, new, &mut self.batch))
+    }
+
+    /// Changes the index entries of a row. Columns that no changed entry is made from may be NULL.
+    ///
+    /// Errors: a value an index layout cannot hold.
+    pub fn change_entries(
+        &mut self,
+        reader: &dyn Reader,
+        rowkey: &Rowkey,
+        old: Option<&[Value]>,
+        new: Option<&[Value]>,
+    ) -> Result<()> {
+        let Writes { table, indexes, unique, batch, .. } = self;
         for (index, columns) in indexes {
             if let (Some(old), Some(new)) = (old, new) {
                 let columns = columns.get_or_init(|| stored_columns(table, index));
@@ -242,12 +258,13 @@ impl<'a> Writes<'a> {
                 batch.put(index.keyspace, entry.key, entry.value);
             }
         }
-        next.as_ref().map_or(Ok(()), |next| rekey::follow(next, rowkey, old, new, batch))
+        Ok(())
     }
 
     /// Changes only these columns of a row: see [`Writes::are_simple`]. `sealed`: the value of its default family.
     pub fn assign(&mut self, rowkey: Rowkey, sealed: &[u8], changed: &[(ColumnId, Value)]) -> Result<()> {
         self.table.touched(TrafficKind::Write, &rowkey);
+        self.unique.changes_rows = true;
         let new = self.packer.reseal(FamilyId::DEFAULT, Some(sealed), changed)?;
         if new != sealed {
             self.batch.put(self.table.rows(), rowkey, new);
@@ -255,24 +272,32 @@ impl<'a> Writes<'a> {
         Ok(())
     }
 
-    /// Deletes a row that has no other entries: see [`Writes::are_simple`].
+    /// Deletes a row, but not its index entries: see [`Writes::are_simple`].
     pub fn remove(&mut self, rowkey: Rowkey) {
         self.table.touched(TrafficKind::Write, &rowkey);
+        self.unique.changes_rows = true;
         self.batch.delete(self.table.rows(), rowkey);
     }
 
-    /// The change affects only the default family: no index, no version and no next layout depends on it. `changed`:
-    /// the columns that change; `None`: rows are deleted.
+    /// The change affects only the default family and index entries: no version and no next layout depends on it.
+    /// `changed`: the columns that change; `None`: rows are deleted.
     pub fn are_simple(table: &TableDef, changed: Option<&[ColumnId]>) -> bool {
         let is_simple = match changed {
-            Some(changed) => {
-                let has_any = |index| stored_columns(table, index).iter().any(|id| changed.contains(id));
-                let is_default = |id: &ColumnId| table.column(*id).family == FamilyId::DEFAULT;
-                changed.iter().all(is_default) && !table.maintained_indexes().any(has_any)
-            }
-            None => table.families.len() == 1 && table.maintained_indexes().next().is_none(),
+            Some(changed) => changed.iter().all(|id| table.column(*id).family == FamilyId::DEFAULT),
+            None => table.families.len() == 1,
         };
         is_simple && table.followed().is_none() && table.history.is_none()
+    }
+
+    /// The columns that the entries to be changed are made from; `None`: none are.
+    pub fn sources_of_entries(table: &TableDef, changed: Option<&[ColumnId]>) -> Option<ColumnProjection> {
+        let columns = table.maintained_indexes().map(|index| stored_columns(table, index));
+        let is_changed = |columns: &Vec<ColumnId>| {
+            changed.is_none_or(|changed| columns.iter().any(|id| changed.contains(id)))
+        };
+        let mut columns = columns.filter(is_changed).peekable();
+        columns.peek()?;
+        Some(ColumnProjection::only(table, columns.flatten()))
     }
 
     /// The writes so far take more memory than a commit should hold.

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use arrow::array::{Array, ArrayRef, RecordBatch};
+use arrow::array::{Array, ArrayRef, BinaryArray, RecordBatch};
 use sqlparser::ast::{BinaryOperator, Expr, LimitClause, OrderBy, OrderByKind, Query};
 
 use super::returned::{OtherColumns, Returned};
@@ -17,7 +17,7 @@ use crate::engine::view::StatementView;
 use crate::error::{Error, Result, sqlstate};
 use crate::exec::changes::Changes;
 use crate::exec::dml::{ROWS_READ, Writes};
-use crate::exec::stored::{self, StoredRow};
+use crate::exec::stored::{self, ColumnProjection, StoredRow};
 use crate::key::{ColumnId, KeyRange, Rowkey, in_key_order};
 use crate::row::{any_value_at, ref_at};
 use crate::schema::{IndexDef, IndexState, TableDef};
@@ -161,8 +161,10 @@ struct Rewriting<'a> {
     returned: Vec<ReturnedRow>,
     /// The error for a row whose key would change, if columns of the key are assigned.
     moved: Option<Error>,
-    /// Only the changed columns matter: no index, CHECK, foreign key or RETURNING needs the whole row.
+    /// Only the changed columns matter: no CHECK, foreign key or RETURNING needs the whole row.
     is_simple: bool,
+    /// What index entries that change are made from; `None`: none do.
+    sources: Option<ColumnProjection>,
     /// The rows may be gathered and written through the bulk door, if they are many.
     may_be_many: bool,
     /// Which row is changed first does not matter.
@@ -191,6 +193,7 @@ impl<'a> Rewriting<'a> {
         let is_numbered = assigned.is_some_and(|assigned| !assigned.numbered.is_empty());
         let in_any_order = returning.is_none() && !is_numbered;
         let is_simple = in_any_order && !is_checked && Writes::are_simple(table, changed);
+        let sources = Writes::sources_of_entries(table, changed);
         let may_be_many =
             view.recording.is_some() && returning.is_none() && Writes::are_apart(table, changed);
         let writes = Writes::new(table, batch, view.as_of_us);
@@ -204,6 +207,7 @@ impl<'a> Rewriting<'a> {
             returned,
             moved: None,
             is_simple,
+            sources,
             may_be_many,
             in_any_order,
         }
@@ -247,26 +251,38 @@ impl<'a> Rewriting<'a> {
     fn through_the_bulk_door(mut self, mut pieces: FoundRows) -> Result<StatementWrites> {
         let WriteTarget { view, table, .. } = self.target;
         let mut bulk = BulkStatement::open(view, table)?;
-        // Simple changes come in the order of their keys, unless the rows are too few to be sorted; then they are large, and
-        // each has pages of its own.
-        let is_in_order = self.is_simple && !pieces.may_repeat();
-        let mut gathered = (!is_in_order).then(|| Changes::new(table, bulk.writer.folder()));
-        loop {
-            match &mut gathered {
-                Some(gathered) => gathered.take(&mut self.writes, &view.watch)?,
-                None => self.writes.drain().try_for_each(|change| change.write_to(&mut *bulk.writer))?,
-            }
-            let Some(piece) = pieces.next().transpose()? else { break };
-            view.db.runtime().block_on(self.rewrite(piece))?;
-            view.watch.step("changing rows", self.affected, Some(pieces.len()), "rows")?;
-        }
-        view.watch.finish("changing rows", self.affected, "rows");
-        if let Some(gathered) = gathered {
+        let rows = pieces.len();
+        if self.is_simple && self.sources.is_none() && pieces.are_in_order() {
+            bulk.writer.change_all(table.rows(), rows, &mut |take| {
+                self.each_piece(&mut pieces, &mut |writes| {
+                    writes.drain().try_for_each(|mutation| take(mutation.change_of_entry()?))
+                })
+            })?;
+        } else {
+            let mut gathered = Changes::new(table, bulk.writer.folder());
+            self.each_piece(&mut pieces, &mut |writes| gathered.take(writes, &view.watch))?;
             gathered.write_to(&mut *bulk.writer, &view.watch)?;
         }
         self.counters.write_to(&mut *bulk.writer)?;
         bulk.finish()?;
         Ok(StatementWrites { batch: WriteBatch::default(), affected: self.affected, returning: None })
+    }
+
+    /// Gives `take` the pending changes, then those of each piece.
+    fn each_piece(
+        &mut self,
+        pieces: &mut FoundRows,
+        take: &mut dyn FnMut(&mut Writes<'a>) -> Result<()>,
+    ) -> Result<()> {
+        let WriteTarget { view, .. } = self.target;
+        loop {
+            take(&mut self.writes)?;
+            let Some(piece) = pieces.next().transpose()? else { break };
+            view.db.runtime().block_on(self.rewrite(piece))?;
+            view.watch.step("changing rows", self.affected, Some(pieces.len()), "rows")?;
+        }
+        view.watch.finish("changing rows", self.affected, "rows");
+        Ok(())
     }
 
     /// Writes the changes of a piece.
@@ -293,27 +309,43 @@ impl<'a> Rewriting<'a> {
         self.write(piece, old, new)
     }
 
-    /// Like `rewrite`, where only the changed columns matter. Rows to delete are not read: the query has just
-    /// found them.
+    /// Like `rewrite`, where only the changed columns matter. Rows to delete that have no index entries are not read: the
+    /// query has just found them.
     fn rewrite_simple(&mut self, mut piece: RowPiece) -> Result<()> {
         let WriteTarget { view, table, .. } = self.target;
+        let Rewriting { assigned, writes, sources, .. } = self;
         self.affected += piece.rowkeys.len() as u64;
-        let Some(assigned) = self.assigned else {
-            piece.rowkeys.into_iter().for_each(|rowkey| self.writes.remove(rowkey));
+        if assigned.is_none() && sources.is_none() {
+            piece.rowkeys.into_iter().for_each(|rowkey| writes.remove(rowkey));
             return Ok(());
-        };
+        }
         let reader = view.snapshot.reader()?;
         let sealed = reader.get_many(table.rows(), &piece.rowkeys())?;
-        let mut changed = Vec::with_capacity(assigned.targets.len());
+        let (mut changed, mut old, mut new) = (Vec::new(), Vec::new(), Vec::new());
         for (n, (rowkey, sealed)) in std::mem::take(&mut piece.rowkeys).into_iter().zip(sealed).enumerate() {
             let sealed = sealed.ok_or_else(|| gone(table, &rowkey))?;
+            if let Some(sources) = sources {
+                stored::values_into(&*reader, table, (&rowkey, sealed), sources, &mut old)?;
+            }
+            let Some(assigned) = assigned else {
+                writes.remove(rowkey.clone());
+                writes.change_entries(&*reader, &rowkey, Some(&old), None)?;
+                continue;
+            };
             changed.clear();
             for value in assigned.values(table, piece.computed(n)) {
                 let (id, value) = value?;
                 check_null(table, id, &value)?;
                 changed.push((id, value));
             }
-            self.writes.assign(rowkey, sealed, &changed)?;
+            if sources.is_none() {
+                writes.assign(rowkey, sealed, &changed)?;
+                continue;
+            }
+            new.clone_from(&old);
+            changed.iter().for_each(|(id, value)| new[usize::from(id.0)] = value.clone());
+            writes.assign(rowkey.clone(), sealed, &changed)?;
+            writes.change_entries(&*reader, &rowkey, Some(&old), Some(&new))?;
         }
         Ok(())
     }
@@ -401,7 +433,7 @@ impl FoundRows {
     /// several finds of a row counts.
     fn sort(&mut self) -> Result<()> {
         let (rows, rowkeys) = (self.found.num_rows(), self.found.column(0));
-        if rows < ROWS_SORTED || self.may_repeat() {
+        if !self.are_in_order() {
             return Ok(());
         }
         let (mut last, mut is_sorted) = (&[][..], true);
@@ -416,6 +448,11 @@ impl FoundRows {
             self.sorted = Some(sorted.into_iter().map(|(at, _)| at).collect());
         }
         Ok(())
+    }
+
+    /// The pieces give each row once, in the order of their keys.
+    fn are_in_order(&self) -> bool {
+        self.found.num_rows() >= ROWS_SORTED && !self.may_repeat()
     }
 
     /// A row may be found several times.
@@ -624,6 +661,12 @@ fn rowkey_at(rowkeys: &dyn Array, at: usize) -> Result<Rowkey> {
 }
 
 fn key_at(rowkeys: &dyn Array, at: usize) -> Result<&[u8]> {
+    // As scans give them.
+    if let Some(rowkeys) = rowkeys.as_any().downcast_ref::<BinaryArray>()
+        && rowkeys.is_valid(at)
+    {
+        return Ok(rowkeys.value(at));
+    }
     match ref_at(rowkeys, at)? {
         ValueRef::Text(text) => Ok(text.as_bytes()),
         ValueRef::Bytes(bytes) => Ok(bytes),
